@@ -27,9 +27,9 @@ RECEIVE, SEND = "receive", "send"
 TOPIC = "bare"
 ASK = b"?"
 RECEIVE_BYTES = 4 * 1024 * 1024
-SEND_BYTES = 1024 * 1024  # in one system call, as much as a consumer asks of one partition
-_HEAD = Struct(">ii")  # of an answer: size, correlation id
-_REQUEST = Struct(">ihhi")  # size, API, version, correlation id
+SEND_BYTES = 1024 * 1024  # bytes per system call, as many as a consumer requests from one partition
+_HEAD = Struct(">ii")  # of a response: size, correlation id
+_REQUEST = Struct(">ihhi")  # size, API key, API version, correlation id
 
 
 class Bare(Loop):
@@ -63,7 +63,7 @@ def drain(address: tuple[str, int], records: int, total: int, pull_bytes: int = 
             if pull_bytes:
                 line.send(ASK)
             filled = 0
-            while filled < wanted:  # one behind the other, as a consumer needs an answer
+            while filled < wanted:  # one request at a time, because a consumer waits for each response
                 at = filled % len(buffer)
                 got = line.recv_into(buffer[at : at + wanted - filled])
                 if not got:

@@ -17,7 +17,7 @@ from bench.wire import BadAnswer, record_batch
 
 Figures = dict[str, float]
 LATENCY_RATE = 5_000
-MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what follows
+MUCH_BYTES = 100_000_000  # after a case that wrote more, removing the files would disturb the next measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Case:
     limit: float | None = None
     warm_up: Callable[[Server, Lengths], None] = _nothing
     measure: Callable[[Server, Lengths], Figures] = _nothing_measured
-    topic: str | None = None  # left behind by `warm_up`, to be removed at the end
-    bare: Callable[[], Bare] | None = None  # the bare loop of system calls that is measured beside the servers
+    topic: str | None = None  # created by `warm_up`; `clean_up` removes it
+    bare: Callable[[], Bare] | None = None  # the loop of bare system calls that is measured together with the servers
     measure_bare: Callable[[Bare, Lengths], Figures] | None = None
 
     def clean_up(self, servers: Iterable[Server]) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 from bench.load import Connect, Load
 from bench.wire import BATCH_HEAD, BadAnswer, FetchLine
 
-MAX_BYTES = 50 * 1024 * 1024  # fetch.max.bytes of Kafka's consumer
-PARTITION_MAX_BYTES = 1024 * 1024  # its max.partition.fetch.bytes
+MAX_BYTES = 50 * 1024 * 1024  # Kafka's default for fetch.max.bytes
+PARTITION_MAX_BYTES = 1024 * 1024  # Kafka's default for max.partition.fetch.bytes
 _I32 = Struct(">i")
-_PARTITION = Struct(">ihqqq")  # index, error, high watermark, last stable offset, log start offset
+_PARTITION = Struct(">ihqqq")  # index, error code, high watermark, last stable offset, log start offset
 
 
 class _Reader:
@@ -75,10 +75,10 @@ def walk_partitions(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
     """As `walk_partitions`, with the topic before the partition."""
-    error = int.from_bytes(answer[9:11], "big")  # past header and throttle time
+    error = int.from_bytes(answer[9:11], "big")  # after the header and the throttle time
     if error:
         raise BadAnswer(f"fetch answered with error code {error}")
-    topics, position = read_varint(answer, 15)  # past the session
+    topics, position = read_varint(answer, 15)  # after the session id
     for _ in range(topics - 1):
         length, position = read_varint(answer, position)
         topic = str(answer[position : position + length - 1], "utf-8")
@@ -90,7 +90,7 @@ def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
             aborted, position = read_varint(answer, position + _PARTITION.size)
             if aborted > 1:
                 raise BadAnswer("aborted transactions where there are none")
-            length, position = read_varint(answer, position + 4)  # behind the preferred replica
+            length, position = read_varint(answer, position + 4)  # after the preferred read replica
             length = max(length - 1, 0)
             yield topic, index, answer[position : position + length]
             position += length
@@ -132,6 +132,6 @@ def consume(
             reader.fetch()
             read = reader.records // records_per_batch * batch_bytes
             ahead_s = began + read / bytes_per_s - time.perf_counter()
-            if ahead_s > 0:  # a sleep of no time takes 70 us, a third of a round trip
+            if ahead_s > 0:  # a sleep of 0 s takes 70 us, a third of a round trip
                 time.sleep(ahead_s)
         return Load(reader.requests, reader.records, time.perf_counter() - began)

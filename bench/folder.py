@@ -22,7 +22,7 @@ from bench.wire import BATCH_HEAD, record_batch
 
 HOLE_RECORDS = 1000
 HOLES_PER_SEGMENT = 2
-BATCH_RECORDS = 4  # of an ordinary batch; one such lies before the recovery point, so that no hole is read again
+BATCH_RECORDS = 4  # of a normal batch; one batch is before the recovery point, so that recovery reads no hole
 CRC_FROM = 21
 MARKER = ".kafka_cleanshutdown"
 EMPTY_SNAPSHOT = struct.pack(">hIi", 1, crc32c(bytes(4)), 0)

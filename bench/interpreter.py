@@ -26,7 +26,7 @@ class Interpreter(Loop):
 
 class _Echo(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are none by inheritance
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports do not inherit from WriteTransport
 
     def data_received(self, data: bytes) -> None:
         self._transport.write(data)

@@ -22,9 +22,9 @@ from bench.wire import AnswerReader, AnswerShape, BadAnswer, produce_frame
 
 CONNECTIONS = 8
 _PR_SET_TIMERSLACK = 29
-_SLACK_NS = 1_000  # the kernel's default of 50 us would be a good part of what is measured
+_SLACK_NS = 1_000  # the kernel's default, 50 us, would be a large part of the measured time
 STALLED_S = 10.0
-SLACK_S = 0.01  # consumers are up with producers when they lack no more than was sent in this time
+SLACK_S = 0.01  # consumers have caught up when at most the records of this time are missing
 PERCENTILES = (50.0, 99.0, 99.9)
 
 

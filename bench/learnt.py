@@ -25,9 +25,9 @@ from bench.wire import varint
 PRODUCE, ADD_PARTITIONS_TO_TXN, END_TXN = 0, 24, 26
 REPEATED = {PRODUCE, ADD_PARTITIONS_TO_TXN, END_TXN}
 RECEIVE_BYTES = 1024 * 1024
-_SIZE, _HEAD = Struct(">i"), Struct(">ihhi")  # size; and API, version, correlation id
-_VERSIONED, _CORRELATED = slice(4, 8), slice(8, 12)  # in a request: API and version, correlation id
-_CORRELATION_AT = 4  # of an answer
+_SIZE, _HEAD = Struct(">i"), Struct(">ihhi")  # size; then API key, API version, correlation id
+_VERSIONED, _CORRELATED = slice(4, 8), slice(8, 12)  # bytes of a request: API key and version; correlation id
+_CORRELATION_AT = 4  # position in a response
 
 
 class Behind(Barnabas):
@@ -61,7 +61,7 @@ class _Line:
         for each in (connection, self._behind):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
-        self._before_records: dict[bytes, int] = {}  # bytes of a Produce request in front of its records, by API and version
+        self._before_records: dict[bytes, int] = {}  # API key and version -> bytes before the records in a Produce request
 
     def take(self, answers: dict[bytes, bytearray]) -> bool:
         """Receive; False at the end of the connection."""

@@ -18,11 +18,11 @@ from typing import Any, Protocol
 from bench.wire import AnswerShape, BadAnswer, produce_frame
 
 RECEIVE_BYTES = 256 * 1024
-STALLED_S = 30.0  # no answer for this long: the server hangs
+STALLED_S = 30.0  # without a response for this time, the server counts as hanging
 SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 DEADLINE_CHECK_S = 0.05
 Address = tuple[str, int]
-Connect = Callable[[Address], Any]  # gives a socket, or what acts like one
+Connect = Callable[[Address], Any]  # returns a socket or an object with the same methods
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Pipe:
             except BlockingIOError:
                 return True
             if not line.is_answered:
-                return True  # nothing but the clock ends this, so the loop has to look at it
+                return True  # without responses, only the time ends the loop, so the caller must check the time
 
     def receive(self) -> None:
         view = memoryview(self._received)
@@ -223,8 +223,8 @@ def _run(pipes: Sequence[_Pipe], seconds: float, most_requests: float) -> None:
     with select.epoll() as poller:
         for descriptor in by_descriptor:
             poller.register(descriptor, select.EPOLLIN | select.EPOLLOUT)
-        watched = dict.fromkeys(by_descriptor, True)  # whether room to send is waited for
-        sent = 0  # kept here: to add up what a thousand pipes have sent costs more than to serve one
+        watched = dict.fromkeys(by_descriptor, True)  # whether epoll watches the socket for room to send
+        sent = 0  # a running total: summing over 1,000 pipes takes longer than serving one pipe
         while more or not all(pipe.is_idle for pipe in pipes):
             ready = poller.poll(DEADLINE_CHECK_S)
             now = time.perf_counter()

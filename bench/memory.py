@@ -16,7 +16,7 @@ from __future__ import annotations
 import tempfile
 
 PIECE = bytes(1_000_000)
-MOST = 2_500  # megabytes: what was used first is gone again while more is
+MOST = 2_500  # MB; with more, the kernel takes back the first pages before the last are used
 
 
 def use(megabytes: float) -> None:

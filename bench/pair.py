@@ -28,8 +28,8 @@ from bench.tls import render as render_tls
 from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
 from bench.transactions import render as render_transactions
 
-STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
-CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m bench.cluster`
+STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # written by `python -m bench.storage`
+CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # written by `python -m bench.cluster`
 PARTS = (
     (CLUSTER_RESULTS, render_cluster),
     (TRANSACTIONS_RESULTS, render_transactions),
@@ -37,7 +37,7 @@ PARTS = (
     (STORAGE_RESULTS, render_storage),
     (QUOTA_RESULTS, render_quota),
     (REGISTRY_RESULTS, render_registry),
-)  # as far as measured
+)  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {
     IDLE: ("resident memory, idle", "MB", 60.0),

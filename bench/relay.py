@@ -25,13 +25,13 @@ from bench.wire import BATCH_HEAD, FETCH, PRODUCE, AnswerShape, varint
 
 RECEIVE_BYTES = 4 * 1024 * 1024
 SESSION_ID = 1
-_REQUEST = Struct(">ihhih")  # size, API, version, correlation id, bytes of the client's id
-_PRODUCE_HEAD_BYTES = 1 + 2 + 4 + 1  # in front of the topic: no transactional id, acks, timeout, one topic
-# In front of the topics: replica, wait, least and most bytes, isolation, session and epoch
+_REQUEST = Struct(">ihhih")  # size, API key, API version, correlation id, length of the client id
+_PRODUCE_HEAD_BYTES = 1 + 2 + 4 + 1  # bytes before the topic: no transactional id, acks, timeout, one topic
+# Bytes before the topics: replica, maximum wait, minimum and maximum bytes, isolation level, session id and epoch.
 _FETCH_HEAD_BYTES = 4 + 4 + 4 + 4 + 1 + 4 + 4
-_ANSWER_HEAD = Struct(">iibihi")  # size, correlation id, no tags, throttle time, error, session id
-_PARTITION = Struct(">ihqqqBi")  # index, error, three offsets, nothing aborted, no other replica
-_FETCHED_BYTES = 33  # a partition of a request, with its tags
+_ANSWER_HEAD = Struct(">iibihi")  # size, correlation id, no tagged fields, throttle time, error code, session id
+_PARTITION = Struct(">ihqqqBi")  # index, error code, three offsets, no aborted transactions, no preferred replica
+_FETCHED_BYTES = 33  # a partition in a request, with its tagged fields
 _I32, _I64 = Struct(">i"), Struct(">q")
 
 Key = tuple[bytes, int]
@@ -54,8 +54,8 @@ class _Line:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.filled = 0
-        self.asked = -1  # the correlation id of a fetch that waits
-        self.parts: list[bytes] = []  # partitions of the next answer
+        self.asked = -1  # correlation id of the waiting fetch request, or -1
+        self.parts: list[bytes] = []  # partitions of the next response
 
     def hand_on(self, key: Key, offset: int, batch: memoryview | bytes) -> None:
         topic, index = key
@@ -77,7 +77,7 @@ class _Loop:
         self._files: dict[Key, int] = {}
         self._offsets: dict[Key, int] = {}
         self._followers: dict[Key, _Line] = {}
-        self._early: dict[Key, list[tuple[int, bytes]]] = {}  # what came before who follows
+        self._early: dict[Key, list[tuple[int, bytes]]] = {}  # batches that arrived before the follower is known
 
     def take(self, line: _Line) -> bool:
         """Receive; False at the end of the connection."""

@@ -25,8 +25,8 @@ from bench.bare import Bare
 Result = dict[str, Any]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 OURS, THEIRS, BARE = "barnabas", f"Apache Kafka {VERSION}", Bare.name
-SHARE_OF_SENDFILE = 0.8  # what consuming is to come to
-CPU_TARGET = 2.0  # how many times less CPU a record is to take
+SHARE_OF_SENDFILE = 0.8  # target: consuming reaches this share of bare sendfile
+CPU_TARGET = 2.0  # target: a record takes this many times less CPU
 CPU_TARGETS = {"large-100": 3.0, "large-1k": 3.0}
 
 INTRODUCTION = f"""# Performance

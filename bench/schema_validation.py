@@ -27,7 +27,7 @@ from bench.wire import batch_of, produce_frame
 CHECKED_TOPIC = f"{TOPIC}-checked"
 SCHEMA_ID = b"\0\0\0\0\1"
 VALUE = SCHEMA_ID + bytes(32 + i % 95 for i in range(VALUE_BYTES - len(SCHEMA_ID)))
-NO_REGISTRY = "http://127.0.0.1:1"  # nobody asks it: the id is known
+NO_REGISTRY = "http://127.0.0.1:1"  # never called, because the schema id is already known
 CASES = (
     ("1 record", 1, Compression.NONE),
     (f"{MANY} records", MANY, Compression.NONE),

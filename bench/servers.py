@@ -44,11 +44,11 @@ from bench import wire
 READY_TIMEOUT_S, STOP_TIMEOUT_S = 120.0, 60.0
 CONFIG = {"log.segment.delete.delay.ms": "1000"}
 KAFKA_CONFIG = {**CONFIG, "broker.session.timeout.ms": "3600000"}
-DELETED_AFTER_S = 2.5  # the delay and the time to remove a few gigabytes
-POLL_S = 0.002  # between two attempts to reach a server that starts
+DELETED_AFTER_S = 2.5  # log.segment.delete.delay.ms, and the time to remove a few gigabytes
+POLL_S = 0.002  # between two attempts to reach a starting server
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-TOPIC_TIMEOUT_S = 300.0  # thousands of partitions on a busy disk
-_CLOCK_PID_SHIFT, _CLOCK_OF_PROCESS = 3, 2  # how Linux makes the id of a process's CPU clock
+TOPIC_TIMEOUT_S = 300.0  # thousands of partitions on a busy disk take long
+_CLOCK_PID_SHIFT, _CLOCK_OF_PROCESS = 3, 2  # how Linux derives the id of a process's CPU clock from its pid
 LATEST = -1
 HELLO = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
 SOURCE = Path(__file__).resolve().parent.parent / "src"

@@ -21,9 +21,9 @@ from bench.storage.result import Result, lines_of
 
 RESYNC = "resync"
 MAX_WARM_UPS = 40
-SETTLED = 1.1  # times as fast as before, or more, says that it still gets faster
-LOADS_SETTLED = 4  # in a row that were no faster: a Java machine takes up to half a minute between two steps
-SETTLE_S = 2.0  # between two measurements, for what the one before left to do
+SETTLED = 1.1  # a cluster that is this many times as fast as before has not finished its warm-up
+LOADS_SETTLED = 4  # warm-up ends after this many loads in a row without progress: a JVM may need 30 s between two steps
+SETTLE_S = 2.0  # between two measurements, so that background work of the previous one can finish
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for results in found:
             for result in results:
                 print(report.line_of(result), flush=True)
-            if options.json:  # after each, for all of it takes half an hour
+            if options.json:  # saved after each case, because all cases take half an hour
                 _keep(Path(options.json), results, command, quick=options.quick)
     if not options.alone and (not options.cases or RESYNC in options.cases):
         resync = measure_resync(options.repeat)
@@ -157,7 +157,8 @@ def _keep(
     names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
     order = {name: place for place, name in enumerate(names)}
     others = [each for each in before["cases"] if each["name"] not in measured]
-    of_page = {key: before[key] for key in way} if others and resync is None else way  # of what does not say its own
+    # applies to cases without values of their own
+    of_page = {key: before[key] for key in way} if others and resync is None else way
     page = {
         **of_page,
         "resync": before["resync"] if resync is None else [each.as_json() for each in resync],

@@ -20,8 +20,8 @@ Figures = dict[str, float]
 BATCH_BYTES, LARGE_BYTES = 16_384, 262_144
 RATE = 5_000
 LEADER, ALL = 1, -1
-LARGE = "large"  # these write a gigabyte a second
-FRESH_S = 2.0  # the memory at hand for three replicas of these lasts so long; what comes after it measures the host
+LARGE = "large"  # these cases write 1 GB/s
+FRESH_S = 2.0  # the page cache for three replicas lasts this long; a longer load would measure the machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ClusterCase:
     run: Callable[[Cluster, float], Figures]
     limit: float | None = None
     is_latency: bool = False
-    fresh_mb: float = 0.0  # of memory that is at hand for what is written (`bench.memory`)
+    fresh_mb: float = 0.0  # free page cache that the written records need (`bench.memory`)
 
     def seconds(self, lengths: Lengths) -> float:
         seconds = lengths.latency_s if self.is_latency else lengths.load_s

@@ -38,11 +38,11 @@ from bench.wire import (
 )
 
 IN_FLIGHT = 5  # max.in.flight.requests.per.connection of Kafka's producer
-BATCH_BYTES, MAX_MESSAGES = 16_384, 100  # in a batch: its batch.size
+BATCH_BYTES, MAX_MESSAGES = 16_384, 100  # of one batch; Kafka's default batch.size
 VALUE_BYTES = 100
 MAX_BYTES = 1024 * 1024
-BUFFER_BYTES = 2 * MAX_BYTES + 64 * 1024  # an answer with a batch that is larger than what was asked for
-SESSION_AT = 15  # in the answer to a fetch
+BUFFER_BYTES = 2 * MAX_BYTES + 64 * 1024  # a response may contain a batch that is larger than requested
+SESSION_AT = 15  # position of the session id in a fetch response
 _I32 = Struct(">i")
 
 Address = tuple[str, int]
@@ -104,7 +104,8 @@ class _Producer:
         self._answers = AnswerReader(self.socket, AnswerShape(streams[0].topic, 1))
         self._acknowledged = acknowledged
         self._pending: deque[Stream] = deque()
-        self._ends: deque[tuple[Stream, int]] = deque()  # of the requests in flight: how many messages were sent then
+        # requests in flight: stream, and how many of its messages were sent with the request
+        self._ends: deque[tuple[Stream, int]] = deque()
 
     def due(self, stream: Stream, meant: float) -> None:
         """A message is to leave."""
@@ -152,15 +153,16 @@ class _Consumer:
         self.socket = socket.create_connection(streams[0].address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.latencies: array[float] = array("d")
-        self.counts_from = 0.0  # the moment from which messages that are due are told of
+        self.counts_from = 0.0  # messages that are due before this time do not count
         self.came = 0
         self._streams = {(stream.topic, stream.partition): stream for stream in streams}
         self._offsets: dict[str, dict[int, int]] = {}
         for stream in streams:
             self._offsets.setdefault(stream.topic, {})[stream.partition] = 0
-        self._asked: Mapping[str, dict[int, int]] = self._offsets  # of a session those that have changed
+        self._asked: Mapping[str, dict[int, int]] = self._offsets  # in a session, only the changed partitions
         self._session = NEW_SESSION
-        self._buffer = memoryview(bytearray(BUFFER_BYTES))  # one for all answers: to get a megabyte takes longer than to read one
+        # shared by all responses, because allocating 1 MB takes longer than reading 1 MB
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._filled = 0
 
     def fetch(self) -> None:
@@ -251,7 +253,7 @@ def _run(
 ) -> tuple[int, float]:
     by_descriptor = _descriptors(chain(lines, consumers))
     rows = zip_longest(*([(line, stream) for stream in streams] for line, streams in lines.items()))
-    turns = [turn for row in rows for turn in row if turn is not None]  # of one connection after the other
+    turns = [turn for row in rows for turn in row if turn is not None]  # alternates between the connections
     waiting = sum(stream.waiting for _, stream in turns)
     began = time.perf_counter() + 0.01
     for consumer in consumers:

@@ -10,7 +10,7 @@ from bench.figures import spread as spread_of
 from bench.report import OURS, PEAKS, THEIRS, Result, by_command, peaks, spread, table, titled, verdict
 from bench.storage.result import Result as Labelled
 
-CPU_TARGET = 2.0  # times less of ours, where all replicas have to have it
+CPU_TARGET = 2.0  # target with acks=all: barnabas takes this many times less CPU
 NOTES = """
 These measurements differ from those of one broker (`python -m bench.cluster`):
 

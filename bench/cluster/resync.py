@@ -37,14 +37,14 @@ from bench.storage.result import Result, ratio
 from bench.wire import BadAnswer, record_batch
 
 BYTES = 600_000_000
-THROTTLE = 20_000_000  # bytes per second that a broker may send, and may take
+THROTTLE = 20_000_000  # bytes per second that a broker may send, and receive
 RATE = 1_000  # messages per second
 MEASURED_S = 4.0
 TIMEOUT_S = 120.0
 BULK = "resync"
 TWO = [[BROKERS[(p + i) % 3] for i in range(2)] for p in range(3)]
 THREE = [[BROKERS[(p + i) % 3] for i in range(3)] for p in range(3)]
-TOPIC, BROKER = 2, 4  # types of resources
+TOPIC, BROKER = 2, 4  # resource types
 SET, DELETE = 0, 1
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")

@@ -41,9 +41,9 @@ from bench.servers import CONFIG, LATEST, TOPIC_TIMEOUT_S, cpu_seconds, resident
 
 OURS, THEIRS = "barnabas", f"Apache Kafka {VERSION}"
 BROKERS = (1, 2, 3)
-ZOOKEEPER_TICK_MS = 2_000  # its default
+ZOOKEEPER_TICK_MS = 2_000  # ZooKeeper's default
 POLL_S = 0.05
-COMMITTED_TIMEOUT_S = 60.0  # with acks=1 followers may be behind for as long as they are in sync, and longer
+COMMITTED_TIMEOUT_S = 60.0  # with acks=1, followers may be behind while they are in sync, and longer
 
 Address = tuple[str, int]
 
@@ -192,7 +192,7 @@ def led(cluster: Cluster, name: str, partitions: int) -> list[Address]:
                 end_offsets(name, found)
                 return found
             except wire.BadAnswer:
-                pass  # not every broker has heard of it
+                pass  # not every broker knows the topic yet
         if time.monotonic() > deadline:
             raise wire.BadAnswer(f"{cluster.name}: {name} did not come up")
         time.sleep(POLL_S)

@@ -41,8 +41,8 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 HEAP = "1g"
-MOST_PRODUCERS = 4  # each a JVM
-GREETING = b"ActiveMQ"  # in what a broker says first
+MOST_PRODUCERS = 4  # each producer is a JVM
+GREETING = b"ActiveMQ"  # the first message of a broker contains this
 
 
 def classpath() -> str:
@@ -192,7 +192,8 @@ class ActiveMq(OwnProcess):
             return tuple(map(float, self._ask("produce " + " ".join(map(str, words)), f"produces {number}").split()))
 
         for number in range(producers):
-            self._ask(f"stored {queues[0]}", f"produces {number}")  # it runs before the clock does
+            # makes sure that each producer's JVM runs before the measurement starts
+            self._ask(f"stored {queues[0]}", f"produces {number}")
         began = time.perf_counter()
         with ThreadPoolExecutor(producers) as threads:
             found = list(threads.map(load, range(producers)))

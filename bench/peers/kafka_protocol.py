@@ -26,12 +26,12 @@ from bench.peers.streams import ALL_WINDOWS, connect
 from bench.wire import record_batch
 
 ROOT = Path(__file__).resolve().parents[2]
-WINDOW_BYTES = 4_000_000  # in flight at most; for small requests the number of them holds before
-ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight of one message, and of more
+WINDOW_BYTES = 4_000_000  # bytes in flight; small requests reach the limit of their number first
+ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight: with one message each, and with more
 LEAST_PULL_BYTES = 1024
-USUAL_BYTES = 1_000_000  # up to here a batch of one message fits into max.message.bytes
-HEAD_BYTES = 1_000  # of a batch, and more
-CLIENTS = 4  # producers and consumers end to end, at most
+USUAL_BYTES = 1_000_000  # up to this size, a batch of one message fits into the default max.message.bytes
+HEAD_BYTES = 1_000  # more than the header of a batch takes
+CLIENTS = 4  # maximum number of producers, and of consumers, in end-to-end measurements
 CODECS = {
     "none": Compression.NONE,
     "gzip": Compression.GZIP,
@@ -39,7 +39,7 @@ CODECS = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
-WORDS = 4_000  # of five letters, so that text compresses to about half
+WORDS = 4_000  # words of five letters; with so many, text compresses to about half
 
 
 @cache

@@ -24,9 +24,9 @@ from bench.wire import BadAnswer
 EXPIRES_NS = 60_000_000_000
 INACTIVE_NS = 300_000_000_000
 MAX_PAYLOAD = 16 * 1024 * 1024
-PULLS = 2  # requests that wait, so that the next is there when one is served
+PULLS = 2  # concurrent requests of a consumer: one waits at the server while another is served
 _inboxes = itertools.count()
-_REPLY = b"$JS.ACK."  # in the header line of each message of a consumer
+_REPLY = b"$JS.ACK."  # part of the header line of each message that a consumer gets
 
 
 class Nats(StreamPeer):
@@ -88,7 +88,7 @@ class Nats(StreamPeer):
     def delete(self, topic: str) -> None:
         with self.greet() as line:
             for number in itertools.count():
-                if "error" in _asked(line, f"STREAM.DELETE.{topic}-{number}"):  # there is none with this number
+                if "error" in _asked(line, f"STREAM.DELETE.{topic}-{number}"):  # no stream has this number
                     return
 
     def stored(self, topic: str, partitions: int) -> int:
@@ -136,7 +136,7 @@ def _asked(line: socket.socket, subject: str, body: dict[str, Any] | None = None
         if not piece:
             raise BadAnswer("the server closed the connection")
         data += piece
-        if data.startswith(b"PING\r\n"):  # now and then, of a connection that is used for long
+        if data.startswith(b"PING\r\n"):  # the server sends these on connections that stay open long
             line.sendall(b"PONG\r\n")
             data = data.removeprefix(b"PING\r\n")
     return dict(json.loads(data.split(b"\r\n")[1]))
@@ -192,7 +192,7 @@ class _Puller:
 
     def __init__(self, line: socket.socket, consumer: str, pull: int) -> None:
         self.socket = line
-        self.consumer = consumer  # its stream and its name
+        self.consumer = consumer  # names of the stream and the consumer
         self._pull, self._left = pull, pull
         inbox = _new_inbox()
         self._subscription = _subscription(inbox)
@@ -204,7 +204,7 @@ class _Puller:
 
     def take(self, received: memoryview) -> tuple[int, int]:
         data = bytes(received)
-        used = data.rfind(b"MSG ")  # what comes after may not be whole
+        used = data.rfind(b"MSG ")  # the last message may be incomplete
         if data.endswith(b"\r\n") and data.count(b"\r\n", used) == 2:
             used = len(data)
         if used <= 0:

@@ -25,7 +25,7 @@ from bench.load import Load
 from bench.wire import BadAnswer
 
 SETTLE_TIMEOUT_S = 120.0
-POLL_S = 0.01  # between two looks at what a system has, which cost it something
+POLL_S = 0.01  # between two checks of the stored messages, each of which takes time of the system
 
 
 class CannotDo(Exception):

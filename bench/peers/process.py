@@ -17,7 +17,7 @@ from bench.servers import cpu_seconds
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.005
-_PEAK = "5"  # what resets the high-water mark of a process's memory, written to clear_refs: proc(5)
+_PEAK = "5"  # written to clear_refs, resets the peak memory of a process: proc(5)
 
 
 def program(name: str, package: str) -> str:
@@ -62,7 +62,7 @@ class Process:
                     words = " ".join(log_path.read_text(errors="replace").split())[-300:]
                     raise PeerUnavailable(f"{self._name} did not start: {words}")
                 time.sleep(POLL_S)
-        except BaseException:  # an interruption as well: nobody else would stop it
+        except BaseException:  # also after an interrupt: no other code would stop the process
             self.stop()
             raise
         return time.perf_counter() - began
@@ -99,7 +99,7 @@ def family(pid: int) -> list[int]:
             for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
         ]
     except (FileNotFoundError, ProcessLookupError):
-        return [pid]  # it ends
+        return [pid]  # the process is ending
     return [pid, *(each for child in children for each in family(child))]
 
 
@@ -111,7 +111,7 @@ def cpu_of(pids: Sequence[int]) -> float:
 def _cpu_or_nothing(pid: int) -> float:
     try:
         return cpu_seconds(pid)
-    except OSError:  # there is no such process
+    except OSError:  # the process does not exist
         return 0.0
 
 
@@ -123,7 +123,7 @@ def forget_peak(pids: Sequence[int]) -> None:
         except PermissionError:
             return
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended
+            continue  # the process has ended
 
 
 def peak_mb(pids: Sequence[int]) -> float:
@@ -139,7 +139,7 @@ def _status_kib(pid: int, field: str) -> int:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return 0  # it has ended
+        return 0  # the process has ended
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith(field)), 0)
 
 

@@ -20,14 +20,14 @@ from bench.wire import BadAnswer
 DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8, 9
 METADATA = 15
 CREATE, DELETE, PEER_PROPERTIES, SASL_HANDSHAKE, SASL_AUTHENTICATE, TUNE, OPEN = 13, 14, 17, 18, 19, 20, 21
-FIRST, LAST = 1, 2  # where a subscription begins
+FIRST, LAST = 1, 2  # start positions of a subscription
 OK = 1
-MOST_STREAMS = 1_000  # with 5,000 subscriptions its readers crash, one after the other
-MOST_SUBSCRIPTIONS = 200  # of a connection, which has a byte for their numbers
-CREDITS = 10  # chunks that are on their way or worked on; what its Java client begins with
-EMPTY_AFTER_S = 0.3  # a stream without a last chunk
+MOST_STREAMS = 1_000  # with 5,000 subscriptions, RabbitMQ's readers crash one after the other
+MOST_SUBSCRIPTIONS = 200  # per connection; subscription ids have one byte
+CREDITS = 10  # chunks sent or being processed; the initial value of RabbitMQ's Java client
+EMPTY_AFTER_S = 0.3  # a stream without a chunk for this time counts as empty
 _HEAD = Struct(">IHH")  # size, key, version
-_CHUNK = Struct(">BBBHIqQQ")  # subscription; magic, type, entries, records, timestamp, epoch, first offset
+_CHUNK = Struct(">BBBHIqQQ")  # subscription id; magic, type, entries, records, timestamp, epoch, first offset
 _CONFIRM = Struct(">BI")
 
 
@@ -51,7 +51,7 @@ class StreamTalk(Talk):
         key, body = self._receive()
         if key != TUNE:
             raise BadAnswer(f"frame {key} where the limits were expected")
-        self.socket.sendall(frame(TUNE, body[:4] + bytes(4)))  # no heartbeats
+        self.socket.sendall(frame(TUNE, body[:4] + bytes(4)))  # turns heartbeats off
         self.ask(OPEN, text("/"))
 
     def _receive(self) -> tuple[int, bytes]:
@@ -83,7 +83,7 @@ class StreamTalk(Talk):
         """The ends of their last chunks added up; 0 for those that have none within this time after the last that came."""
         for number, stream in enumerate(streams):
             self.subscribe(stream, LAST, 1, number)
-        poller = select.poll()  # `select` takes none but small descriptors
+        poller = select.poll()  # `select` supports only small descriptors
         poller.register(self.socket, select.POLLIN)
         while len(self._chunks) < len(streams) and poller.poll(within_s * 1000):
             key, chunk = self._receive()
@@ -98,7 +98,7 @@ class RabbitMq(RabbitNode):
     """One node with the stream plugin."""
 
     name = "RabbitMQ streams"
-    nudge = frame(METADATA, bytes(8))  # of no streams
+    nudge = frame(METADATA, bytes(8))  # requests the metadata of no stream
     settings = (
         Setting("enabled_plugins", "rabbitmq_stream", "rabbitmq.com, Stream plugin: the protocol for the highest throughput"),
         Setting("queue type", "stream", "rabbitmq.com, Streams: for large logs, many consumers and throughput"),

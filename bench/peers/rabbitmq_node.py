@@ -85,7 +85,7 @@ class RabbitNode(StreamPeer):
             for number in itertools.count():
                 try:
                     talk.remove(f"{topic}-{number}")
-                except BadAnswer:  # there is none with this number
+                except BadAnswer:  # no stream or queue has this number
                     return
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class RabbitNode(StreamPeer):
             "RABBITMQ_MNESIA_BASE": str(self.data_dir),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
         }
-        epmd = program("epmd", "erlang-base")  # the node would leave one of its own behind
+        epmd = program("epmd", "erlang-base")  # otherwise the node starts an epmd that outlives it
         self._running.start([epmd], lambda: _is_open(names), environment)
         self.ready_after_s = self._running.start([str(LIB / "rabbitmq-server")], self._is_ready, environment)
         return self

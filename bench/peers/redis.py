@@ -26,9 +26,9 @@ from bench.wire import BadAnswer
 
 _LAST_ID = re.compile(rb"\$\d+\r\n(\d+-\d+)\r\n\*2\r\n")
 _DELETE = b"for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end"
-LINES_OF_HEAD, LINES_OF_ENTRY, LINES_OF_ID = 5, 8, 2  # of RESP in an answer to XREAD, each ended by CRLF
-VALUES, BLOCK_BYTES = 512, 65_536  # values that are kept; letters after which a long one repeats itself
-BLOCK_MS = b"0"  # for as long as it takes
+LINES_OF_HEAD, LINES_OF_ENTRY, LINES_OF_ID = 5, 8, 2  # lines of RESP in a response to XREAD, each ended by CRLF
+VALUES, BLOCK_BYTES = 512, 65_536  # cached values, and the length after which a long value repeats
+BLOCK_MS = b"0"  # no time limit
 
 
 def command(*parts: bytes) -> bytes:

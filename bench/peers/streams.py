@@ -22,10 +22,10 @@ from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
 RECEIVE_BYTES, MOST_BYTES = 1024 * 1024, 64 * 1024 * 1024
-WINDOW_BYTES = 4_000_000  # in flight at most, as for Kafka's protocol
+WINDOW_BYTES = 4_000_000  # bytes in flight, as for Kafka's protocol
 ONE_WINDOW, BATCH_WINDOW, CHUNKS = 256, 64, 4
-ALL_WINDOWS = 16_384  # requests in flight on all connections together: what is in flight when the time is up is waited for
-PULL = 1_000  # messages that a consumer asks for end to end, where it asks for numbers
+ALL_WINDOWS = 16_384  # requests in flight on all connections; when the time is up, the run still waits for their responses
+PULL = 1_000  # messages per request of a consumer in end-to-end measurements, if the protocol counts messages
 
 
 class Receiver(Protocol):
@@ -221,7 +221,7 @@ class _Schedule:
         self._answers = {line.socket.fileno(): _Inbox(line) for line in lines}
         self._inboxes = {receiver.socket.fileno(): (number, _Inbox(receiver)) for number, receiver in enumerate(receivers)}
         self._meant: list[array[float]] = [array("d") for _ in lines]
-        self._taken = [-waiting] * len(lines)  # of the messages of this run
+        self._taken = [-waiting] * len(lines)  # messages of this run that each line has taken; negative while older ones are left
         self._delays: array[float] = array("d")
         self._sent = self._came = 0
 

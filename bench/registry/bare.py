@@ -21,7 +21,7 @@ class Answering(asyncio.Protocol):
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are none by inheritance
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports do not inherit from WriteTransport
 
     def data_received(self, data: bytes) -> None:
         data = self._data + data

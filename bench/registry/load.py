@@ -46,7 +46,7 @@ class _Line(asyncio.Protocol):
         self._answer: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are none by inheritance
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports do not inherit from WriteTransport
 
     def send(self, data: bytes) -> asyncio.Future[None]:
         """Done when the answer is whole and its status is 200; otherwise it raises BadAnswer."""
@@ -141,7 +141,7 @@ def reads(address: Address, first_id: int, ids: int, connections: int, seconds: 
     """GETs of schemas by id a second, of `ids` ids from `first_id` on in turns."""
     if WRK is None:
         urls = [request(address, "GET", f"/schemas/ids/{first_id + number}") for number in range(ids)]
-        rate(address, urls, connections)  # to know how many fill the time
+        rate(address, urls, connections)  # warm-up before the next call measures the rate
         often = max(1, int(rate(address, urls, connections) * seconds / ids))
         return rate(address, urls * often, connections)
     with tempfile.TemporaryDirectory() as folder:

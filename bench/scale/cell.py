@@ -39,7 +39,7 @@ from barnabas.protocol.messages.metadata import (
 from barnabas.server.replication.isr_changes import MAX_CHUNKS_PER_REQUEST
 
 REPLICAS = 3
-TOPICS_AT_ONCE = 50  # in one request
+TOPICS_AT_ONCE = 50  # topics per request
 CONTROLLER, FOLLOWER, LOST = 1, 2, 3  # broker ids
 METADATA_VERSION = 12
 

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.testing.no_topics import NoTopics
 from bench.scale.memory import resident_bytes
 
-GROUPS, MEMBERS, OFFSETS = 2_000, 5, 50  # groups, members of each, partitions that each has committed
+GROUPS, MEMBERS, OFFSETS = 2_000, 5, 50  # groups, members per group, committed partitions per group
 NOW = Now(1_700_000_000_000, 0)
 HEARTBEATS = 100_000
 

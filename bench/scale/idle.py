@@ -6,7 +6,7 @@ import time
 
 from bench.cluster.servers import BROKERS, Ours, cpu_of, create_topic
 
-WAIT_MS = 5  # a hundredth of the default, so that requests are most of what an idle broker does
+WAIT_MS = 5  # 1% of the default, so that requests are most of the work of an idle broker
 SECONDS = 10.0
 SETTLE_S = 3.0
 

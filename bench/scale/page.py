@@ -15,7 +15,7 @@ from bench.report import OURS, table
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "scale.md"
 CLUSTER = ROOT / "bench" / "results" / "cluster.json"
-FETCH_WAIT_S = 0.5  # replica.fetch.wait.max.ms: how long an idle follower's request waits
+FETCH_WAIT_S = 0.5  # replica.fetch.wait.max.ms: how long the fetch request of an idle follower waits
 
 BLOCK = "<!-- measured: {name} -->\n", "<!-- end of {name} -->\n"
 

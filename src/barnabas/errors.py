@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake, read as the size of a frame
+TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake; the broker reads them as a frame size
 
 
 class BarnabasError(Exception):

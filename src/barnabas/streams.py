@@ -34,7 +34,7 @@ def open_missing_streams() -> None:
                 os.dup2(opened, descriptor)
                 os.close(opened)
         if getattr(sys, name) is None:
-            stream = open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - for as long as the process lives
+            stream = open(descriptor, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - stays open until the process ends
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
 

@@ -117,7 +117,7 @@ def test_by_default_a_taken_port_costs_one_line_and_the_broker_runs(tmp_path: Pa
             taken.bind(("127.0.0.1", 8081))
             taken.listen()
         except OSError:
-            pass  # another program has it, which is the same
+            pass  # another program has the port: the same case
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             without = beside(asked, properties, None, "info", by_default=True)

@@ -15,7 +15,7 @@ SEEDS = 100  # `make sim` runs 2,000
 SLICES = 4
 
 
-@pytest.mark.timeout(600)  # some 14 s on an idle core; all that runs beside it on a busy machine is not its fault
+@pytest.mark.timeout(600)  # 14 s on an idle core, much more on a busy machine
 @pytest.mark.parametrize("part", range(SLICES))
 def test_seeds_pass(part: int) -> None:
     keep_quiet()

@@ -28,7 +28,7 @@ from barnabas.signals import interrupted_by_sigterm
 
 COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_per_s": "RECORDS/S", "mb_per_s": "MB/S",
            "p50_ms": "P50 MS", "p99_ms": "P99 MS", "max_ms": "MAX MS"}  # fmt: skip
-LATENCY_RATE = 1_000  # records a second: low enough that no record queues
+LATENCY_RATE = 1_000  # records per second: so few that no record waits in a queue
 LATENCY_SECONDS = 3
 PROGRESS_EVERY = 8_192
 Advance = Callable[[int], object]
@@ -152,7 +152,7 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
         errors.append(reason_of(error) if errors else explain(connection, topic, error, len(payload), is_ours=False))
 
     producer = connection.producer({**settings, "delivery.report.only.error": True, "on_delivery": receive_report})
-    producer.list_topics(topic, timeout=connection.timeout_s)  # connects and reads metadata before the clock starts
+    producer.list_topics(topic, timeout=connection.timeout_s)  # connect and read metadata before the measurement starts
     with _progress("producing", records) as advance:
         began = time.perf_counter()
         for index in range(records):

@@ -28,7 +28,8 @@ KINDS = {
     "users": ResourceType.USER,
 }
 Pattern = tuple[ResourceType, str]
-REGISTRY_OPERATIONS = {  # of Confluent's schema registry, as `registry/http/rights.py` asks for them
+# operation in Confluent's schema registry -> Kafka's operation, as in `registry/http/rights.py`
+REGISTRY_OPERATIONS = {
     "SUBJECT_READ": Operation.DESCRIBE,
     "SUBJECT_WRITE": Operation.WRITE,
     "SUBJECT_DELETE": Operation.DELETE,

@@ -18,7 +18,8 @@ from barnabas.cli.zookeeper import environment_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"  # Kafka's name, for the built-in one
+# Kafka's class name selects the built-in authorizer
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LOG_LEVELS = ["debug", "info", "warning", "error"]
 
 

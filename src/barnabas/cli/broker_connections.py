@@ -16,7 +16,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-TRANSACTION = 1  # the kind of coordinator
+TRANSACTION = 1  # key type of a transaction coordinator in FindCoordinator
 
 
 class Brokers:

@@ -24,7 +24,7 @@ from barnabas.signals import ending_signals
 
 DATA_DIR = "barnabas-cluster"
 ROOT = "/barnabas"
-TICK_MS = 500  # ZooKeeper's unit: a session timeout has 2 to 20 ticks
+TICK_MS = 500  # ZooKeeper's time unit: a session timeout lasts from 2 to 20 ticks
 SESSION_TIMEOUT_MS = 6_000
 START_TIMEOUT_S = 120.0
 LOOK_S = 0.2
@@ -106,7 +106,7 @@ def ending_on_signals() -> Iterator[None]:
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)  # the orderly end has begun; ignore further signals
+            signal.signal(number, signal.SIG_IGN)  # the shutdown has begun; ignore further signals
         raise Ended
 
     before = {number: signal.getsignal(number) for number in ending_signals()}

@@ -37,8 +37,8 @@ T = TypeVar("T")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT_S = 10.0
-LAST_LOCAL_ERROR = -100  # codes at or below it are librdkafka's own; codes above are the protocol's
-UNKNOWN_TO_LIBRDKAFKA = re.compile(r"Err-\d+\?")  # librdkafka's sentence for a code that is younger than this release of it
+LAST_LOCAL_ERROR = -100  # codes up to this are librdkafka's own errors; larger codes are errors of the protocol
+UNKNOWN_TO_LIBRDKAFKA = re.compile(r"Err-\d+\?")  # librdkafka's text for a code that its release does not know
 JAAS_NAMES = {
     "username": "sasl.username",
     "password": "sasl.password",
@@ -50,8 +50,8 @@ JAAS_NAMES = {
     "principal": "sasl.kerberos.principal",
 }
 OAUTH = re.compile(r"sasl\.oauthbearer\..*|sasl\.login\..*")
-TOKEN_SHOWN_S = 300.0  # until librdkafka asks for the next token; the broker sets the session's lifetime
-IDENTIFICATION = "ssl.endpoint.identification.algorithm"  # librdkafka calls "no check" so
+TOKEN_SHOWN_S = 300.0  # until librdkafka requests the next token; the session's lifetime is set by the broker
+IDENTIFICATION = "ssl.endpoint.identification.algorithm"  # Kafka's "" (no check) is "none" in librdkafka
 JAVA_STORE = re.compile(r"ssl\.(truststore|keystore)\..*")
 JAVA_ONLY = re.compile(
     r"((key|value)\.(de)?serializer|interceptor\.classes|metric.*|client\.dns\.lookup"

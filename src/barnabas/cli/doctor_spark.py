@@ -21,7 +21,7 @@ from barnabas.pipelines.interpreter import command
 from barnabas.pipelines.spark_session import DRIVERS, WORKERS
 
 OLDEST = (4, 2)
-DEFAULT_PYTHON = "python3"  # the interpreter that Spark runs if the environment names none
+DEFAULT_PYTHON = "python3"  # Spark runs this interpreter if no environment variable names another
 ASK = "import barnabas.pipelines.source"
 WITHIN_S = 30.0
 UPDATES = "for outputMode('update') use barnabas.pipelines.write_stream(frame), since Spark does not offer it to Python sinks"

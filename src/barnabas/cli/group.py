@@ -109,7 +109,7 @@ def _holders(connection: Connection, partitions: set[Partition]) -> dict[Partiti
         places = {where: leader for where, leader in leaders.items() if where in partitions}
         rows = transaction_requests.named(brokers, transaction_requests.open_in_partitions(brokers, places))
     holders: dict[Partition, str] = {}
-    for row in rows:  # sorted by their first offset
+    for row in rows:  # the rows are sorted by their first offset
         holders.setdefault((row["topic"], row["partition"]), row["id"] or f"producer {row['producer_id']}")
     return holders
 

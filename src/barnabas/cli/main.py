@@ -25,7 +25,7 @@ from barnabas.streams import OutputFailed, drop_unwritten, open_missing_streams,
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # the scripts of `completion` set it when they ask for completions
+COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # the scripts of `completion` set this variable to request completions
 TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
 MOST_CHARACTERS = 1_000  # of an error line
 
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _report_os_error(error)
     except BarnabasError as error:
         return _fail(str(error) or type(error).__name__, EXIT_FAILED)
-    except Exception as error:  # noqa: BLE001 - the edge: see rule 4
+    except Exception as error:  # noqa: BLE001 - last handler, see rule 4
         return _report_unforeseen(error)
 
 
@@ -109,7 +109,7 @@ def _report_unforeseen(error: Exception) -> int:
     """Handles an exception of a library: if it blames a value of the input, the input was wrong, else the operation failed."""
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
-    client = sys.modules.get("confluent_kafka")  # only if a command imported it already
+    client = sys.modules.get("confluent_kafka")  # only if a command has already imported it
     if client is not None and isinstance(error, client.KafkaException):
         from barnabas.cli.connection import reason_of
 
@@ -120,7 +120,7 @@ def _report_unforeseen(error: Exception) -> int:
 
 
 def _invoke(arguments: list[str]) -> object:
-    # Not cli.main(): it takes a broken pipe for a failure.
+    # cli.main() is not used: it handles a broken pipe as a failure.
     instruction = os.environ.get(COMPLETION_VARIABLE)
     if instruction:
         from click.shell_completion import shell_complete

@@ -38,7 +38,7 @@ class PositionKind(Enum):
     TIMESTAMP = "timestamp"
 
 
-NUMBERED = {"-": PositionKind.FROM_END, "@": PositionKind.TIMESTAMP}  # unit of a number with this prefix
+NUMBERED = {"-": PositionKind.FROM_END, "@": PositionKind.TIMESTAMP}  # prefix of a number -> unit of the number
 
 
 class Position(Struct, frozen=True):
@@ -107,7 +107,7 @@ def parse_datetime_ms(text: str) -> int:
         ) from None
     try:
         found_ms = round(moment.astimezone().timestamp() * 1000)
-    except (OverflowError, ValueError, OSError):  # years outside the table of the time zone
+    except (OverflowError, ValueError, OSError):  # the year is outside the supported range of the time zone
         found_ms = -1
     if found_ms < 0:
         raise BadInput(f"{text!r} is before 1970, the first time that records can have")
@@ -127,7 +127,7 @@ POSITION = Text(_position_now, most_bytes=MOST_TIME_BYTES)
 SCOPE = Text(checked(parse_scope))
 DATETIME, AGO = (
     Text(parse, most_bytes=MOST_TIME_BYTES) for parse in (parse_datetime_ms, _ago_ms)
-)  # both in milliseconds since 1970
+)  # both return milliseconds since 1970
 
 
 def list_offsets(

@@ -49,7 +49,7 @@ READ_BYTES = 1 << 16
 POLL_EVERY, POLL_EVERY_S = (
     256,
     0.1,
-)  # records, and time, between two polls for delivery reports; a poll costs as much as a few records
+)  # records and seconds between two polls for delivery reports; a poll takes as long as a few records
 
 
 class Sender(Struct):
@@ -57,10 +57,9 @@ class Sender(Struct):
 
     producer: Producer
     topic: str
-    refusals: tuple[
-        type[Exception], ...
-    ]  # the producer raises these for a record that can never be sent, and after a fatal error
-    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)  # for a record of this size
+    refusals: tuple[type[Exception], ...]  # errors of the producer for a record that can never be sent, and after a fatal error
+    # arguments: the error, the record's size in bytes, whether librdkafka itself refused the record
+    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)
     sent: int = 0
     failed: int = 0
     first_error: str | None = None
@@ -252,7 +251,7 @@ def _settings(connection: Connection, compression: str, acks: str, *, idempotenc
     """The producer's settings."""
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks, "enable.idempotence": idempotence}
     if not idempotence:
-        settings["max.in.flight.requests.per.connection"] = 1  # a retried batch must not overtake or follow a later one
+        settings["max.in.flight.requests.per.connection"] = 1  # a retry must not change the order of the batches
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     return settings
 
@@ -262,7 +261,7 @@ def _send_all(
 ) -> Sender:
     from confluent_kafka import KafkaException
 
-    # Each report of success costs a call, so they are requested only if the output shows their offsets.
+    # Each report of success costs a call, so reports are requested only if the output shows offsets.
     senders: list[Sender] = []
     settings["delivery.report.only.error"] = not with_offsets
     settings["on_delivery"] = lambda error, message: senders[0].receive_report(error, message)
@@ -281,7 +280,7 @@ def _send_all(
         sender.finish()
         raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
     except BaseException:
-        sender.finish()  # the records before it count, like those typed before Ctrl-C
+        sender.finish()  # the records before the error are sent, like those before Ctrl-C
         raise
     sender.finish()
     return sender
@@ -326,7 +325,7 @@ def split(stream: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
             yield line[:-1] if line.endswith(b"\n") else line
         return
     rest = b""
-    read = getattr(stream, "read1", stream.read)  # read1 returns the bytes that a pipe has, without waiting for a whole chunk
+    read = getattr(stream, "read1", stream.read)  # read1 returns the available bytes of a pipe and does not wait for a full chunk
     while data := read(READ_BYTES):
         *pieces, rest = (rest + data).split(delimiter)
         yield from pieces

@@ -28,7 +28,7 @@ QUOTAS = (
     "controller_mutation_rate",
     "connection_creation_rate",
 )
-EXACT, DEFAULT = 0, 1  # how DescribeClientQuotas compares names
+EXACT, DEFAULT = 0, 1  # match types in DescribeClientQuotas
 Entity = Mapping[str, str | None]
 
 

@@ -47,7 +47,7 @@ class BadRecord(BadInput):
 
 
 Parser = Callable[[bytes], Record]
-Printer = Callable[[Any], bytes]  # from a Message of confluent-kafka
+Printer = Callable[[Any], bytes]  # takes a Message of confluent-kafka
 
 
 def unescape(text: str) -> bytes:
@@ -305,7 +305,7 @@ def _template_printer(template: str, null: bytes) -> Printer:
     return lambda message: b"".join(part if isinstance(part, bytes) else part(message) for part in parts)
 
 
-# --- as options
+# --- options
 
 
 def _check_input(format_name: str) -> None:

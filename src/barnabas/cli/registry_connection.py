@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from barnabas.schemas.registry_client import RegistryClient
 
 DEFAULT_URL = "http://127.0.0.1:8081"
-PAGE = 1_000  # schemas
-NAMES_OF_JAVA = ("schema.registry.", "value.converter.schema.registry.", "")  # prefixes that files for other programs have
+PAGE = 1_000  # schemas per request
+NAMES_OF_JAVA = ("schema.registry.", "value.converter.schema.registry.", "")  # key prefixes in settings files for Java programs
 
 
 class RegistryOptions(Struct):
@@ -49,7 +49,7 @@ def read_urls(text: str) -> list[str]:
         try:
             parts = urlsplit(each)
             is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-        except ValueError:  # a port that is no number
+        except ValueError:  # the port is not a number
             is_url = False
         if not is_url or not each.isascii() or not each.isprintable() or " " in each:
             raise BadInput(f"{each!r} is no URL such as {DEFAULT_URL}")
@@ -115,7 +115,7 @@ def all_schemas(client: RegistryClient, prefix: str, *, deleted: bool = False) -
     while True:
         page = client.get("schemas", subjectPrefix=prefix, deleted=deleted, offset=len(found) or None, limit=PAGE)
         found += page
-        if len(page) != PAGE:  # the last page, or a registry that does not know pages
+        if len(page) != PAGE:  # this is the last page, or the registry has no paging
             return found
 
 

@@ -26,7 +26,7 @@ from barnabas.error_codes import ErrorCode
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-GROUP_COORDINATOR = 0  # the key type of FindCoordinator
+GROUP_COORDINATOR = 0  # key type of a group coordinator in FindCoordinator
 
 
 class SpecKind(Enum):
@@ -179,7 +179,7 @@ def _find_coordinator(connection: Connection, name: str) -> tuple[str, int]:
 
     with connection.wire() as wire:
         answer = wire.request(FindCoordinatorRequest(key=name, key_type=GROUP_COORDINATOR, coordinator_keys=[name]))
-    # From version 4 on the response is a list with an entry for each key; before, the response itself is the entry.
+    # From version 4 on, the response contains a list with one entry per key. Before, the response itself is the entry.
     found = answer.coordinators[0] if answer.coordinators else answer
     if found.error_code:
         raise Failure(f"group {name}: {code_name(found.error_code)}")

@@ -49,9 +49,9 @@ SOURCES = {
     8: "group",
 }
 VALUE_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
-CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources other than the default and the broker's own file
+CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources other than the default and the broker's settings file
 OF_ALL_BROKERS, BUILT_IN = 3, 5
-STATIC_BROKER = 4  # the broker's own file: a change for the broker itself, but for a topic only an inherited value
+STATIC_BROKER = 4  # the broker's settings file: for a broker this is a change, for a topic only an inherited value
 
 
 class Change(Struct, frozen=True):

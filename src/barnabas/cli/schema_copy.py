@@ -23,11 +23,11 @@ from barnabas.errors import BarnabasError
 if TYPE_CHECKING:
     from barnabas.schemas.registry_client import RegistryClient
 
-EVERYTHING = ":*:"  # the prefix that all subjects of all contexts have
+EVERYTHING = ":*:"  # this prefix matches all subjects of all contexts
 NO_CONFIG, NO_MODE = 40408, 40409
-PROGRESS_EVERY = 500  # schemas
+PROGRESS_EVERY = 500  # schemas between two progress messages
 SENT = ("schema", "schemaType", "references", "metadata", "ruleSet", "id", "version")
-SAME = ("id", "schema")  # of a version that is there already
+SAME = ("id", "schema")  # fields that must be equal if the version already exists
 Entry = dict[str, Any]
 Place = tuple[str, int]
 
@@ -137,7 +137,7 @@ def write_registry(
     settings = [each for each in entries if "schema" not in each]
     found = {_place(each): each for each in all_schemas(client, EVERYTHING, deleted=True)}
     wanted = [each for each in schemas if not _is_there(each, found.get(_place(each)))]
-    modes: dict[str, Entry | None] = {}  # what each subject had before
+    modes: dict[str, Entry | None] = {}  # subject -> its mode before the copy
     try:
         for number, each in enumerate(wanted, 1):
             subject = each["subject"]
@@ -150,7 +150,7 @@ def write_registry(
             if each.get("deleted"):
                 client.delete("subjects", subject, "versions", each["version"])
             tell(number, len(wanted))
-    except BaseException:  # an interrupt too leaves no subject behind
+    except BaseException:  # also after an interrupt, no subject stays in mode IMPORT
         if left := _restore(client, modes):
             click.echo(f"barnabas: {left}", err=True)
         raise

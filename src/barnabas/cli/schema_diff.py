@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.registry.formats.interface import ParsedSchema
     from barnabas.schemas.registry_client import RegistryClient
 
-MOST_REFERENCES = 1_000  # followed for one schema
+MOST_REFERENCES = 1_000  # references that are followed for one schema
 
 
 def _version(text: str) -> str:

@@ -17,7 +17,8 @@ import click
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
 
-OF_THE_BROKER = frozenset({"ssl.client.auth"})  # of a listener with SASL, which asks for no certificate
+# not passed on: the broker's listener with SASL requests no client certificate, the service does
+OF_THE_BROKER = frozenset({"ssl.client.auth"})
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str)
             check_installed(entry)
             listener = parse_listener(listeners.get(entry.name) or f"{scheme}://127.0.0.1:{entry.port}", entry.port)
             listening = bind(entry, listener)
-            port = listening.getsockname()[1]  # a free one for port 0, which the service keeps when it is started again
+            port = listening.getsockname()[1]  # if the port is 0, the service keeps this free port for later restarts
             listening.close()
             result[entry.name] = str(listener._replace(port=port))
     except ServiceError as error:

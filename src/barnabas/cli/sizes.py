@@ -17,11 +17,11 @@ from barnabas.errors import BarnabasError
 if TYPE_CHECKING:
     from barnabas.cli.connection import Connection
 
-MOST_CLIENT_BYTES = 1_000_000_000  # the largest message.max.bytes that librdkafka accepts
+MOST_CLIENT_BYTES = 1_000_000_000  # librdkafka's limit for message.max.bytes
 CLIENT_LIMIT, TOPIC_LIMIT, REQUEST_LIMIT = "message.max.bytes", "max.message.bytes", "socket.request.max.bytes"
-BATCH_BYTES = 1_000_000  # batch.size of librdkafka
+BATCH_BYTES = 1_000_000  # librdkafka's default for batch.size
 ASK_S = 2.0
-LARGE_BYTES = 1_000_000  # from this record size on, the size may be why a request got no response
+LARGE_BYTES = 1_000_000  # from this record size on, the size may be the reason for a missing response
 
 
 def batch_settings(connection: Connection, topic: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ PREPARED_COLUMNS = {"id": "TRANSACTIONAL ID", "coordinator": "COORDINATOR", "pro
 OPEN_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "start_offset": "START OFFSET", "producer_id": "PRODUCER",
                 "producer_epoch": "EPOCH", "silent_s": "SILENT S", "id": "TRANSACTIONAL ID"}  # fmt: skip
 STATES = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
-DEFAULT_MAX_TIMEOUT_S = 15 * 60.0  # transaction.max.timeout.ms
+DEFAULT_MAX_TIMEOUT_S = 15 * 60.0  # Kafka's default for transaction.max.timeout.ms
 
 
 @click.group(context_settings=HELP_OPTIONS)

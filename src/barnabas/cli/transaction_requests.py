@@ -26,7 +26,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 
 LIST_TRANSACTIONS, INIT_PRODUCER_ID = 66, 22
 PATTERN_VERSION, TWO_PHASE_VERSION = 2, 6
-NEVER_TIMES_OUT_MS = 2**31 - 1  # transactions of two-phase commit have this timeout
+NEVER_TIMES_OUT_MS = 2**31 - 1  # the timeout of two-phase commit transactions
 AGAIN = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 PAUSE_S = 0.05
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -154,7 +154,7 @@ def write_abort_marker(brokers: Brokers, leader: int, row: Row) -> None:
         producer_epoch=row["producer_epoch"],
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(name=row["topic"], partition_indexes=[row["partition"]])],
-        coordinator_epoch=max(epoch, 0),  # a producer has none before its first marker
+        coordinator_epoch=max(epoch, 0),  # a producer has no coordinator epoch before its first marker
     )
     (answer,) = brokers.broker(leader).request(WriteTxnMarkersRequest(markers=[marker])).markers
     code = answer.topics[0].partitions[0].error_code

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 else:
     ParamType = click.ParamType  # ParamType is not generic in older releases of click
 
-MOST_STRING_BYTES = 2**15 - 1  # the longest string of the protocol
-MOST_TEXT_BYTES = 2**31 - 1  # the longest text that is not a string of the protocol
-MOST_PARTITIONS, MOST_REPLICAS = 100_000, 10_000  # librdkafka's maxima
-MOST_SECONDS = 3_600.0  # librdkafka's maximum wait for a response
+MOST_STRING_BYTES = 2**15 - 1  # bytes of the longest string in the protocol
+MOST_TEXT_BYTES = 2**31 - 1  # bytes of the longest text that the protocol does not send as a string
+MOST_PARTITIONS, MOST_REPLICAS = 100_000, 10_000  # librdkafka's limits
+MOST_SECONDS = 3_600.0  # librdkafka's limit for the wait for a response
 
 
 class Text(ParamType):
@@ -52,7 +52,7 @@ class Text(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
-            return value  # a default
+            return value  # the value is a default
         if not is_utf8(value):
             self.fail(f"{value!r} is not UTF-8.", param, ctx)
         data = value.encode()

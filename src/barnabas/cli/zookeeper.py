@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper.address import ZooKeeperAddress
     from barnabas.cluster.zookeeper.store import ZooKeeperStore
 
-DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # `zookeeper.digest`
-CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"  # a file with `zookeeper.*` settings; the settings file of a broker works too
+DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # sets `zookeeper.digest`
+# path of a file with `zookeeper.*` settings; the settings file of a broker works too
+CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"
 PREFIX, CONNECT = "zookeeper.", "zookeeper.connect"
 
 

@@ -37,8 +37,8 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.partitions import by_topic
 from barnabas.protocol.values import ResourceType
 
-ANY = 1  # in a filter of bindings: of every type, pattern, operation and permission
-LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
+ANY = 1  # in a filter of bindings: any type, pattern, operation or permission
+LAST_COMMIT_WITH_NAMES = 9  # from version 10 on, OffsetCommit and OffsetFetch name topics by id
 
 
 def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what: str) -> Plan[Any]:
@@ -51,7 +51,7 @@ def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what
         try:
             response = yield from call(request, node_id)
         except ClientError:
-            cluster.brokers = {}  # another broker may be the controller now
+            cluster.brokers = {}  # forget the brokers: another broker may be the controller now
             raise
         for item in getattr(response, "topics", None) or getattr(response, "responses", None) or ():
             if item.error_code == ErrorCode.NOT_CONTROLLER:
@@ -132,7 +132,7 @@ def describe_broker_config(config: ClientConfig, cluster: Cluster) -> Plan[dict[
         try:
             response = yield from call(DescribeConfigsRequest(resources=[resource]), node_id)
         except ClientError:
-            cluster.brokers = {}  # it may be gone
+            cluster.brokers = {}  # forget the brokers: this one may be gone
             raise
         (result,) = response.results
         if result.error_code:

@@ -65,9 +65,9 @@ def _round(cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
             if not isinstance(answer, ClientError):
                 views.append(_view(cluster, answer, names, now_ms))
                 listed.update(cluster.brokers)
-        cluster.brokers = listed  # so that brokers can be asked that only some answers list
+        cluster.brokers = listed  # includes brokers that only some responses list, so that they get the request too
         if not views:
-            cluster.brokers = {}  # other brokers may exist now: the bootstrap servers know them
+            cluster.brokers = {}  # forget the brokers: the bootstrap servers may know others
             raise came[0]
     told = [answer for answer in answers.values() if not isinstance(answer, ClientError)]
     alive = {broker.node_id for answer in told for broker in answer.brokers}

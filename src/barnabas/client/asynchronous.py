@@ -44,8 +44,8 @@ from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.base_message import Buffer
 from barnabas.tls.failures import reason_of
 
-LARGE_BYTES = 128 * 1024  # larger frames get memory of their own
-START_BYTES = 16 * 1024  # of a frame are read together with its size: a second read takes longer than copying so much
+LARGE_BYTES = 128 * 1024  # a frame larger than this gets a buffer of its own
+START_BYTES = 16 * 1024  # bytes received together with the frame's size; copying them is faster than a second read
 R = TypeVar("R")
 
 
@@ -57,15 +57,15 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._host = address[0]
         self.wire = Wire(config.client_id)
         self._credentials = config.credentials
-        self._renewing: asyncio.Lock | None = None  # if the session has an end
+        self._renewing: asyncio.Lock | None = None  # None if the session has no end
         self._renew_at_s = math.inf
         self._timeout_ms = config.request_timeout_ms
         self._transport: asyncio.Transport | None = None
         self._start = memoryview(bytearray(START_BYTES))  # receives bytes until the size of the next frame is known
-        self._frame: memoryview | None = None  # the incoming body, once its size is known
-        self._filled = 0  # of the current buffer
-        self._large = bytearray()  # the memory of the last large frame
-        # future and deadline of each request in flight, oldest first
+        self._frame: memoryview | None = None  # buffer of the incoming frame, after its size is known
+        self._filled = 0  # bytes filled in the current buffer
+        self._large = bytearray()  # the buffer of the last large frame
+        # future and deadline of each request in flight, the oldest first
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
@@ -81,7 +81,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
                 tls: dict[str, Any] = {} if config.tls is None else {"ssl": config.tls()}
                 await asyncio.get_running_loop().create_connection(lambda: connection, *address, **tls)
-        except OSError as error:  # TimeoutError too
+        except OSError as error:  # includes TimeoutError
             raise ConnectionFailed(connection.name, reason_of(error) or "no connection in time") from error
         try:
             frame: bytes | None = connection.wire.send_hello()
@@ -173,16 +173,17 @@ class AsyncConnection(asyncio.BufferedProtocol):
         end = self._transport.get_extra_info("socket")
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in (
-            ("TCP_KEEPIDLE", 1),  # seconds without a packet, then a probe each second
+            ("TCP_KEEPIDLE", 1),  # seconds without a packet until the first probe; then one probe each second
             ("TCP_KEEPINTVL", 1),
             ("TCP_KEEPCNT", max(1, after_s - 1)),
-            ("TCP_USER_TIMEOUT", after_s * 1000),  # for sent data without an acknowledgement, when no probe is sent
+            # ms that sent data may stay unacknowledged; no probes are sent during this time
+            ("TCP_USER_TIMEOUT", after_s * 1000),
         ):
-            if hasattr(socket, name):  # the options exist on Linux only
+            if hasattr(socket, name):  # these options exist only on Linux
                 end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's type does not declare it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's type does not declare a Transport
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(ConnectionFailed(self.name, reason_of(exc) if exc else "closed by the broker"))
@@ -252,7 +253,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             future, _ = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # if nobody waits any more, asyncio must not warn
+                future.exception()  # marks the error as retrieved: asyncio must not warn if no caller waits any more
 
 
 def _is_looked_at(data: bytearray) -> bool:

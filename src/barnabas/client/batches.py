@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from barnabas.protocol.base_message import Buffer
 
 HEADER_BYTES = 61
-_LENGTHS = struct.Struct(">qi")  # base offset, bytes after these twelve
+_LENGTHS = struct.Struct(">qi")  # base offset, bytes after these twelve bytes
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 
 

@@ -27,13 +27,13 @@ from barnabas.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 SCOPE = "sasl.oauthbearer.scope"
-# Kafka's name, librdkafka's name, and the option of the login context, Kafka's oldest form
+# Kafka's name, librdkafka's name, and Kafka's oldest form: the option of the login context
 CLIENT_ID = ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id", "clientId")
 CLIENT_SECRET = ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret", "clientSecret")
 SCOPES = (SCOPE, "scope")
 CONNECT_TIMEOUT, READ_TIMEOUT = "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"
 DEFAULT_TIMEOUT_MS = 10_000
-SHOWN_FOR = 0.8  # share of a token's lifetime for which it is reused, as in Kafka's clients
+SHOWN_FOR = 0.8  # share of a token's lifetime for which the client reuses it; the same as in Kafka's clients
 
 
 class TokenSource(Protocol):
@@ -82,12 +82,12 @@ class ClientCredentials:
         return token
 
     def _ask(self) -> bytes:
-        from barnabas.client.identity_provider import ask  # loaded only by clients of a provider
+        from barnabas.client.identity_provider import ask  # only clients of an identity provider need it
 
         return ask(self.url, self.client_id, self.client_secret, self.scope, self.timeout_ms / 1000)
 
 
-_kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, each with the time until which it is reused
+_kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, each with the time until which the client reuses it
 
 
 def _understood(url: str, text: bytes) -> tuple[str, float]:

@@ -197,7 +197,7 @@ class BlockingClient:
         return self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))
 
 
-FIRST_BYTES_PER_OFFSET = 1024.0  # the estimate before the first response
+FIRST_BYTES_PER_OFFSET = 1024.0  # estimate before the first response
 LEAST_FETCH_BYTES = 64 << 10
 
 
@@ -218,7 +218,7 @@ class PartitionReader:
         self.offset = offset  # offset of the next record to return
         self.end = end
         self._bytes_per_offset = FIRST_BYTES_PER_OFFSET
-        self._connection: Connection | None = None  # the connection of the request in flight
+        self._connection: Connection | None = None  # the connection with the request in flight
 
     def read(self) -> Fetched:
         """The next batches, in a buffer that the next call reuses.
@@ -253,7 +253,7 @@ class PartitionReader:
 
     def _send(self) -> None:
         client = self._client
-        with contextlib.suppress(ClientError, PartitionError):  # then `fetch` reads it, with its retries
+        with contextlib.suppress(ClientError, PartitionError):  # after an error, `fetch` reads the records with its own retries
             limit = self._likely_bytes()
             call = operations.fetch_call(client.config, client.cluster, self._topic, self._partition, self.offset, limit)
             connection = client.connection_to(call.node_id)

@@ -72,8 +72,8 @@ class Cluster(Struct):
     controller_id: int = NO_CONTROLLER
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
-    read_at_ms: dict[str, float] = field(default_factory=dict)  # time at which a topic's metadata arrived
-    coordinators: dict[str, int] = field(default_factory=dict)  # the coordinator of each transactional id that was looked up
+    read_at_ms: dict[str, float] = field(default_factory=dict)  # topic -> time at which its metadata arrived
+    coordinators: dict[str, int] = field(default_factory=dict)  # transactional id -> its coordinator, if it was looked up
 
     def addresses(self, node_id: int, connected: Iterable[Address], bootstrap: Iterable[Address]) -> list[Address]:
         """The addresses to try for a broker, in order. ANY_BROKER may be any broker; connected ones come first.

@@ -56,7 +56,7 @@ class Connection:
         if config.receive_buffer_bytes > 0:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
         if config.tls is not None:
-            self._receive_flags = 0  # TLS accepts no flags, and returns one TLS record at a time
+            self._receive_flags = 0  # a TLS socket accepts no flags, and returns one TLS record per call
             try:
                 opened = config.tls().wrap_socket(plain, server_hostname=address[0])
             except BaseException:

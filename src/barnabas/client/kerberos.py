@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 GSSAPI = "GSSAPI"
 SERVICE = "sasl.kerberos.service.name"
 NO_LAYER = 1
-UNREACHABLE = (-1765328228) % 2**32  # KRB5_KDC_UNREACH: worth a retry, like an unreachable broker
+UNREACHABLE = (-1765328228) % 2**32  # KRB5_KDC_UNREACH: may be retried, like an unreachable broker
 
 
 class Tickets(Struct, frozen=True):

@@ -27,9 +27,9 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-LAST_VERSION_WITH_NAMES = 12  # versions of Fetch and Produce: later ones name topics by id only (KIP-516)
+LAST_VERSION_WITH_NAMES = 12  # of Fetch and Produce; later versions name topics only by id (KIP-516)
 FETCH_RESPONSE_BYTES = 64 << 20
-Place = tuple[str, int | None]  # a partition, or a topic with any partition
+Place = tuple[str, int | None]  # a partition, or a topic with any of its partitions
 
 
 def refresh(config: ClientConfig, cluster: Cluster, topics: Sequence[str] | None) -> Plan[dict[str, ErrorCode]]:

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from barnabas.protocol.base_message import Buffer
 
-# Timestamps of ListOffsets that are not timestamps.
+# Special values of the timestamp in ListOffsets.
 LATEST = -1
 EARLIEST = -2
-MAX_TIMESTAMP = -3  # KIP-734
+MAX_TIMESTAMP = -3  # the record with the largest timestamp (KIP-734)
 
 TopicPartition = tuple[str, int]
 
@@ -27,7 +27,7 @@ class Fetched:
     high_watermark: int
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    aborted: tuple[tuple[int, int], ...] = ()  # producer id and first offset of transactions that were aborted
+    aborted: tuple[tuple[int, int], ...] = ()  # producer id and first offset of each aborted transaction
 
 
 @dataclass(frozen=True, slots=True)

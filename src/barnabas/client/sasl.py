@@ -28,8 +28,8 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER, GSSAPI)
-MAX_ITERATIONS = 1_000_000  # a broker with more rounds is faulty or hostile
-RENEWED_AFTER = 0.85  # share of a session's lifetime until the next log-in, the earliest of Kafka's clients
+MAX_ITERATIONS = 1_000_000  # a broker that requests more is faulty or hostile
+RENEWED_AFTER = 0.85  # share of a session's lifetime until the next log-in; the minimum of Kafka's clients
 Tokens = Generator[bytes, bytes, None]
 Login = Generator[Message, Any, int]
 
@@ -114,7 +114,7 @@ def _plain(credentials: Credentials) -> Tokens:
 
 def _bearer(credentials: Credentials) -> Tokens:
     answer = yield f"n,,\x01auth=Bearer {credentials.password}\x01\x01".encode()
-    if answer:  # the answer is the reason of a refusal; this byte asks the server to end the exchange
+    if answer:  # the server's answer is the reason of a refusal; the client must send this byte to end the exchange
         yield b"\x01"
 
 

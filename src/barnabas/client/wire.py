@@ -81,7 +81,7 @@ class Wire:
         self._in_flight: deque[_InFlight] = deque()
         self._versions: dict[int, tuple[int, int]] | None = None
         self._features: dict[str, int] = {}
-        self._broken: ProtocolError | None = None  # the broker's violation of the protocol
+        self._broken: ProtocolError | None = None  # the protocol violation by the broker, if any
 
     @property
     def in_flight(self) -> int:

@@ -324,14 +324,14 @@ def _visible(records: Buffer, table: Longs, aborted: Sequence[tuple[int, int]]) 
             now_aborted.add(waiting.pop()[0])
         attributes, producer = int(row[k.ATTRIBUTES]), int(row[k.PRODUCER_ID])
         if attributes & CONTROL:
-            if producer in now_aborted and _marker_kind(records, row) == ABORT_MARKER:
+            if producer in now_aborted and marker_kind(records, row) == ABORT_MARKER:
                 now_aborted.discard(producer)
         elif not (attributes & TRANSACTIONAL and producer in now_aborted):
             keep.append(i)
     return table[keep]
 
 
-def _marker_kind(records: Buffer, row: Longs) -> int:
+def marker_kind(records: Buffer, row: Longs) -> int:
     """The kind of a control batch's only record: the second half of its four-byte key.
 
     The record's length, attributes, two deltas and the key's length take a byte each, since a marker is a single small record.

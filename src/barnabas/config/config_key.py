@@ -53,7 +53,7 @@ class Scope(Enum):
 
 class Effect(Enum):
     HONOURED = "honoured"
-    NONE = "none"  # accepted and shown, changes nothing
+    NONE = "none"  # accepted and shown, but without effect
 
 
 class Check(Protocol):

@@ -21,11 +21,11 @@ from barnabas.config.properties import parse_properties_file, read_text
 from barnabas.errors import ConfigError
 
 PROVIDERS = "config.providers"
-PLACEHOLDER = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")  # provider, path, key; Kafka's own pattern
+PLACEHOLDER = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")  # provider, path, key; the same pattern as in Kafka
 PACKAGE = "org.apache.kafka.common.config.provider."
 
 Parameters = Mapping[str, str]
-Provider = Callable[[str, str, Parameters], str]  # raises LookupError, OSError, ValueError
+Provider = Callable[[str, str, Parameters], str]  # may raise LookupError, OSError or ValueError
 
 
 def fill_placeholders(properties: Mapping[str, str]) -> dict[str, str]:

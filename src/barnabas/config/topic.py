@@ -7,7 +7,7 @@ from msgspec import Struct
 from barnabas.config.definitions.schema_validation import TOPIC_NAME
 from barnabas.errors import ConfigError
 
-FOREVER = -1  # retention without a limit
+FOREVER = -1  # unlimited retention
 MAX_INT64 = 2**63 - 1
 HOUR_MS = 3_600_000
 

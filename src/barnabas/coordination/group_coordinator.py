@@ -114,7 +114,7 @@ class GroupCoordinator:
             hosted = self._runtime.hosted_for(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return HeartbeatResponse()  # clients cannot handle that code; the sessions begin when all is loaded
+                return HeartbeatResponse()  # clients cannot handle this error; sessions start after loading
             raise
         try:
             return self._runtime.ask(hosted, lambda: hosted.shard.heartbeat(request, self._runtime.now()))
@@ -183,7 +183,7 @@ class GroupCoordinator:
                 commits += self._forget_topics(hosted, gone)
         for commit in commits:
             if commit is not None:
-                with suppress(KafkaError):  # logged; the shard reads its log again
+                with suppress(KafkaError):  # already logged; the shard reads its log again
                     await shielded(commit)
 
     def _forget_topics(self, hosted: HostedShard[GroupShard], gone: Set[str]) -> list[asyncio.Future[None] | None]:

@@ -35,7 +35,7 @@ V = TypeVar("V", bound=Message)
 OFFSET_VALUE_VERSION, OFFSET_VALUE_VERSION_WITH_EXPIRY = 4, 1
 GROUP_VALUE_VERSION = 3
 NO_TIMESTAMP = -1
-MAX_NAME_BYTES = 32_000  # lengths of names are 16-bit; this leaves space for the suffix of a member id
+MAX_NAME_BYTES = 32_000  # name lengths are 16-bit; this leaves room for the suffix of a member id
 
 
 class OffsetCommitKey(Message):

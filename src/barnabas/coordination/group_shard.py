@@ -44,9 +44,10 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Off
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-STORY_LENGTH = 64  # events in the report of a broken invariant
-OVERWRITTEN = frozenset({bytes(begin(RecordType.OFFSET_COMMIT)), bytes(begin(RecordType.GROUP_METADATA))})  # first bytes of keys
-PART_BYTES = 16 << 10  # bytes of keys in a batch of tombstones; more only if a single key is larger
+STORY_LENGTH = 64  # events in the report of a violated invariant
+# key prefixes of the record types of which only the last record counts
+OVERWRITTEN = frozenset({bytes(begin(RecordType.OFFSET_COMMIT)), bytes(begin(RecordType.GROUP_METADATA))})
+PART_BYTES = 16 << 10  # key bytes in a batch of tombstones; a single larger key gets its own batch
 
 
 class GroupShard:

@@ -18,9 +18,9 @@ from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Shard)
 
-# Replayed while loading before other tasks run: 1 ms, with batches of one record some milliseconds.
+# While loading, other tasks run after this many records: about 1 ms, or some milliseconds if each batch has one record.
 RECORDS_BETWEEN_BREATHS = 200
-MOST_HELD = 50_000  # records; some 20 MB while loading
+MOST_HELD = 50_000  # records held back while loading; about 20 MB
 
 
 class Phase(Enum):
@@ -35,7 +35,7 @@ class HostedShard(Struct, Generic[S], eq=False):
     shard: S
     phase: Phase = Phase.LOADING
     uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
-    missed_deletions: set[str] = field(default_factory=set)  # deletions of topics while it was loading
+    missed_deletions: set[str] = field(default_factory=set)  # topics that were deleted while the shard was loading
 
 
 async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
@@ -53,7 +53,7 @@ async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_
                     await asyncio.sleep(0)
                     if not is_wanted():
                         return
-    level = logging.INFO if len(hosted.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
+    level = logging.INFO if len(hosted.shard) or unreadable else logging.DEBUG  # most of the 50 partitions are empty
     logger.log(
         level,
         "event=shard-loaded kind=%s partition=%d count=%d unreadable=%d",
@@ -115,6 +115,6 @@ async def shielded(commit: asyncio.Future[None]) -> None:
     except KafkaError as error:
         raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
     except asyncio.CancelledError:
-        if commit.cancelled():  # the commit, not the waiting task
+        if commit.cancelled():  # the commit was cancelled, not the task that waits for it
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
         raise

@@ -31,7 +31,7 @@ class LogEntry(NamedTuple):
     """A record, or (without one) the end of a transaction."""
 
     record: Record | None
-    producer_id: int = NO_PRODUCER  # producer of the record's transaction, or of the ended one
+    producer_id: int = NO_PRODUCER  # the producer of the record's transaction, or of the transaction that ended
     commit: bool = False
 
 

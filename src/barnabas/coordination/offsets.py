@@ -51,7 +51,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-DEFAULT_RETENTION = -1  # retention of a request that means the broker's
+DEFAULT_RETENTION = -1  # in a request: use the broker's retention time
 MINUTE_MS = 60_000
 
 TopicOffsets = dict[int, OffsetCommitValue]

@@ -97,7 +97,7 @@ class CoordinatorRuntime(Generic[S]):
         self._timer = LoopTimer(clock, self.wake)
         self._closed = False
 
-    # -- which partitions are here --------------------------------------------------------------------------------------
+    # -- hosted partitions ----------------------------------------------------------------------------------------------
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker became leader of `partition`: read it, then serve it.
@@ -112,15 +112,15 @@ class CoordinatorRuntime(Generic[S]):
         try:
             if ready is not None:
                 await ready()
-            async with self._reading:  # fifty concurrent loads would block the loop fifty times as long
+            async with self._reading:  # one load at a time: fifty concurrent loads would block the loop fifty times as long
                 if self.is_hosted(hosted):
                     await read_into(hosted, self._log, self._kind, lambda: self.is_hosted(hosted))
             read = True
         finally:
             if not read and self._hosted.get(partition) is hosted:
-                del self._hosted[partition]  # it cannot be read, so it is not served
+                del self._hosted[partition]  # the log cannot be read, so this broker does not serve the partition
         if self._hosted.get(partition) is not hosted:
-            return  # taken away while loading
+            return  # the partition was taken away while it was loading
         hosted.phase = Phase.ACTIVE
         for outcome in hosted.shard.receive_loaded(self.now()):
             self.carry_out_quietly(hosted, outcome)
@@ -176,7 +176,7 @@ class CoordinatorRuntime(Generic[S]):
         """The loaded shards by partition."""
         return {p: hosted.shard for p, hosted in self._hosted.items() if hosted.phase is Phase.ACTIVE}
 
-    # -- carrying out ---------------------------------------------------------------------------------------------------
+    # -- results of shards ----------------------------------------------------------------------------------------------
 
     def hosted_for(self, name: str) -> HostedShard[S]:
         """The hosted shard of a group or a transactional id.
@@ -229,7 +229,7 @@ class CoordinatorRuntime(Generic[S]):
         outcome = self.ask(hosted, lambda: call(hosted.shard, self.now()))
         commit = self.carry_out(hosted, outcome, tells=False)
         if commit is None and not outcome.records and hosted.uncommitted:
-            commit = hosted.uncommitted[-1]  # as in `settled`
+            commit = hosted.uncommitted[-1]  # the response waits for the current log end, as in `settled`
         follow = partial(self._tell, hosted, outcome, None) if commit is None and outcome.written is not None else None
         return Decision(outcome.response, commit, follow)
 
@@ -360,7 +360,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             follow_up = self.ask(hosted, lambda: hosted.shard.receive_written(event, code, self.now()))
         except InvariantViolated:
-            return  # logged, and the shard is gone
+            return  # the error is logged, and the shard is removed
         if follow_up is not None:
             self.carry_out_quietly(hosted, follow_up)
 
@@ -435,10 +435,10 @@ class CoordinatorRuntime(Generic[S]):
 
     def _expire(self, hosted: HostedShard[S], now: Now) -> None:
         def expire() -> None:
-            for outcome in hosted.shard.expire(now):  # callbacks may run between two outcomes
+            for outcome in hosted.shard.expire(now):  # other callbacks may run between two outcomes
                 self.carry_out_quietly(hosted, outcome)
 
-        with suppress(InvariantViolated):  # logged, and the shard is gone; the others still have their timers
+        with suppress(InvariantViolated):  # the error is logged, and the shard is removed; other shards keep their timers
             self.ask(hosted, expire)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
-SPARE_ENTRIES = 8  # entries beyond two for each deadline
+SPARE_ENTRIES = 8  # heap entries beyond two for each deadline, before the heap is rebuilt
 
 
 class Timers(Generic[K]):
@@ -26,8 +26,8 @@ class Timers(Generic[K]):
     def __init__(self) -> None:
         self._deadlines: dict[K, int] = {}
         self._heap: list[tuple[int, int, K]] = []
-        self._entries: dict[K, int] = {}  # the earliest entry of the heap for each key that has one
-        self._sequence = 0  # breaks ties, so that keys are never compared
+        self._entries: dict[K, int] = {}  # each key's earliest entry in the heap
+        self._sequence = 0  # breaks ties, so that the heap never compares keys
 
     def __len__(self) -> int:
         return len(self._deadlines)

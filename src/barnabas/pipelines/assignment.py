@@ -41,8 +41,8 @@ class Assignment:
     def __init__(self, options: ReadOptions, client: BlockingClient) -> None:
         self._options = options
         self._client = client
-        self.topic_ids: dict[str, str] = {}  # from the last metadata
-        self._seen: set[str] = set()  # topics that existed at some time
+        self.topic_ids: dict[str, str] = {}  # topic name -> id, from the last metadata
+        self._seen: set[str] = set()  # topics that existed at any time
 
     def partitions(
         self, known: Iterable[TopicPartition] = (), ids: Mapping[str, str] | None = None, *, may_be_gone: bool = False
@@ -194,7 +194,7 @@ class Assignment:
         """The average bytes of an offset near this place of the log, from a sample of batches; None if there is nothing to
         read."""
         records = self._client.fetch(*tp, offset, max_bytes=SAMPLE_BYTES).records
-        sizes, first = 0, offset  # a response begins with the batch that contains the offset
+        sizes, first = 0, offset  # a response starts with the batch that contains the offset
         for position, size, base_offset in whole_batches(records):
             first = base_offset if position == 0 else first
             sizes += size

@@ -19,7 +19,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.pipelines.quick_ack import acknowledging
 
-SPARKS_DAEMON = "pyspark.daemon"  # our daemon froze its objects before it forked any worker
+SPARKS_DAEMON = "pyspark.daemon"  # Spark's own daemon; the daemon of barnabas freezes its objects before it forks workers
 
 _idle: dict[ClientConfig, list[BlockingClient]] = {}
 
@@ -52,5 +52,5 @@ def _settle_in() -> None:
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if main is not None and spec is not None and spec.name == SPARKS_DAEMON:
-        main.worker = acknowledging(main.worker)  # type: ignore[attr-defined]  # it is `pyspark.daemon`
+        main.worker = acknowledging(main.worker)  # type: ignore[attr-defined]  # the module is `pyspark.daemon`
         gc.freeze()

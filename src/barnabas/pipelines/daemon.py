@@ -24,7 +24,7 @@ from barnabas.pipelines.exactly_once import executor
 from barnabas.pipelines.quick_ack import acknowledging
 
 PRELOADED = (reading, source, writing, executor)
-OF_TASKS = (  # modules that a worker loads for the tasks of a Python source or sink
+OF_TASKS = (  # modules that a worker imports for a task of a Python source or sink
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.write_into_data_source",
@@ -37,10 +37,10 @@ OF_TASKS = (  # modules that a worker loads for the tasks of a Python source or 
 def preload() -> None:
     """Load the modules that tasks will need, if they are installed, and freeze their objects."""
     for name in OF_TASKS:
-        with suppress(ImportError):  # pandas is optional; a task that needs it reports that it is missing
+        with suppress(ImportError):  # pandas is optional; a task that needs it reports the missing module
             import_module(name)
     gc.collect()
-    gc.freeze()  # so that a worker's garbage collector does not visit these objects, which would also copy their pages
+    gc.freeze()  # otherwise each worker's garbage collector visits these objects, which copies their memory pages
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def from_barnabas(
     if key_schema is not None:
         key = F.from_json(key, key_schema)
     text = F.col("value").cast("string")
-    is_blank = text.rlike(r"\A\s*\z")  # from_json gives null for it, as for a missing value
+    is_blank = text.rlike(r"\A\s*\z")  # from_json returns null for blank text, as for a missing value
     if mode == FAIL_FAST:
         strict = F.from_json(text, schema, {"mode": FAIL_FAST})
         return frame.withColumns({"key": key, "value": F.when(is_blank, F.raise_error(F.lit(BLANK))).otherwise(strict)})

@@ -36,7 +36,7 @@ from barnabas.pipelines.offsets import (
 logger = logging.getLogger(__name__)
 
 STRATEGIES = ("subscribe", "subscribepattern", "assign")
-DEFAULT_POLL_TIMEOUT_MS = 120_000  # Spark's default is spark.network.timeout, which is this unless set
+DEFAULT_POLL_TIMEOUT_MS = 120_000  # Spark's default is spark.network.timeout, whose default is the same
 DEFAULT_MAX_TRIGGER_DELAY = "15m"
 DEFAULT_RETRY_INTERVAL_MS = 10
 NOT_FOR_READING = {

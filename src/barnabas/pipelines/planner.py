@@ -48,8 +48,8 @@ from barnabas.pipelines.options import ReadOptions
 
 logger = logging.getLogger(__name__)
 
-COMMIT_TIMEOUT_MS = 5_000  # a query must not wait long for a missing coordinator, since only lag tools use the offsets
-COMMIT_AGAIN_S = 60.0  # wait after a failed commit
+COMMIT_TIMEOUT_MS = 5_000  # only lag tools use the offsets, so a query must not wait long for a missing coordinator
+COMMIT_AGAIN_S = 60.0  # wait after a failed commit before the next one
 
 
 class Planner:
@@ -65,12 +65,12 @@ class Planner:
         self._client = client or BlockingClient(options.client)
         self._assignment = Assignment(options, self._client)
         self._target: Offsets | None = None  # the end of Trigger.AvailableNow
-        self._target_fits = False  # the earlier position of the query, limited to existing partitions
+        self._target_fits = False  # whether the target was compared with the query's first position
         self._initial: Offsets | None = None  # the result of `initial` in this process
-        self._first_batch_done = False  # for a query that starts at a moving position: see Ugly
-        self._latest: Offsets = {}  # the last answer of the cluster
-        self._last_trigger_ms = -math.inf  # on the monotonic clock, which begins when the machine does
-        self._committed: Offsets = {}  # the offsets that were committed last
+        self._first_batch_done = False  # only used if the query starts at a moving position, see Ugly in the module's docstring
+        self._latest: Offsets = {}  # the cluster's last response
+        self._last_trigger_ms = -math.inf  # on the monotonic clock, which starts at the machine's boot
+        self._committed: Offsets = {}  # the last committed offsets
         self._commit_not_before_s = 0.0  # on the monotonic clock
 
     def close(self) -> None:
@@ -176,11 +176,11 @@ class Planner:
             except PartitionError as error:
                 if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-            # The records are gone, and the task will report it; other partitions may have records.
+            # The records are gone. The task will report it, and other partitions may have records.
             earliest = self._assignment.beginnings([tp]).get(tp, offset)
             return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
         except UnknownTopic:
-            return None  # it was deleted after the listing: the task will report it
+            return None  # the topic was deleted after the listing; the task will report it
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
         """The topics whose ids (in `ids`, by default the current ones) differ from those at the start: deleted and created
@@ -205,8 +205,8 @@ class Planner:
         if self._is_first_batch(start):
             return []
         if start == self._initial:
-            # For a repeated batch these were looked up a moment ago; partitions created after its first planning come with a
-            # later batch.
+            # For a repeated batch, these offsets were just looked up. Partitions created after the first planning come in a later
+            # batch.
             start = {tp: offset for tp, offset in start.items() if tp in end}
         start = self._without_replaced(start, start_ids or {}, end_ids or {})
         added = [tp for tp in end if tp not in start]
@@ -266,7 +266,7 @@ class Planner:
             logger.warning("event=end-before-what-was-read partitions=%r attempt=%d", names(behind), attempt + 1)
             self._assignment.agree(topic for topic, _ in behind)
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
-        with suppress(UnknownTopic):  # it was deleted meanwhile; the next batch will report it
+        with suppress(UnknownTopic):  # the topic was deleted in the meantime; the next batch will report it
             end |= self._assignment.lookup(behind, LATEST)
             end |= self._waiting(start, behind, end)
         return end

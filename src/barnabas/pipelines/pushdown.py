@@ -77,7 +77,8 @@ def _in(bounds: Bounds, column: str, values: Any) -> tuple[Bounds, bool]:
     if column == "partition":
         return bounds.of_partitions(lambda partition: partition in found), True
     if column == "offset" and found:
-        return bounds.of_offsets(min(found), max(found) + 1), False  # Spark filters the gaps between them
+        # Spark itself filters out the offsets between the wanted ones
+        return bounds.of_offsets(min(found), max(found) + 1), False
     return bounds, False
 
 

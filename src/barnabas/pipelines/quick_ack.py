@@ -22,7 +22,7 @@ def acknowledging(work: Callable[..., int]) -> Callable[..., int]:
     def work_at_once(connection: socket.socket, *arguments: Any) -> int:
         if connection.family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hasattr(socket, "TCP_QUICKACK"):  # Linux
+            if hasattr(socket, "TCP_QUICKACK"):  # only Linux has it
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         return work(connection, *arguments)
 

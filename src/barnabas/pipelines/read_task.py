@@ -19,4 +19,4 @@ class ReadTask:
     fail_on_data_loss: bool
     poll_timeout_ms: int
     max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
-    topic_id: str = ""  # the topic of the range has this id; "" if it is unknown
+    topic_id: str = ""  # id of the topic; "" if unknown

@@ -30,7 +30,8 @@ from barnabas.pipelines.data_loss import report_data_loss
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
 from barnabas.pipelines.read_task import ReadTask
 
-MAX_ROWS = 1 << 17  # rows of one Arrow batch: the JVM is fastest from 50,000 rows on, and small records would make millions
+# rows of one Arrow batch; the JVM is fastest from 50,000 rows on, and a batch of small records could have millions
+MAX_ROWS = 1 << 17
 
 
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -64,7 +65,7 @@ class _Reading:
         self._task, self._client = task, client
         wanted = self._wanted = task.range
         self._reader = PartitionReader(client, wanted.topic, wanted.partition, wanted.start, wanted.end)
-        self._sure_of: int | None = None  # the offset at which the brokers last agreed on the topic and its leader
+        self._sure_of: int | None = None  # the read position at which the brokers last agreed on the topic and its leader
 
     def close(self) -> None:
         self._reader.close()

@@ -125,7 +125,7 @@ def _decoding(frame: DataFrame, name: str, part: Registered) -> Column:
     kind = StructType([StructField("value", part.data_type()), StructField("reason", StringType())])
     sources = [each for each in (name, "headers") if each in frame.columns]
     task = decoder(part.reader(is_key=name == "key"), with_headers="headers" in sources)
-    made: Column = F.arrow_udf(task, kind)(*sources)  # type: ignore[attr-defined]  # PySpark's stubs leave it out
+    made: Column = F.arrow_udf(task, kind)(*sources)  # type: ignore[attr-defined]  # missing in PySpark's stubs
     return made
 
 
@@ -182,5 +182,5 @@ def _encoding(part: Registered, row: Column, in_headers: bool) -> Column:
     from barnabas.schemas.arrow.columns import encoder
 
     task = encoder(part.writer(in_headers=in_headers))
-    made: Column = F.arrow_udf(task, "binary")(row)  # type: ignore[attr-defined]  # PySpark's stubs leave it out
+    made: Column = F.arrow_udf(task, "binary")(row)  # type: ignore[attr-defined]  # missing in PySpark's stubs
     return made

@@ -50,7 +50,7 @@ NO_TWO_PHASE = (
     "written again and a part of it may be in the topics twice"
 )
 IS_THERE = "its rows are in the topics already, as after a restart: this task writes none"
-_asked: set[tuple[ClientConfig, str]] = set()  # the sinks for which this process has checked two-phase commit
+_asked: set[tuple[ClientConfig, str]] = set()  # sinks whose two-phase commit this process has already checked
 
 
 @dataclass
@@ -126,7 +126,7 @@ class _Writer:
         if protocol.is_written(handout, query, batch):
             logger.warning("event=batch-not-repeated sink=%r query=%r batch=%d note=%r", handout.sink, query, batch, IS_THERE)
             for _ in batches:
-                pass  # a stateful query saves the batch's state only after all its rows were consumed, and fails otherwise
+                pass  # Spark saves the state of a stateful query only after all rows were consumed; otherwise the query fails
             return Written(0, Wrote(handout, query, batch))
         rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
         claims = {}
@@ -176,7 +176,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(sink_options(options, _columns(schema), streaming=False))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark's own narrows it so
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark narrows the types too
         batch = self._options.batch_id
         return self._write(iterator, "", UNNUMBERED if batch is None else batch)
 
@@ -193,7 +193,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(sink_options(options, _columns(schema), streaming=True))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark's own narrows it so
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark narrows the types too
         task = TaskContext.get()
         assert task is not None
         query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)

@@ -15,9 +15,9 @@ from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.options import client_config
 from barnabas.protocol.records.compression import NAMES, Compression
 
-DEFAULT_REQUEST_BYTES = 1_048_576  # max.request.size of the Java producer
-DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the broker's default maximum; used without two-phase commit
-MAX_NAME = 200  # characters of a sink's name: transactional ids contain it
+DEFAULT_REQUEST_BYTES = 1_048_576  # bytes; the default max.request.size of the Java producer
+DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the broker's default maximum; applies only without two-phase commit
+MAX_NAME = 200  # characters of a sink's name, because transactional ids contain the name
 NOT_FOR_WRITING = {
     "key.serializer": "keys are serialized with ByteArraySerializer.",
     "value.serializer": "value are serialized with ByteArraySerializer.",
@@ -36,7 +36,7 @@ COLUMN_TYPES = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "headers": HEADER
 class WriteTask:
     """The write options; the same in every task."""
 
-    topic: str | None  # None: the column `topic` has it
+    topic: str | None  # None: the column `topic` names it
     acks: int = -1
     codec: Compression = Compression.NONE
     max_request_bytes: int = DEFAULT_REQUEST_BYTES
@@ -50,7 +50,7 @@ class SinkOptions:
 
     task: WriteTask
     name: str | None = None
-    batch_id: int | None = None  # identifies a batch write that must happen once
+    batch_id: int | None = None  # identifies a batch write that must happen only once
 
 
 def sink_options(options: Mapping[str, str], columns: Mapping[str, str], *, streaming: bool) -> SinkOptions:
@@ -116,7 +116,7 @@ def _one_spelling(where: str) -> str:
     unchanged: only the cluster's default file system knows its base, and our working folder may change after a restart.
     """
     found = PLACE.fullmatch(where)
-    assert found is not None  # the pattern matches every text
+    assert found is not None  # the pattern matches any text
     scheme, authority, path = (part or "" for part in found.groups())
     scheme = scheme.lower()
     if scheme in ("", "file:"):

@@ -124,7 +124,7 @@ def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange], topic_ids: Mappi
 def _read(partition: InputPartition) -> Iterator[RecordBatch]:
     from barnabas.pipelines.reading import read_range
 
-    if partition.value is None:  # Spark creates one such partition if there are none
+    if partition.value is None:  # Spark creates one partition without a value if the source has none
         return iter(())
     return read_range(partition.value)
 
@@ -161,7 +161,8 @@ class FilteringTopicReader(TopicReader):
         return left
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_bounds": EVERYTHING}  # a task needs only its range
+        # a task gets its range separately, so the bounds are not needed
+        return {"_options": self._options, "_bounds": EVERYTHING}
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

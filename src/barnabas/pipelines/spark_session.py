@@ -30,22 +30,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-STATIC = "spark.python.daemon.module"  # cannot be set in an existing session
+STATIC = "spark.python.daemon.module"  # an existing session does not accept this setting
 SETTINGS = {
     STATIC: "barnabas.pipelines.daemon",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # otherwise each micro-batch writes a snapshot
+    # otherwise each micro-batch writes a snapshot
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
-CHECKPOINTS = {  # without Hadoop's native library the other manager forks a process to set each file's permissions
+# without Hadoop's native library, the default manager starts a process for each file to set its permissions
+CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-ADDRESS = "SPARK_LOCAL_IP"  # Spark's bind address; without it Spark warns about host names that mean a loopback address
+ADDRESS = "SPARK_LOCAL_IP"  # Spark's bind address; without it, Spark warns if the host name resolves to a loopback address
 WORKERS, DRIVERS = "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
-LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")  # not local-cluster, which starts separate executors
+LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")  # does not match local-cluster, which starts separate executors
 
 
 def session(
@@ -114,7 +116,7 @@ def _cores(master: str) -> int:
 
 def submitted() -> dict[str, str]:
     """The settings from before the session: of the command line that started this process, or that will start the JVM."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM, and this process
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started both the JVM and this process
         from pyspark import SparkConf
 
         return dict(SparkConf().getAll())

@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 FORMAT = "barnabas"
 MESSAGE = "message"
-RESULT = StructType().add(MESSAGE, BinaryType())  # schema of a task's result; as text the JVM would parse it for each micro-batch
-KEPT_S = 60.0  # lifetime of a preparation: coordinators forget unused ids after a week
+# schema of a task's result; binary, because the JVM would parse the schema's text for each micro-batch
+RESULT = StructType().add(MESSAGE, BinaryType())
+KEPT_S = 60.0  # lifetime of a prepared handout; coordinators forget unused ids only after a week
 CHECKPOINT = "checkpointlocation"
-MOST_REASON = 2_000  # characters of an error for Spark
+MOST_REASON = 2_000  # characters of an error message sent to Spark
 CANCELLED = ("SPARK_JOB_CANCELLED", "InterruptedException")
 STOPPED = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling the tasks of a micro-batch: java.lang.InterruptedException"
@@ -85,7 +86,7 @@ class TopicStreamWriter(DataStreamWriter):
     def start(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
+        format: str | None = None,  # noqa: A002 - Spark's name of the parameter
         outputMode: str | None = None,
         partitionBy: str | list[str] | None = None,
         queryName: str | None = None,
@@ -130,7 +131,7 @@ class MicroBatches:
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options, self._schema = options, schema
         self._kept: Handout | None = None
-        self._kept_since_s = 0.0  # on the monotonic clock
+        self._kept_since_s = 0.0  # time on the monotonic clock
 
     def check(self) -> None:
         self._writer().check_topic()
@@ -149,11 +150,11 @@ class MicroBatches:
         if time.monotonic() < self._kept_since_s + KEPT_S:
             writer.hand_out(kept)
         try:
-            tasks = frame.mapInArrow(Task(writer), RESULT)  # the pickling of the writer prepares the sink
+            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickling the writer prepares the sink
             rows = tasks.collect()
             self._kept = writer.decide([pickle.loads(row[0]) for row in rows])
             self._kept_since_s = time.monotonic()
-        except Exception as error:  # noqa: BLE001 - whatever it was, the batch is undone
+        except Exception as error:  # noqa: BLE001 - any error undoes the batch
             self._undo(writer, batch)
             raise MicroBatchFailed(str(error)) from None
 

@@ -33,7 +33,7 @@ from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.sink_options import WriteTask
 
-SHAPE_AGE_S = 300.0  # how long the batch size of a topic is cached, as with metadata
+SHAPE_AGE_S = 300.0  # lifetime of a topic's cached batch size, as for metadata
 
 
 class WriteFailed(BarnabasError):
@@ -102,7 +102,7 @@ def _write(task: WriteTask, client: BlockingClient, attempt: Attempt, batches: I
     )
     start = (
         attempt.owner.producer_id if attempt.owner else time.monotonic_ns() // 1_000_000
-    )  # so that tasks begin at different partitions
+    )  # different tasks start at different partitions
     encoder = RecordEncoder(
         lambda topic: _shape(client, topic), producer.send, max_record_bytes=task.max_request_bytes, first=start
     )
@@ -150,7 +150,7 @@ def _check_headers(lists: Any) -> None:
         raise OptionError("null header key present in the data. Header keys should always be non-null.")
 
 
-_shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # by cluster and topic, with the time of the request
+_shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # (cluster id, topic) -> (time of the request, shape)
 
 
 def _shape(client: BlockingClient, topic: str) -> TopicShape:

@@ -50,7 +50,7 @@ def load(key: str, text: str, base: type[P], configs: Mapping[str, str]) -> P:
     try:
         made = made_by()
         made.configure(configs)
-    except Exception as error:  # a user's code may raise anything
+    except Exception as error:  # a plugin's code may raise anything
         raise ConfigError(key, text, f"a class that can be created and configured: {describe(error)}") from error
     return made
 
@@ -59,7 +59,7 @@ def _find(key: str, text: str, base: type[P]) -> type[P]:
     module_name, _, name = text.removeprefix(PREFIX).partition(":")
     try:
         found = getattr(importlib.import_module(module_name), name)
-    except Exception as error:  # so may the import of the module
+    except Exception as error:  # the import of a plugin may raise anything too
         raise ConfigError(key, text, f"a class that can be imported: {describe(error)}") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ConfigError(key, text, f"a class that derives from barnabas.plugins.{base.__name__}")

@@ -20,10 +20,10 @@ from barnabas.plugins.principals import Principal
 class QuotaType(Enum):
     """The quotas of clients, by their keys."""
 
-    PRODUCE = "producer_byte_rate"  # bytes a second
-    FETCH = "consumer_byte_rate"  # bytes a second
-    REQUEST = "request_percentage"  # per cent of the event loop's time
-    CONTROLLER_MUTATION = "controller_mutation_rate"  # partitions created or deleted, a second
+    PRODUCE = "producer_byte_rate"  # bytes per second
+    FETCH = "consumer_byte_rate"  # bytes per second
+    REQUEST = "request_percentage"  # percent of the event loop's time
+    CONTROLLER_MUTATION = "controller_mutation_rate"  # partitions created or deleted per second
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 ZERO_UUID = UUID(int=0)
 
-OPEN_END = 32767  # as a last version: the newest, whichever it is
+OPEN_END = 32767  # as a last version: no upper bound
 Buffer = bytes | bytearray | memoryview
 
 
@@ -22,8 +22,8 @@ class FieldSpec(NamedTuple):
     last_version: int = OPEN_END
     first_nullable_version: int = OPEN_END
     last_nullable_version: int = OPEN_END
-    tag: int | None = None  # None where the field is not tagged
-    item: Any = None  # the class of the nested message, or of the array's; None for a primitive
+    tag: int | None = None  # None: not a tagged field
+    item: Any = None  # class of the nested message or the array element; None for a primitive
 
 
 class Message:

@@ -30,14 +30,14 @@ from barnabas.protocol.base_message import ZERO_UUID, Buffer, FieldSpec, Message
 M = TypeVar("M", bound=Message)
 Reader = Callable[[memoryview, int], tuple[M, int]]
 Writer = Callable[[M, bytearray], None]
-CheckArray = Callable[[memoryview, int, int], None]  # of a length at a position; raises ValueError
+CheckArray = Callable[[memoryview, int, int], None]  # checks an array length at a position; raises ValueError
 
 FIXED = {"bool": ("?", 1), "int8": ("b", 1), "int16": ("h", 2), "int32": ("i", 4), "int64": ("q", 8), "uint16": ("H", 2),
          "float64": ("d", 8)}  # fmt: skip
 _readers: dict[tuple[type[Message], int], Reader[Any]] = {}
 _counting_readers: dict[tuple[type[Message], int], tuple[Reader[Any], _Elements]] = {}
 _writers: dict[tuple[type[Message], int], Writer[Any]] = {}
-NULLABLE_STRUCT, NULLABLE_TAGGED_STRUCT = 0xFF, 0  # the byte that stands for an absent struct
+NULLABLE_STRUCT, NULLABLE_TAGGED_STRUCT = 0xFF, 0  # the byte for an absent struct
 
 
 class _Elements:
@@ -83,7 +83,7 @@ def decode_request(cls: type[M], version: int, frame: memoryview, position: int)
         found = _counting_readers[cls, version] = _guarded_reader(cls, version, elements.check), elements
     read, elements = found
     elements.left = limits.MAX_REQUEST_ELEMENTS
-    message: M = read(frame, position)[0]  # the table holds readers of any class
+    message: M = read(frame, position)[0]  # the annotation is needed because the table holds readers of all classes
     return message
 
 
@@ -130,7 +130,7 @@ def writer_of(cls: type[M], version: int) -> Writer[M]:
 
 
 def _compile(source: _ReaderSource | _WriterSource) -> Any:
-    exec(source.text(), source.names)  # the text is made from our own tables only
+    exec(source.text(), source.names)  # the source text comes only from the message tables of this package
     return source.names["run"]
 
 

@@ -15,19 +15,19 @@ from barnabas.protocol.codec import write_varint
 from barnabas.protocol.produce import NodeEndpoint, write_endpoints
 from barnabas.tuples import new_tuple
 
-FIRST_SHAPED_VERSION = 5  # from which on `FetchAnswerShape` knows the answer: it tells where the log starts
+FIRST_SHAPED_VERSION = 5  # `FetchAnswerShape` needs the log start offset, which earlier versions lack
 FIRST_FLEXIBLE_VERSION = 12
-FIRST_REPLICA_VERSION = 11  # that tells a consumer where else to read (KIP-392)
+FIRST_REPLICA_VERSION = 11  # the first version with a preferred read replica (KIP-392)
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_ENDPOINTS_VERSION = 16
 _I16, _I32 = Struct(">h"), Struct(">i")
 _HEAD_4 = Struct(">ihqq")  # index, error code, high watermark, last stable offset
-_HEAD_5 = Struct(">ihqqq")  # and log start offset
+_HEAD_5 = Struct(">ihqqq")  # the same and log start offset
 _ABORTED = Struct(">qq")
 _MARKS = Struct(">qqq")  # high watermark, last stable offset, log start offset
 _SIZE_AND_ID = Struct(">ii")
 Buffer = bytes | bytearray | memoryview
-JOINED_BYTES = 8 * 1024  # of records: to copy so many takes less than to have them sent as a piece of their own
+JOINED_BYTES = 8 * 1024  # copying records up to this size costs less than sending them as a separate piece
 
 
 class RecordData(Protocol):
@@ -78,7 +78,7 @@ class FetchedData(NamedTuple, Generic[D]):
 
 
 Parts = list[bytes | bytearray | memoryview | D]
-Given = tuple[int, int, int, D | None]  # of a partition: high watermark, last stable offset, log start offset, records
+Given = tuple[int, int, int, D | None]  # of one partition: high watermark, last stable offset, log start offset, records
 
 
 def write_fetch_answer(
@@ -139,7 +139,7 @@ class FetchAnswerShape(Generic[D]):
         self, version: int, topics: Sequence[tuple[str | UUID, Sequence[int]]], *, is_committed: bool, session_id: int = 0
     ) -> None:
         self._flexible = flexible = version >= FIRST_FLEXIBLE_VERSION
-        before: list[bytes] = []  # of each partition, what stands between the one before and its high watermark
+        before: list[bytes] = []  # per partition: the bytes between the previous partition and this high watermark
         out = _start(version, 0, 0, 0, session_id)
         _write_count(len(topics), flexible, out)
         for topic, partitions in topics:
@@ -154,7 +154,8 @@ class FetchAnswerShape(Generic[D]):
             out.append(0)
         self._before, self._tail = before, bytes(out)
         aborted = (b"\1" if flexible else b"\0\0\0\0") if is_committed else (b"\0" if flexible else b"\xff\xff\xff\xff")
-        self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")  # up to the length of the records
+        # The bytes between the log start offset and the length of the records.
+        self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")
 
     def write(self, correlation_id: int, given: Sequence[Given[D]]) -> tuple[Parts[D], int]:
         """The frame of an answer, as `write_fetch_answer` has it, and how many bytes of records are in it; what is little is copied."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from struct import Struct
-from struct import error as StructError  # as in `produce`
+from struct import error as StructError  # `struct` calls its error just `error`
 from typing import NamedTuple
 
 from barnabas import limits
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
-FIRST_BATCH_VERSION = 4  # from which batches are fetched
+FIRST_BATCH_VERSION = 4  # the first version that fetches batches
 FIRST_THROTTLED_VERSION = 1
-FIRST_TIMED_VERSION = 2  # from which messages have times: magic 1
-FIRST_BOUNDED_VERSION = 3  # from which a request bounds all of its answer, and a first message comes whole
+FIRST_TIMED_VERSION = 2  # the first version with timestamps in messages (magic 1)
+FIRST_BOUNDED_VERSION = 3  # the first version with max bytes of the whole answer; the first message is always sent whole
 _HEAD, _I32, _I16 = Struct(">iii"), Struct(">i"), Struct(">h")
 _PARTITION, _ANSWER = Struct(">iqi"), Struct(">ihqi")
 

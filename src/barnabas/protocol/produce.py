@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from struct import error as StructError  # the module's own name says nothing here
+from struct import error as StructError  # `struct` calls its error just `error`
 from typing import NamedTuple
 
 from barnabas import limits
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import read_varint, skip_tagged_fields, write_varint
 
-FIRST_APPEND_TIME_VERSION = 2  # whose answer tells the time of the append
-FIRST_BATCH_VERSION = 3  # before it come message sets, and no transactional id
+FIRST_APPEND_TIME_VERSION = 2  # the first version with the log append time in the answer
+FIRST_BATCH_VERSION = 3  # earlier versions have message sets and no transactional id
 FIRST_FLEXIBLE_VERSION = 9
 FIRST_LEADER_VERSION = 10
 FIRST_TOPIC_ID_VERSION = 13
@@ -26,8 +26,8 @@ _INDEX_AND_LENGTH = Struct(">ii")
 _LEADER = Struct(">ii")
 _OK_0 = Struct(">ihq")  # index, error code, base offset
 _OK_3 = Struct(">ihqq")  # index, error code, base offset, log append time
-_OK_5 = Struct(">ihqqq")  # and log start offset
-_OK_8 = Struct(">ihqqqih")  # and no record errors, no message
+_OK_5 = Struct(">ihqqq")  # the same and log start offset
+_OK_8 = Struct(">ihqqqih")  # the same, no record errors, no error message
 
 
 class PartitionRecords(NamedTuple):
@@ -196,7 +196,7 @@ def write_produce_answer(
             for answer in answers:
                 out += _OK_5.pack(*answer[:5])
                 if not answer.error_code:
-                    out += b"\1\0\0"  # no record errors, no message, no tagged fields
+                    out += b"\1\0\0"  # no record errors, no error message, no tagged fields
                 else:
                     _write_flexible_errors(answer, out, with_leader=version >= FIRST_LEADER_VERSION)
             out += b"\0"
@@ -260,7 +260,7 @@ def _write_flexible_errors(answer: PartitionAnswer, out: bytearray, *, with_lead
         out.append(0)
     _write_flexible_string(answer.message, out)
     if with_leader and answer.current_leader is not None:
-        out += b"\1\0\x09" + _LEADER.pack(*answer.current_leader) + b"\0"  # one tagged field, of tag 0
+        out += b"\1\0\x09" + _LEADER.pack(*answer.current_leader) + b"\0"  # one tagged field with tag 0
     else:
         out.append(0)
 

@@ -11,12 +11,12 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.tuples import new_tuple
 
-CORRELATION_ID_BYTES = 4  # all that a response's header of old has
-API_BYTES = 4  # of a request's key and version, which come first
+CORRELATION_ID_BYTES = 4  # the whole response header of versions that are not flexible
+API_BYTES = 4  # API key and version, the first fields of a request
 BEHIND_CORRELATION_ID = API_BYTES + CORRELATION_ID_BYTES
 API_VERSIONS = int(ApiKey.API_VERSIONS)
 _FIRST_FLEXIBLE = {api_key: api[4] for api_key, api in APIS.items()}
-_NEVER = 1 << 15  # beyond all versions
+_NEVER = 1 << 15  # above all versions
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 
 
@@ -60,7 +60,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
             raise MalformedMessage("RequestHeader", 1, str(error)) from error
         position = end
     if has_flexible_request_header(api_key, version):
-        if position < len(frame) and not frame[position]:  # as nearly always: no tagged fields
+        if position < len(frame) and not frame[position]:  # the usual case: no tagged fields
             position += 1
         else:
             position = _skip_tags(frame, position, "RequestHeader", 2)

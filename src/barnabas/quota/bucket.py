@@ -13,7 +13,7 @@ No clock: `now_ms` is an argument.
 
 from __future__ import annotations
 
-MAX_THROTTLE_MS = 2**31 - 1  # largest throttle time in a response
+MAX_THROTTLE_MS = 2**31 - 1  # the largest throttle time that a response can carry
 
 
 class TokenBucket:
@@ -28,7 +28,7 @@ class TokenBucket:
         self._saved_s = saved_s
         self._first_s = first_s
         self._tokens = 0.0
-        self._at_ms: float | None = None  # time of that count; None before the first use
+        self._at_ms: float | None = None  # time of the last update of `_tokens`; None before the first use
 
     def most(self, rate: float) -> float:
         """The most tokens that may accumulate."""

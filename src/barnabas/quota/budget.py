@@ -62,7 +62,7 @@ class Budget:
         meter = self.request
         if meter is None:
             return 0
-        meter.take(spent_ns / 1e7, now_ms)  # per cent of a second
+        meter.take(spent_ns / 1e7, now_ms)  # percent of one second
         wait_ms = meter.throttle_ms(now_ms)
         if wait_ms > self._longest_ms:
             meter.forgive(wait_ms - self._longest_ms, now_ms)

@@ -55,7 +55,7 @@ class AddressRates:
     def __init__(self, span: Span, most: int) -> None:
         self._span = span
         self._most = most
-        self._rates: dict[str, ConnectionRate] = {}  # those seen first first
+        self._rates: dict[str, ConnectionRate] = {}  # in the order in which the addresses were first seen
 
     def __len__(self) -> int:
         return len(self._rates)

@@ -16,7 +16,7 @@ class Match(IntEnum):
 
     EXACT = 0
     DEFAULT = 1
-    SPECIFIED = 2  # any name, and the default
+    SPECIFIED = 2  # any name, or the default
 
 
 class EntityFilter(Struct, frozen=True):

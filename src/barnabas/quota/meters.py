@@ -16,8 +16,8 @@ from barnabas.quota.bucket import TokenBucket
 from barnabas.quota.entities import CONTROLLER_MUTATION_RATE
 from barnabas.quota.windows import WindowedRate
 
-FIRST_PART = 0.25  # of what may be saved up, for a client that was not seen before
-CROWD = "<others>"  # clients that share a meter because there are too many
+FIRST_PART = 0.25  # share of the largest budget that a new client starts with
+CROWD = "<others>"  # the key of the shared meter for clients beyond MAX_QUOTA_METERS
 
 
 class Span(NamedTuple):
@@ -43,8 +43,8 @@ class Meter:
     def __init__(self, key: MeterKey, bound: float, span: Span) -> None:
         self.key = key
         self.bound = bound
-        self.used_ms = 0.0  # when it was last
-        self.throttled_ms = 0  # told in all
+        self.used_ms = 0.0  # time of the last use
+        self.throttled_ms = 0  # total throttle time sent to the client
         self._told_until_ms = 0.0
         self._rate = WindowedRate(span.windows, span.window_s * 1000)
         saved_s = span.windows * span.window_s if key.quota == CONTROLLER_MUTATION_RATE else span.window_s

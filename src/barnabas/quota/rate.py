@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 UNLIMITED = 2**63 - 1
-LEAST_PART = 20  # share of the most that may accumulate
+LEAST_PART = 20  # a response that has no room waits until the room is the maximum divided by this
 
 
 class RateLimit:
@@ -27,7 +27,7 @@ class RateLimit:
         self._saved_s = saved_s
         self._rate = UNLIMITED  # bytes per second
         self._room = 0.0
-        self._at_ms = 0.0  # when `_room` was true
+        self._at_ms = 0.0  # time of the last update of `_room`
         self.passed = 0  # bytes recorded so far
 
     @property

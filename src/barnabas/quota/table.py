@@ -43,13 +43,15 @@ class QuotaTable:
         of_types = {tuple(kind for kind, _ in entity) for entity in self._by_entity}
         self.has_clients = any(USER in types or CLIENT_ID in types for types in of_types)
         self.has_addresses = (IP,) in of_types
-        self._rates: dict[str | None, float] = {}  # by the one spelling of the address; the least of those of several
+        # by normalised address; the lowest rate if several entities name the same address
+        self._rates: dict[str | None, float] = {}
         for entity, quotas in self._by_entity.items():
             if entity[0][0] == IP and CONNECTION_CREATION_RATE in quotas:
                 name, rate = entity[0][1], quotas[CONNECTION_CREATION_RATE]
                 address = None if name is None else plain_address(name)
                 self._rates[address] = min(rate, self._rates.get(address, rate))
-        self.groups = frozenset(entity[0][1] for entity in self._by_entity if entity[0][0] == GROUP)  # None: any group
+        # None is the default of all groups
+        self.groups = frozenset(entity[0][1] for entity in self._by_entity if entity[0][0] == GROUP)
 
     def find(self, key: str, user: str, client_id: str) -> Applied | None:
         """The quota `key` of a client, None if it has none."""

@@ -33,7 +33,7 @@ class WindowedRate:
     def __init__(self, windows: int, window_ms: float) -> None:
         self._windows = windows
         self._window_ms = window_ms
-        self._kept: deque[_Window] = deque()  # the oldest first
+        self._kept: deque[_Window] = deque()  # the oldest window first
         self._sum = 0.0
 
     def record(self, value: float, now_ms: float) -> None:
@@ -58,4 +58,4 @@ class WindowedRate:
         while kept and now_ms - kept[0].last_ms >= self._windows * self._window_ms:
             self._sum -= kept.popleft().value
         if not kept:
-            self._sum = 0.0  # what rounding has left
+            self._sum = 0.0  # removes the rounding error

@@ -38,8 +38,9 @@ TOPIC = "kafkastore.topic"
 GROUP = "schema.registry.group.id"
 LEVEL = "schema.compatibility.level"
 REPLICATION = "kafkastore.topic.replication.factor"
-RETRY_S = 0.5  # between two tries to reach a leader
-LEADER_WITHIN_S = 15.0  # a write waits so long for a leader; an election takes group.initial.rebalance.delay.ms, 3 s by default
+RETRY_S = 0.5  # between two attempts to reach a leader
+# the longest wait of a write for a leader; an election takes group.initial.rebalance.delay.ms, 3 s by default
+LEADER_WITHIN_S = 15.0
 
 
 class RegistryService:
@@ -111,7 +112,7 @@ class RegistryService:
         """Whether this registry writes."""
         return self._writer.is_writer
 
-    # --- what the handlers ask for
+    # --- for the handlers
 
     async def write(self, request: Request, command: Command) -> Any:
         """Write, or let the leader answer."""
@@ -122,7 +123,7 @@ class RegistryService:
             if self._writer.is_writer:
                 with contextlib.suppress(NotTheWriter):
                     return await self._writer.submit(command)
-                if self._elected:  # another registry wrote, though the group has named this one
+                if self._elected:  # another registry wrote, although the group elected this one
                     self._begin_to_write()
             leader = self._leader
             if leader is not None and leader != self._context.listener and FORWARDED not in request.headers:

@@ -38,7 +38,7 @@ class FollowerPartition(OnlineReplica):
     __slots__ = ("follower_state", "on_close", "on_ready")
 
     is_leader: ClassVar[Literal[False]] = False
-    refusal: ClassVar[ErrorCode] = ErrorCode.NOT_LEADER_OR_FOLLOWER  # of what only the leader may do
+    refusal: ClassVar[ErrorCode] = ErrorCode.NOT_LEADER_OR_FOLLOWER  # error code for requests that only the leader may answer
 
     def __init__(self, log: Log, state: LeaderAndIsr, *, flushes: FlushScheduler | None, high_watermark: int) -> None:
         super().__init__(
@@ -47,7 +47,7 @@ class FollowerPartition(OnlineReplica):
         self.follower_state = FollowerState(
             log, leader_id=state.leader, leader_epoch=state.leader_epoch, high_watermark=self.high_watermark
         )
-        self.on_ready: Callable[[], None] | None = None  # told when a flush that was due is done
+        self.on_ready: Callable[[], None] | None = None  # called when a due flush has finished
         self.on_close: Callable[[], None] | None = None
 
     def follow(self, state: LeaderAndIsr) -> bool:

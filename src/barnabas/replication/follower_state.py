@@ -71,11 +71,11 @@ class Cut(NamedTuple):
 class Next(Enum):
     """The next step of the fetcher for this partition."""
 
-    FETCH = "fetch"  # go on at `position`
-    WAIT = "wait"  # ask again after `replica.fetch.backoff.ms`
-    ASK_RANGE = "ask range"  # ask the leader where its log begins and ends, and hand it to `reset`
-    CUT = "cut"  # run the rewind of what is `planned`, and hand it to `cut`
-    STOP = "stop"  # nothing more until the controller says who leads
+    FETCH = "fetch"  # send the next fetch for `position`
+    WAIT = "wait"  # try again after `replica.fetch.backoff.ms`
+    ASK_RANGE = "ask range"  # ask the leader for its log start and end offsets, and pass them to `reset`
+    CUT = "cut"  # run the rewind of `planned`, and pass `planned` to `cut`
+    STOP = "stop"  # do nothing until the controller names the leader
 
 
 class FollowerState:
@@ -89,7 +89,7 @@ class FollowerState:
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.log_end_offset)
         self.planned: Cut | None = None
-        self.has_caught_up = False  # all that was committed by the leader's last answer is here
+        self.has_caught_up = False  # the log holds all records that the leader's last answer called committed
 
     @property
     def position(self) -> Position:
@@ -104,7 +104,7 @@ class FollowerState:
             LogDirFailed: the disk does not work.
         """
         if asked != self.position:
-            return Next.FETCH  # of before a cut
+            return Next.FETCH  # the answer belongs to a position before a truncation
         error = answer.error
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return Next.ASK_RANGE
@@ -143,7 +143,7 @@ class FollowerState:
             if self.log.truncator.may_cut(self._left_by_cut(leader_end)):
                 self._truncate(leader_end)
         else:
-            return Next.WAIT  # the leader's log moved on meanwhile: the position is inside
+            return Next.WAIT  # the leader's log moved in the meantime, and the position is inside it
         return Next.FETCH
 
     def _begin_where_they_begin(self, records: Buffer) -> None:

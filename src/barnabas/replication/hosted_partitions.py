@@ -27,7 +27,7 @@ class HostedPartitions:
         self._by_name_bytes: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self.offline_count = 0
-        self.closed_count = 0  # so far: who remembers partitions has some to forget when it has grown
+        self.closed_count = 0  # counts up; caches drop closed partitions when it has grown
 
     def add(self, partition: Partition) -> None:
         found = self._by_name.get(partition.topic)

@@ -51,10 +51,11 @@ class LeaderPartition(OnlineReplica):
         flushes: FlushScheduler | None = None,
         high_watermark: int | None = None,
     ) -> None:
-        self._detour_at = NEVER  # an append that ends at or past this offset has to do with a flush, or with followers
-        self.followers: PartitionFollowers | None = None  # None: this is the only replica
+        self._detour_at = NEVER  # appends that end at or past this offset involve a flush or followers
+        self.followers: PartitionFollowers | None = None  # None: this broker has the only replica
         self.is_under_min_isr = False
-        self._commit_waiters: list[tuple[int, Done, bool]] = []  # the last: is refused when too few replicas are in sync
+        # End offset, callback, whether to refuse it if too few replicas are in sync.
+        self._commit_waiters: list[tuple[int, Done, bool]] = []
         self._kept_waiters: list[tuple[int, Done]] = []
         self._deletion_waiters: list[tuple[int, Done]] = []
         super().__init__(log, leader_id=leader_id, leader_epoch=leader_epoch, flushes=flushes, high_watermark=high_watermark)
@@ -211,7 +212,7 @@ class LeaderPartition(OnlineReplica):
         """Whether the high watermark has come to where this leader began: below that, more is committed than is known yet (KIP-207)."""
         return self.followers is None or self.high_watermark >= self.followers.replicas.epoch_start
 
-    # The controller's word
+    # State from the controller
 
     def lead(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> None:
         """This broker leads, in this epoch, with these replicas; an older word is passed over."""
@@ -220,7 +221,7 @@ class LeaderPartition(OnlineReplica):
         begins = state.leader_epoch > self.leader_epoch
         self.leader_epoch = state.leader_epoch
         if begins:
-            self._send_fetchers_away()  # they asked for records of the epoch before
+            self._send_fetchers_away()  # their fetches belong to the previous epoch
         if len(state.replicas) == 1:
             self._lead_alone()
         elif self.followers is None or begins:
@@ -354,7 +355,7 @@ class LeaderPartition(OnlineReplica):
             return
         followers.now_ms = now_ms
         if self.high_watermark == self.log.log_end_offset and followers.replicas.is_complete:
-            return  # everybody is in sync and has everything
+            return  # all replicas are in sync and have all records
         followers.maybe_shrink(self)
         followers.maybe_expand_all(self)
         self._commit()

@@ -100,11 +100,11 @@ class OnlineReplica(Replica):
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.closed = False
-        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in the order in which they came
+        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in order of arrival
         self._flushes = flushes
-        self._flush_at = NEVER  # an append that ends at or past this offset has to do with a flush
-        self._hidden_bytes = 0  # appended, not below the high watermark yet
-        self._is_flush_timed = False  # `flush_later` was asked, and nothing was flushed since
+        self._flush_at = NEVER  # appends that end at or past this offset involve a flush
+        self._hidden_bytes = 0  # appended, but not below the high watermark yet
+        self._is_flush_timed = False  # `flush_later` was called, and no flush has followed
         kept_end = self._kept_end
         self.high_watermark = kept_end if high_watermark is None else max(log.log_start_offset, min(high_watermark, kept_end))
         self._plan_flushing()
@@ -238,7 +238,7 @@ class OnlineReplica(Replica):
             return
         config, durable_end = self.log.config, self.log.durable_end
         if config.flush_ms < NEVER and not self._is_flush_timed:
-            self._flush_at = durable_end + 1  # the first record that is not on the disk starts the clock
+            self._flush_at = durable_end + 1  # the first record that is not on the disk starts the timer
         else:
             self._flush_at = min(durable_end + config.flush_messages, NEVER)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.replication.leader_partition import LeaderPartition
     from barnabas.replication.online_replica import FetchWaiter
 
-MAX_HIDDEN_PIECES = 256  # appends whose sizes are kept apart while they are not committed; those behind are added up
+MAX_HIDDEN_PIECES = 256  # uncommitted appends with a size of their own; the size of later ones is added to the last
 
 
 class LeaderAndIsr(Protocol):
@@ -109,10 +109,10 @@ class PartitionFollowers:
             heard=cluster.heard,
         )
         self.kept_end = kept_end
-        self.now_ms = now_ms  # as told last
-        self.change: IsrChange | None = None  # proposed, without an answer so far
-        self.waiters: dict[FetchWaiter, None] = {}  # fetches of followers
-        self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of appends that are not committed
+        self.now_ms = now_ms  # the time of the last call
+        self.change: IsrChange | None = None  # proposed to the controller, which has not answered yet
+        self.waiters: dict[FetchWaiter, None] = {}  # waiting fetches of followers
+        self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of uncommitted appends
 
     def update(self, state: LeaderAndIsr, now_ms: int) -> bool:
         """Take a state from the controller in the same leader epoch; False for an older one.

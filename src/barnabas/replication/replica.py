@@ -32,10 +32,10 @@ class Replica(ABC):
     topic: str
     topic_id: UUID
     index: int
-    leader_id: int  # broker id of the leader
-    leader_epoch: int  # the epoch it leads in
+    leader_id: int
+    leader_epoch: int  # of that leader
     high_watermark: int
-    closed: bool  # another object has taken its place, or the partition is gone
+    closed: bool  # another object replaced this one, or the broker lost the partition
 
     @abstractmethod
     def update_config(self, config: TopicConfig) -> None:

@@ -51,12 +51,12 @@ def _contains_itself(schema: Any, inside: tuple[str, ...]) -> bool:
 
 def _is_weightless(schema: Any, names: dict[str, Any], inside: tuple[str, ...]) -> bool:
     if isinstance(schema, list):
-        return False  # the number of the branch is a byte
+        return False  # a union always takes bytes: the index of its branch
     if isinstance(schema, str):
         if schema not in names:
             return schema == "null"
         if schema in inside:
-            return True  # only its other fields count
+            return True  # a recursive reference adds no bytes, so only the other fields decide
         return _is_weightless(names[schema], names, (*inside, schema))
     kind = schema["type"]
     if kind in ("record", "error"):

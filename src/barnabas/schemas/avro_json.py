@@ -183,7 +183,7 @@ def _union(branches: list[Any], value: Any, place: str, names: dict[str, Any]) -
                 try:
                     return _in_branch(branch, inner, place, names)
                 except CannotEncode:
-                    break  # a field may have the name of a branch
+                    break  # the key may be a field with the same name as a branch
     failures = []
     for branch in branches:
         try:
@@ -198,7 +198,7 @@ def _in_branch(branch: Any, value: Any, place: str, names: dict[str, Any]) -> An
     made = _convert(branch, value, place, names)
     schema = names.get(branch, branch) if isinstance(branch, str) else branch
     if isinstance(schema, dict) and schema["type"] == "record":
-        return (full_name(schema, ""), made)  # names the branch to fastavro
+        return (full_name(schema, ""), made)  # the name selects the branch in fastavro
     return made
 
 

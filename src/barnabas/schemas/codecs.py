@@ -34,7 +34,7 @@ class Codec(Protocol):
     """Writes and reads the data of one schema, without the bytes that name the schema."""
 
     record_name: str | None
-    path: Sequence[int] | None  # of the message that it writes; None for formats without one
+    path: Sequence[int] | None  # path of the Protobuf message to write; None for other formats
 
     def encode(self, value: Any) -> bytes:
         """Raises CannotEncode if the value does not fit."""

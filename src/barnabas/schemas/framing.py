@@ -22,7 +22,7 @@ _ID_BYTES, _GUID_BYTES = 5, 17
 _FIRST_MESSAGE = (0,)
 _MAX_STEPS = 100
 
-Headers = Iterable[tuple[str, Any]] | Mapping[str, Any] | None  # the values are bytes or None
+Headers = Iterable[tuple[str, Any]] | Mapping[str, Any] | None  # header values are bytes or None
 
 
 class Framed(NamedTuple):

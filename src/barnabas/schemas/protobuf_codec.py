@@ -17,7 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 from barnabas.schemas.errors import CannotDecode, CannotEncode
 from barnabas.schemas.registered import RegisteredSchema
 
-_FILE = "default"  # the name of the file that is the schema itself
+_FILE = "default"  # name of the file with the schema itself
 
 
 class ProtobufCodec:

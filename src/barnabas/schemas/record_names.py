@@ -17,9 +17,9 @@ from typing import Any
 
 from barnabas.protocol.codec import read_varint
 
-MAX_DEPTH = 32  # of nested messages, as protoc
-PACKAGE, MESSAGE_TYPE = 2, 4  # fields of a FileDescriptorProto
-NAME, NESTED_TYPE = 1, 3  # fields of a DescriptorProto
+MAX_DEPTH = 32  # levels of nested messages; the same limit as in protoc
+PACKAGE, MESSAGE_TYPE = 2, 4  # field numbers of FileDescriptorProto
+NAME, NESTED_TYPE = 1, 3  # field numbers of DescriptorProto
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 
 
@@ -48,7 +48,7 @@ def record_names(schema_type: str, text: str) -> list[str]:
 
 def _avro_name(schema: Any) -> object:
     if not isinstance(schema, dict):
-        return schema  # the name of a primitive type; a union has none
+        return schema  # a string is the name of a primitive type; a list is a union, which has no name
     name, namespace = schema.get("name"), schema.get("namespace")
     if not isinstance(name, str):
         return schema.get("type")

@@ -164,7 +164,7 @@ class RegistryClient:
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
             if not is_reused:
                 raise
-            self.close()  # the server closed a connection that was idle
+            self.close()  # the server closed the idle connection
             return self._ask_once(url, method, target, data)
 
     def _ask_once(self, url: str, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:

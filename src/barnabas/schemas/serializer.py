@@ -23,13 +23,13 @@ from barnabas.schemas.subject_names import STRATEGIES
 
 T = TypeVar("T")
 IDS = ("payload", "headers")
-RETRY_S = 5.0  # until a schema that was not there is asked for again: a registry may learn of it late
+RETRY_S = 5.0  # after this time a missing schema is requested again, because a registry may get it late
 
 
 class Context(Protocol):
     """The part of confluent-kafka's `SerializationContext` that counts here."""
 
-    headers: Any  # a list of pairs or a dict, or None
+    headers: Any  # a list of pairs, a dict or None
 
 
 class Serializer:
@@ -84,11 +84,11 @@ class Serializer:
         else:
             self.schema = schemas.register(self.subject, schema, schema_type, references, normalize=normalize)
         self.codec: Codec = codec_of(self.schema, message=message)
-        self.headers: list[tuple[str, bytes]] = []  # that each record needs
+        self.headers: list[tuple[str, bytes]] = []  # headers for each record
         self._header_name = KEY_HEADER if is_key else VALUE_HEADER
         self._prefix = b""
         if ids == "payload":
-            assert self.schema.id is not None  # it was asked for by subject
+            assert self.schema.id is not None  # a look-up by subject always returns an id
             self._prefix = id_prefix(self.schema.id, self.codec.path)
         elif self.schema.guid is None:
             raise SchemaDataError("the registry gives schemas no guid, which ids in headers need")
@@ -142,7 +142,7 @@ class Deserializer:
         self._is_key = is_key
         self._subject = subject
         self._codecs: dict[int | str, Codec] = {}
-        self._failed: dict[int | str, tuple[SchemaDataError, float]] = {}  # until a time
+        self._failed: dict[int | str, tuple[SchemaDataError, float]] = {}  # id -> error, and the time until which it counts
 
     def decode(self, payload: bytes | None, headers: Headers = None) -> Any:
         """The value; None for a record without one.

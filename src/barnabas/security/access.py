@@ -24,7 +24,8 @@ class Access:
         self.version = authorizer.version
         self._authorizer = authorizer
         self._decided: dict[tuple[Operation, ResourceType, str], bool] = {}
-        self._anywhere: dict[tuple[Operation, ResourceType], bool] = {}  # a look at all bindings is worth remembering
+        # whether any binding allows an operation; cached, because it takes a search of all bindings
+        self._anywhere: dict[tuple[Operation, ResourceType], bool] = {}
 
     def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the session may do the operation with a resource."""

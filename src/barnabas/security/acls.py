@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-WILDCARD = "*"  # as a literal name: every resource; as a host: every host
+WILDCARD = "*"  # as a literal name: all resources; as a host: all hosts
 
 
 class ResourceType(IntEnum):
@@ -65,11 +65,11 @@ class Permission(IntEnum):
     ALLOW = 3
 
 
-AUDIT_TOPIC = "__audit_log"  # brokers write allowed and refused operations to it
-CLUSTER_NAME = "kafka-cluster"  # the one resource of type CLUSTER
+AUDIT_TOPIC = "__audit_log"  # brokers write allowed and refused operations to this topic
+CLUSTER_NAME = "kafka-cluster"  # name of the only resource of type CLUSTER
 
 _O = Operation
-OPERATIONS: dict[ResourceType, frozenset[Operation]] = {  # the operations of each type of resource, without ALL
+OPERATIONS: dict[ResourceType, frozenset[Operation]] = {  # operations that each resource type supports, without ALL
     ResourceType.TOPIC: frozenset(
         {_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS}
     ),

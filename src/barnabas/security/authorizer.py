@@ -89,9 +89,9 @@ class Authorizer:
         self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
-        self._lengths: dict[ResourceType, Counter[int]] = {}  # lengths of the prefixes of a resource type, with their number
-        self._by_length: dict[ResourceType, tuple[int, ...]] = {}  # these lengths sorted, computed when needed
-        self._memberships: dict[str, dict[Acl, None]] = {}  # by member
+        self._lengths: dict[ResourceType, Counter[int]] = {}  # resource type -> prefix length -> number of prefixes
+        self._by_length: dict[ResourceType, tuple[int, ...]] = {}  # the same lengths in sorted order, computed on demand
+        self._memberships: dict[str, dict[Acl, None]] = {}  # member -> memberships in roles
         for acl in acls:
             self.add(acl)
 
@@ -260,7 +260,7 @@ def covers_host(pattern: str, host: str) -> bool:
     if pattern in (host, WILDCARD):
         return True
     if "/" not in pattern:
-        is_ipv6 = ":" in pattern or ":" in host  # others have one spelling
+        is_ipv6 = ":" in pattern or ":" in host  # an IPv4 address or a host name has only one spelling
         return is_ipv6 and plain_address(pattern) == plain_address(host)
     network = network_of(pattern)
     if network is None:

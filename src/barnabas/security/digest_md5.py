@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _DIRECTIVE = re.compile(r'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,|$)')
-_NONCE_COUNT = "00000001"  # a nonce is used once
-QOP = "auth"  # neither integrity nor confidentiality of later messages: TLS provides them
+_NONCE_COUNT = "00000001"  # each nonce is used once
+QOP = "auth"  # authentication only: TLS protects the integrity and confidentiality of later messages
 
 
 class BadChallenge(ValueError):

@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 
     is_default: bool = True
     parts: int = 0
-    pattern: str = ""  # with $0 for the realm, $1 for the first part of the name and $2 for the second
+    pattern: str = ""  # $0 is the realm, $1 and $2 are the first and second part of the name
     match: str | None = None
     replaced: str | None = None
     replacement: str = ""
@@ -150,7 +150,7 @@ class GssapiExchange:
         chosen = self._context.unwrap(message)
         if len(chosen) < 4 or chosen[0] != NO_LAYER:
             raise AuthenticationFailed("a layer that was not offered")
-        # The rest is an authorization id. Like Kafka, this ignores it: Python's clients send the name of the service. Only the
-        # ticket names the user.
+        # The rest is an authorization id. Like Kafka, this code ignores it, since Python clients send the service name there.
+        # Only the ticket names the user.
         self.identity = Identity(self._name_of(self._context.initiator))
         return b""

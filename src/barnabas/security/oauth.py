@@ -68,7 +68,7 @@ class OAuthExchange:
 
     def __init__(self, check: Callable[[str], Identity]) -> None:
         self._check = check
-        self._refused: str | None = None  # as the client was told
+        self._refused: str | None = None  # the error sent to the client
         self._reason = ""
         self.identity: Identity | None = None
 

@@ -24,9 +24,9 @@ from msgspec import Struct
 
 FREE_FAILURES = 10
 MAX_DELAY_MS = 10_000
-MOST_DOUBLINGS = 14  # from 1 ms to over MAX_DELAY_MS
+MOST_DOUBLINGS = 14  # enough to get from 1 ms to above MAX_DELAY_MS
 FORGET_MS = 60_000
-Source = tuple[str, str | None]  # an address, and a user who is known there
+Source = tuple[str, str | None]  # an address, and a user who has logged in from it, or None
 
 
 class _Count(Struct):
@@ -47,7 +47,7 @@ class Penalties:
         self._base_ms = base_ms
         self._max_hosts = max_hosts
         self._max_waiting = max_waiting
-        self._counts: OrderedDict[Source, _Count] = OrderedDict()  # the one that failed last is the last
+        self._counts: OrderedDict[Source, _Count] = OrderedDict()  # in the order of the last failure, the oldest first
         self._known: OrderedDict[Source, None] = OrderedDict()
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from barnabas.security.exchange import AuthenticationFailed, Identity
 
-NO_PASSWORD = "\0"  # cannot come in a message: this character parts its fields
+NO_PASSWORD = "\0"  # no client can send this password, because the character separates the fields of the message
 
 
 class PlainExchange:

@@ -29,7 +29,7 @@ PART = r"(?:\\.|[^\\/])*"
 RULE = re.compile(
     rf"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>{PART})/(?P<replacement>{PART})/(?P<case>[LU]?)|)\s*(?:,|$)", re.DOTALL
 )
-NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")  # Java's
+NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")  # Java's syntax of a named group
 GROUP_NAME = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
 
 
@@ -45,8 +45,8 @@ class NoMatchingRule(BarnabasError):
 
 
 class _Rule(Struct, frozen=True):
-    pattern: re.Pattern[str] | None  # None: the name as it is
-    replacement: tuple[str | int, ...] = ()  # text, and groups by number
+    pattern: re.Pattern[str] | None  # None leaves the name unchanged
+    replacement: tuple[str | int, ...] = ()  # literal text, and numbers of groups
     case: str = ""
 
     def apply(self, name: str) -> str | None:

@@ -55,8 +55,8 @@ class ClusterRights:
         timeout_ms = min(config.default_api_timeout_ms, int(limits.ACLS_TIMEOUT_S * 1000))
         self._client = AsyncClient(replace(config, default_api_timeout_ms=timeout_ms))
         self._settings = {key: value for key, value in (settings or {}).items() if key in {SUPER_USERS, IF_NONE}}
-        self._authorizer: Authorizer | None = None  # None after a refresh: everything is allowed
-        self._asked_s = self._answered_s = -math.inf  # when the cluster was asked last, and when it answered
+        self._authorizer: Authorizer | None = None  # None after a refresh means that everything is allowed
+        self._asked_s = self._answered_s = -math.inf  # times of the last attempt, and of the last successful one
         self._asking: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
@@ -76,7 +76,8 @@ class ClusterRights:
     async def _share_asking(self) -> None:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
-            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # also if nobody waits any more
+            # retrieves the exception even if no caller waits any more
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.shield(self._asking)
 
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
@@ -100,7 +101,7 @@ class ClusterRights:
         except BarnabasError as error:
             self._asked_s = loop.time()
             if self._asked_s >= self._answered_s + limits.ACLS_VALID_S:
-                self._asked_s = -math.inf  # the next request asks again
+                self._asked_s = -math.inf  # makes the next request ask again at once
                 raise RightsUnknown(str(error)) from error
             logger.warning("event=acls-unreadable reason=%r", str(error))
             return

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from barnabas.security.exchange import AuthenticationFailed, Identity
 
-MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # what Kafka allows
+MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # the same limits as in Kafka
 MAX_MESSAGE_BYTES = 4096
-SALT_BYTES = 24  # bytes of a generated salt
+SALT_BYTES = 24  # bytes of generated salts
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
@@ -128,8 +128,7 @@ class ScramExchange:
         assert self._credential is not None
         without_proof, separator, proof_text = text.rpartition(",p=")
         fields = without_proof.split(",")
-        # Up to 2.6.0 librdkafka puts its own part of the nonce before the whole nonce; Kafka accepts that, and it weakens
-        # nothing.
+        # Up to 2.6.0 librdkafka sends its own part of the nonce before the whole nonce. Kafka accepts that; it weakens nothing.
         has_nonce = len(fields) > 1 and fields[1].startswith("r=") and fields[1].endswith(self._expected_nonce)
         if not separator or not has_nonce or fields[0] != f"c={self._channel}":
             raise AuthenticationFailed("a final message that does not go with the first")

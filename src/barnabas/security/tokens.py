@@ -23,7 +23,7 @@ from barnabas.security.exchange import NotYet
 from barnabas.security.scram import MIN_ITERATIONS, SALT_BYTES, Credential, credential_of
 
 USER = "User"
-Declared = Mapping[str, Any]  # of all tokens, by id
+Declared = Mapping[str, Any]  # token id -> fields, as stored in the metadata
 
 
 class Token(NamedTuple):
@@ -134,7 +134,7 @@ class TokenCredentials:
             found = self._kept.pop(wanted, None)
             if found is None:
                 raise NotYet(partial(self._derive, wanted))
-            self._kept[wanted] = found  # behind the others
+            self._kept[wanted] = found  # keeps the order of use: the last used comes last
             return found
 
     def _derive(self, wanted: tuple[str, str, str]) -> None:

@@ -20,12 +20,12 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, Credential, credential_from_salted, unknown
 
-MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}  # as in AlterUserScramCredentials
+MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}  # the numbers of AlterUserScramCredentials
 NUMBERS = {name: number for number, name in MECHANISM_NUMBERS.items()}
-SECRET = "\0secret"  # no user's name: they may not begin so
+SECRET = "\0secret"  # user names cannot start with \0, so this key conflicts with none
 SECRET_BYTES = 32
-Declared = Mapping[str, Any]  # of all users, by name
-Pattern = tuple[int, int]  # iterations, and bytes of salt
+Declared = Mapping[str, Any]  # user name -> fields
+Pattern = tuple[int, int]  # iterations, and bytes of the salt
 
 
 class Upsertion(NamedTuple):

@@ -28,8 +28,8 @@ from barnabas.streams import drop_standard_output
 from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
 
 logger = logging.getLogger(__name__)
-HOST_NAME = "host.name"  # Confluent's name
-MIN_START_S = 1.0  # for a service once the cluster has answered
+HOST_NAME = "host.name"  # the same name as in Confluent's registry
+MIN_START_S = 1.0  # minimum time that a service has to start after the cluster has answered
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
@@ -108,7 +108,7 @@ async def _start(
     from barnabas.services.web_server import WebServer
 
     lines, timeout_s = [], init_timeout_s(properties)
-    deadline: float | None = None  # set when the first service is loaded: the time is for the cluster
+    deadline: float | None = None  # set after the first service is loaded, because loading its code does not count
     for entry, listener in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
@@ -128,10 +128,14 @@ async def _start(
         deadline = deadline or asyncio.get_running_loop().time() + timeout_s
         await wait_for_cluster(client, timeout_s, deadline)
         await _ready(entry, service, timeout_s, deadline)
-        server = WebServer(Application(entry.name, service, times, logins), listening, tls)
+        application = Application(
+            entry.name, service, times, logins, timeout_s=entry.timeout_s, follows_clients=entry.follows_clients
+        )
+        server = WebServer(application, listening, tls)
         stack.push_async_callback(server.close)
         await server.start()
         lines.append(f"barnabas {entry.title} accepts connections on {at}")
+        lines += getattr(service, "ready_lines", ())
     return lines
 
 

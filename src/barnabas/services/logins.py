@@ -40,7 +40,7 @@ from barnabas.web.routing import HttpError
 logger = logging.getLogger(__name__)
 METHOD, MECHANISM = "authentication.method", "authentication.sasl.mechanism"
 METHODS = ("NONE", "BASIC", "BEARER")
-SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"  # of the broker, too
+SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"  # the broker has the same setting
 PASSWORDS = (PLAIN, *HASHES)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-MOST_JOINED_BYTES = 64 * 1024  # of a body; to copy a larger one costs more than to write it by itself
+MOST_JOINED_BYTES = 64 * 1024  # a larger body is written separately, because that costs less than copying it
 
 
 class OneWrite:
@@ -18,7 +18,7 @@ class OneWrite:
 
     def __init__(self, cycle: Any) -> None:
         self._cycle, self._transport = cycle, cycle.transport
-        self._head: bytes | None = None  # empty when it is written
+        self._head: bytes | None = None  # empty after the head was written
 
     def write(self, data: bytes) -> None:
         """Write, or keep the head. Bytes before the answer (`100 Continue`) go out at once."""

@@ -8,12 +8,12 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.tls.settings import HIDDEN
 
-INIT_TIMEOUT = "kafkastore.init.timeout.ms"  # Confluent's name
+INIT_TIMEOUT = "kafkastore.init.timeout.ms"  # the same name as in Confluent's registry
 INIT_TIMEOUT_MS = 60_000
 SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", "user.info", "ssl.key.pem", "keystore.key")
 PLAIN_ENDINGS = (".location", ".type", ".url", ".file")
-OF_CONNECTIONS = ("ssl.", "sasl.", "listener.ssl.")  # keys of one way to connect, which may stand beside another way
-ELSEWHERE = {  # settings of Confluent's registry: what says the same here
+OF_CONNECTIONS = ("ssl.", "sasl.", "listener.ssl.")  # settings of one kind of connection; another kind may be configured too
+ELSEWHERE = {  # settings of Confluent's registry -> the equivalent here
     "kafkastore.bootstrap.servers": "--bootstrap-server",
     "kafkastore.security.protocol": "security.protocol",
     "mode.mutability": "ACLs of the cluster on topics",

@@ -14,9 +14,10 @@ import time
 from collections.abc import Mapping
 from threading import Event, Thread
 
-TASK_VARIABLE = "BARNABAS_SERVICES_TASK"  # settings hold passwords, and everybody on the machine sees arguments
+# not an argument: the task contains passwords, and all users of the machine can see arguments
+TASK_VARIABLE = "BARNABAS_SERVICES_TASK"
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.5, 30.0
-LONG_RUN_S = 60.0  # after a run of this length the pauses begin again
+LONG_RUN_S = 60.0  # after a run of this length, restart pauses begin at FIRST_PAUSE_S again
 STOP_TIMEOUT_S = 15.0
 EXIT_USAGE = 2
 
@@ -33,7 +34,7 @@ def spawn(
         stdout=stdout,
         stderr=stderr,
         env={**os.environ, **(environment or {}), TASK_VARIABLE: json.dumps(task)},
-        start_new_session=True,  # Ctrl-C is for the broker, which ends the services
+        start_new_session=True,  # Ctrl-C must reach only the broker, which ends the services
     )
 
 

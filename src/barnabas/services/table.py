@@ -9,7 +9,7 @@ from typing import cast
 
 from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
 
-WEB_SERVER = ("httptools", "uvicorn")  # the libraries of the host
+WEB_SERVER = ("httptools", "uvicorn")  # libraries that the host of the services imports
 REGISTRY = ("google.protobuf", "jsonschema_rs")
 
 

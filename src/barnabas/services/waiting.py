@@ -41,7 +41,7 @@ async def wait_for_cluster(client: ClientConfig, timeout_s: float, deadline: flo
 
 async def _reason(client: ClientConfig, left_s: float) -> str | None:
     """Why no broker can be used; None if one can."""
-    at_most_s = max(0.05, min(limits.SERVICE_SILENT_S, left_s))  # a broker that does not answer must not delay the line
+    at_most_s = max(0.05, min(limits.SERVICE_SILENT_S, left_s))  # a broker that does not answer must not delay the log line
     config = replace(client, socket_connection_setup_timeout_ms=int(at_most_s * 1000))
     reason = ""
     for address in client.bootstrap_servers:

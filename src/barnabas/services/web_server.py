@@ -72,7 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.send_400_response("")
                 break
         if self._in_head and self._head_bytes > 2 * limits.MAX_SERVICE_HEAD_BYTES and not self.transport.is_closing():
-            self.transport.abort()  # a head without an end; nobody asked for this much
+            self.transport.abort()  # abort: this head is larger than any valid one and has not ended
 
     def _without_offer(self, rest: bytes) -> bytes:
         """The bytes for a fresh parser: a request without its offer of another protocol, and what came after its head.
@@ -97,7 +97,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP in the form of the service."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.keep_alive = False  # the answer that is on its way is the last one
+            self.cycle.keep_alive = False  # the response that is being sent is the last one on this connection
             if self.cycle.more_body:
                 self.cycle.scope["state"]["refused"] = HttpError(400, "HTTP 400 Bad Request")
                 self.cycle.message_event.set()
@@ -144,7 +144,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
-            return  # the parser stops here, and the request is read again
+            return  # the parser stops here; the request is parsed again without the upgrade
         self._forget_timer()
         self._in_head, self._head_bytes = False, 0
         state = self.scope["state"]
@@ -155,7 +155,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.transport = OneWrite(cycle)  # type: ignore[assignment]  # as much of a transport as a cycle uses
+        cycle.transport = OneWrite(cycle)  # type: ignore[assignment]  # OneWrite has the methods that a cycle uses
         super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:

@@ -32,7 +32,7 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS)
-WITHOUT = {  # consequence for logs without an entry in a checkpoint
+WITHOUT = {  # consequence for logs without an entry in the checkpoint file
     RECOVERY_POINTS: "nothing is lost: after a crash every segment is checked",
     LOG_START_OFFSETS: "logs begin with their first segment: records in it that were deleted can be read again",
     HIGH_WATERMARKS: "nothing is lost: replicas find out anew what is committed",

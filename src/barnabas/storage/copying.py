@@ -23,7 +23,7 @@ from barnabas.storage.os_errors import storage_error
 from barnabas.storage.producer_loading import snapshots_in
 from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, file_name
 
-COPY_BYTES = 1024 * 1024  # in one read
+COPY_BYTES = 1024 * 1024  # per read
 
 
 class Piece(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Piece(Struct, frozen=True):
     end: int
     index_bytes: int
     time_index_bytes: int
-    is_last: bool  # of a sealed segment
+    is_last: bool  # the last piece of a sealed segment
 
 
 class Unreadable(OSError):
@@ -63,10 +63,10 @@ class CopyPlan:
         self.pieces: list[Piece] = []
         self.unwanted: list[Path] = []
         self.truncations = truncations
-        self.durable_end = durable_end  # of the copy, once this has run
+        self.durable_end = durable_end  # of the copy, after this round
         self.starts_over = starts_over
         self.size = 0
-        self.lost: set[Segment] = set()  # pieces whose segment was gone
+        self.lost: set[Segment] = set()  # segments whose files were missing
         self._files = files
         self._source = source
         self._target = target
@@ -90,10 +90,10 @@ class CopyPlan:
         for piece in self.pieces:
             try:
                 self._copy_segment(piece)
-            except (FileNotFoundError, Unreadable):  # its files were renamed meanwhile; the next plan knows
+            except (FileNotFoundError, Unreadable):  # the files were renamed in the meantime; the next plan knows the change
                 self.lost.add(piece.segment)
         for offset in snapshots_in(self._files.list_directory(self._source)):
-            with suppress(FileNotFoundError):  # removed meanwhile, as those of segments that are gone
+            with suppress(FileNotFoundError):  # snapshots are removed together with their segments
                 self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
         with self._writing():
             self._files.sync_directory(self._target)
@@ -133,7 +133,7 @@ class CopyPlan:
     def _sync(self, target: int) -> None:
         try:
             self._files.sync(target)
-        except OSError as error:  # whatever its number: see storage.faults
+        except OSError as error:  # with any errno: see `storage.os_errors`
             raise LogDirFailed(str(self._target.parent), str(error)) from error
 
     def _copy_small(self, name: str, *, again: bool = False) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
+MAX_SEARCH_BYTES = 1024 * 1024  # the loop searches only this far for the end of damage
 
 
 def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) -> tuple[int, int] | None:
@@ -36,9 +36,9 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
     """
     position, least = start, segment.base_offset
     while position < segment.size:
-        before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
+        before: tuple[int, BatchHeader, int] | None = None  # the previous batch: position, header, expected offset
         try:
-            for position, header in scan.walk(position):  # noqa: B020 - it goes on where the walk ended
+            for position, header in scan.walk(position):  # noqa: B020 - the search continues where the walk ended
                 damage = (segment.integrity.damages or {}).get(position)
                 if damage is not None:
                     break
@@ -57,7 +57,7 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
             else:
                 return None
         except CorruptLog as error:
-            if error.position == start and start:  # perhaps it is the index that is wrong
+            if error.position == start and start:  # the index entry may be wrong
                 return find_around(segment, scan, offset, 0)
             damage = (segment.integrity.damages or {}).get(error.position) or _measured(segment, error, least)
         if offset < damage.next_offset:

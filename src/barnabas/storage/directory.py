@@ -41,7 +41,7 @@ ROOM_BYTES = (
     4 * 1024 * 1024,
     1024 * 1024,
     256 * 1024,
-)  # a log that changed takes up to four blocks of 4 kB: the most serves some 250
+)  # a changed log takes up to four blocks of 4 kB: the largest size is enough for about 250 logs
 OWN_FILES = (CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, checkpoints.META_PROPERTIES, *checkpoints.OFFSET_CHECKPOINTS)
 PROPERTIES_VERSION = "1"
 NO_BROKER_EPOCH = -1
@@ -73,14 +73,14 @@ class LogDirectory:
     ) -> None:
         self.path = path
         self.id = new_id
-        self.is_new = False  # nothing said whose it is, so no broker has run on it
+        self.is_new = False  # no file named an owner, so no broker has used this directory
         self.was_clean = False
-        self.last_boot: str | None = None  # as the last process left it
+        self.last_boot: str | None = None  # the boot id that the last process left
         self.boot_id = boot_id
         self._files = files
         self.failure: LogDirFailed | None = None
         self._lock: int | None = None
-        self._written: dict[str, bytes] = {}  # the checkpoint files, as this process wrote them last
+        self._written: dict[str, bytes] = {}  # checkpoint file -> its content after this process's last write
         try:
             files.make_directory(path)
             self._lock = files.lock(path / LOCK_FILE)
@@ -91,7 +91,7 @@ class LogDirectory:
             self._load_boot()
             files.unlink(path / CLEAN_SHUTDOWN_FILE)
             for name in OWN_FILES:
-                files.unlink(path / (name + TEMPORARY_SUFFIX))  # of a write that a crash interrupted
+                files.unlink(path / (name + TEMPORARY_SUFFIX))  # a write that a crash interrupted left this file
             files.sync_directory(path)
             self._take_room()
         except OSError as error:
@@ -121,7 +121,7 @@ class LogDirectory:
 
     def give_up_room(self) -> None:
         """Free the room that was set aside; the stop that needs it has begun."""
-        with suppress(OSError):  # where the disk does not even do this, what is written next says so
+        with suppress(OSError):  # if the disk cannot even do this, the next write reports the error
             self._files.unlink(self.path / ROOM_FILE)
 
     def _load_properties(self, broker_id: int, cluster_id: str) -> None:
@@ -192,7 +192,7 @@ class LogDirectory:
         try:
             return checkpoints.read_offsets(self._files, path)
         except CorruptLog as error:
-            # Kafka leaves that of the cleaner empty where it cleaned nothing.
+            # Kafka leaves the cleaner's checkpoint empty if it cleaned nothing.
             level = logging.INFO if name == checkpoints.CLEANED_OFFSETS else logging.WARNING
             logger.log(
                 level,
@@ -243,7 +243,7 @@ class LogDirectory:
 def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
     """The cluster id of log directories, from the first that has it; None if they are new. Unreadable files are skipped."""
     for path in paths:
-        with suppress(OSError):  # met again when the directory is opened
+        with suppress(OSError):  # opening the directory meets the error again
             found = checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")
             if found is not None:
                 return found
@@ -253,7 +253,7 @@ def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
 def first_partition(paths: Iterable[Path], files: Files) -> Path | None:
     """A folder in the log directories that belongs to a topic, None if there is none. Unreadable files and folders are skipped."""
     for path in paths:
-        with suppress(OSError):  # as above
+        with suppress(OSError):  # opening the directory meets the error again
             for name in sorted(files.list_directory(path)):
                 if files.exists(path / name / checkpoints.PARTITION_METADATA):
                     return path / name

@@ -14,7 +14,7 @@ from barnabas.storage.log_segments import LogSegments
 from barnabas.storage.segment import Position, Segment
 from barnabas.tuples import new_tuple
 
-MOST_SKIPPED = 500  # emptied batches that one read steps over: half a millisecond
+MOST_SKIPPED = 500  # emptied batches that one read skips; takes half a millisecond
 
 
 class FileRegion(NamedTuple):
@@ -40,7 +40,7 @@ class Behind(NamedTuple):
     offset: int
     region: FileRegion
     segment: Segment
-    cuts: int  # of the segment, when it was found
+    cuts: int  # the segment's number of cuts when the region was found
 
 
 def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
@@ -118,7 +118,7 @@ def read_region(
     region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.integrity, 0))
     if slot == -1 or region.size % HEADER_SIZE or as_stored:
         return region
-    # Perhaps it is nothing but headers, left by compaction.
+    # The region may contain only headers of batches that compaction emptied.
     behind = _skip_emptied(segments, slot, start, limit_offset, waits=not is_verified_later)
     if behind is None:
         return region

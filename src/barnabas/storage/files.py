@@ -23,10 +23,10 @@ from typing import Any, Protocol
 Buffer = bytes | bytearray | memoryview
 
 FILE_MODE = 0o644
-# flock shuts out this process' other descriptors too; fcntl's lock is the one that Java takes and sees.
+# flock also excludes other descriptors of this process; Java takes and sees the lock of fcntl.
 LOCKS = (fcntl.flock, fcntl.lockf)
 TEMPORARY_SUFFIX = ".tmp"
-FALLOC_FL_KEEP_SIZE = 1  # Linux
+FALLOC_FL_KEEP_SIZE = 1  # the value on Linux
 
 
 class Files(Protocol):
@@ -135,7 +135,7 @@ class Files(Protocol):
 class OsFiles:
     """The real file system."""
 
-    # Taken over as they are, so that the append path pays for the system call and no Python frame around it.
+    # Plain system calls, so that an append pays for no Python frame around them.
     close = staticmethod(os.close)
     pwrite: Callable[[int, Buffer, int], int] = staticmethod(os.pwrite)
     pwritev: Callable[[int, Sequence[Buffer], int], int] = staticmethod(os.pwritev)
@@ -237,7 +237,7 @@ class OsFiles:
 @cache
 def _fallocate() -> Callable[[int, int, int, int], None]:
     """The C library's function, which Python's own `posix_fallocate` does not stand for: that would change the file's size."""
-    import ctypes  # here, for it takes milliseconds
+    import ctypes  # imported here because the import takes milliseconds
 
     allocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
 

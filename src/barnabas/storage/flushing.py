@@ -43,7 +43,7 @@ from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.transaction_index import aborted_of
 
-FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a roll may write the same snapshot meanwhile, so this is none of its names
+FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a name of its own: a roll may write the same snapshot at the same time
 
 
 class FlushPlan:
@@ -78,12 +78,12 @@ class FlushPlan:
         self.number = next(flusher.numbers)
         self.truncations = flusher.truncations
         self.is_done = False
-        # Base offset of the last segment, and its bytes. Without a segment: all that was not on the disk has been removed.
+        # Base offset and size of the last segment. Without segments, everything that was not on the disk has been removed.
         self.position = (segments[-1].base_offset, segments[-1].size) if segments else flusher.position
-        self.size = 0  # for whoever made the plan to note how many bytes it covers
-        # The producers at `end`, where whoever made the plan knows them and they are to be written.
+        self.size = 0  # bytes that the plan covers; the caller who made it sets this
+        # The producers at `end`, if the caller who made the plan knows them and they must be written.
         self.snapshot: Sequence[ProducerEntry] | None = None
-        self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
+        self.errors: list[tuple[Segment | None, OSError, bool]] = []  # segment, error, whether a sync failed
         self._files = flusher.files
         self.folder = flusher.folder
         self._epochs = epochs
@@ -96,7 +96,7 @@ class FlushPlan:
             self._run()
 
     def _run(self) -> None:
-        if self.everything:  # written first: a full disk is found before anything is synced
+        if self.everything:  # write before any sync, so that a full disk is found early
             for segment in self.segments:
                 self._attempt(segment, segment.write_indexes)
             self._attempt(None, self._epochs.write)
@@ -106,13 +106,13 @@ class FlushPlan:
                 self._sync(segment, segment.sync_indexes)
                 self._sync(segment, aborted_of(segment).sync)
                 self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
-        if self.errors:  # also of a segment that has left the log, which means nothing
+        if self.errors:  # this includes errors of segments that have left the log, which do no harm
             self.snapshot = None
         if self.snapshot is not None:
             self._attempt(None, partial(self._write_snapshot, self.snapshot))
             if not self.errors:
                 self._sync(None, partial(sync_file, self._files, self.unnamed_snapshot))
-        if self.everything:  # snapshots and `.txnindex` files get their names long after their segment
+        if self.everything:  # snapshots and `.txnindex` files are created long after their segment
             self._sync(None, partial(self._files.sync_directory, self.folder))
         if self._is_new_folder:
             self._sync(None, self._sync_names)
@@ -134,7 +134,7 @@ class FlushPlan:
             write_all(self._files, fileno, data, 0)
             self._files.truncate(fileno, len(data))
         except OSError:
-            with suppress(OSError):  # it is removed at the next start otherwise
+            with suppress(OSError):  # if this fails, the next start removes the file
                 self._files.unlink(self.unnamed_snapshot)
             raise
         finally:
@@ -193,9 +193,9 @@ class Flusher:
         self.truncations = 0
         self.lock = RLock()
         self.numbers = count()
-        # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
+        # Base offset and size of the last segment that was flushed with its indexes, epochs and snapshots.
         self.position = (-1, 0)
-        self.snapshots: tuple[int, ...] = ()  # offsets of those that flushes have left: the last, and the one before
+        self.snapshots: tuple[int, ...] = ()  # offsets of the last two snapshots that flushes wrote
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 
@@ -224,7 +224,7 @@ class Flusher:
         """
         for segment in plan.segments:
             segment.pins -= 1
-        if self.closed or plan.folder != self.folder:  # deleted, or moved to another log directory
+        if self.closed or plan.folder != self.folder:  # the log was deleted or moved to another log directory
             return
         is_truncated = self.truncations != plan.truncations
         for concerned, error, in_sync in plan.errors:
@@ -261,7 +261,7 @@ class Flusher:
             return
         self.files.rename(plan.unnamed_snapshot, self.folder / file_name(plan.end, SNAPSHOT_SUFFIX))
         for offset in self.snapshots[:-1]:
-            if offset not in segments.bases:  # there a roll has left its own
+            if offset not in segments.bases:  # at a segment's base offset lies the snapshot of a roll
                 self.files.unlink(self.folder / file_name(offset, SNAPSHOT_SUFFIX))
         self.snapshots = (*self.snapshots[-1:], plan.end)
 

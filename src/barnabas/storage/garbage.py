@@ -118,7 +118,7 @@ def _remove_tree(files: Files, directory: Path) -> list[OSError]:
             return []
 
     folders = [directory]
-    for folder in folders:  # which grows meanwhile
+    for folder in folders:  # the list grows during the loop
         for name in names_in(folder):
             path = folder / name
             if files.is_directory(path):

@@ -36,9 +36,9 @@ from barnabas.storage.index_window import MAX_WINDOWS, WINDOW_ENTRIES, IndexWind
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 MAX_RELATIVE_OFFSET = 2**31 - 1
-WRITTEN_AT_ONCE = 512  # entries; more would hold up the loop for over 0.1 ms
-SEARCH_BLOCK = 32  # entries read at once when searching in the file
-KEPT_ENTRIES = 512  # in memory of an active index, besides those not written yet: the last 2 MiB of a log
+WRITTEN_AT_ONCE = 512  # entries; a write of more would hold up the loop for over 0.1 ms
+SEARCH_BLOCK = 32  # entries per read of a search in the file
+KEPT_ENTRIES = 512  # written entries of an active index that stay in memory; they cover the last 2 MiB of a log
 _writing = Lock()
 
 
@@ -64,11 +64,11 @@ class SparseIndex:
         self._files = files
         self.path = path
         self._entry = entry
-        self._tail: _Tail | None = None  # of an active index
+        self._tail: _Tail | None = None  # None if the index is sealed
         self._written = 0  # entries [0, _written) are in the file
-        self._count = 0  # of a sealed index
-        self._windows: tuple[IndexWindow, ...] = ()  # of what is in the file; the one made last is the first
-        self.has_partial_entry = False  # the file as it was loaded ended within one, which is ignored
+        self._count = 0  # entries of a sealed index
+        self._windows: tuple[IndexWindow, ...] = ()  # parts of the file that are kept in memory, the latest first
+        self.has_partial_entry = False  # the file ended within an entry when it was loaded; that entry is ignored
 
     def __len__(self) -> int:
         return self._count if self._tail is None else self._tail.total
@@ -137,7 +137,7 @@ class SparseIndex:
         tail = self._tail
         assert tail is not None, "a sealed index does not grow"
         tail.values.append(value)
-        tail.keys.append(key)  # last: another thread counts these
+        tail.keys.append(key)  # keys last: another thread counts the entries by their keys
         if tail.total - self._written >= WRITTEN_AT_ONCE:
             self._write_some(tail)
 
@@ -283,7 +283,7 @@ class SparseIndex:
             return 0, None
         fileno = self._files.open(self.path)
         try:
-            low, high, floor = 0, count, None  # entries before `low`, of which `floor` is the last, are at most `bound`
+            low, high, floor = 0, count, None  # entries before `low` are at most `bound`; `floor` is the last of them
             middle = self._guess(fileno, count, column, bound)
             while low < high:
                 start = max(low, min(middle - SEARCH_BLOCK // 2, high - SEARCH_BLOCK))

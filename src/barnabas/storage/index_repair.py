@@ -20,7 +20,7 @@ from barnabas.storage.index import SparseIndex
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_INTERVAL_BYTES = 4096  # Kafka's default of `index.interval.bytes`; any other serves as well
+DEFAULT_INTERVAL_BYTES = 4096  # Kafka's default of `index.interval.bytes`; any other value works too
 
 
 def contradiction(index: SparseIndex, time_index: SparseIndex, segment_bytes: int) -> str | None:

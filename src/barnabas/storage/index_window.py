@@ -14,8 +14,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-WINDOW_ENTRIES = 512  # 4 kB, which stand for 2 MiB of a log at least: two to ten reads of a consumer
-MAX_WINDOWS = 4  # of one index: for as many readers at different places of a segment
+WINDOW_ENTRIES = 512  # 4 kB of the file, for at least 2 MiB of a log: two to ten reads of a consumer
+MAX_WINDOWS = 4  # per index, so four readers at different places of a segment get one each
 
 
 class IndexWindow(NamedTuple):

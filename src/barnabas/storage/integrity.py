@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 from barnabas.storage.files import Files
 
-MAX_STRETCHES = 64  # remembered for a segment: more means that somebody jumps about in it
-READ_AHEAD_BYTES = 2 * 1024 * 1024  # at most what is brought to memory behind a cold read; no less than kernels do of themselves
-READ_ENDS = 16  # remembered for a segment: as many readers find what follows without a search
-MAX_DAMAGES = 1000  # remembered for a segment; more are found again when they are read
+MAX_STRETCHES = 64  # remembered per segment; more mean that a reader jumps around in it
+READ_AHEAD_BYTES = 2 * 1024 * 1024  # upper bound of the kernel's read-ahead after a cold read
+READ_ENDS = 16  # remembered per segment; so many readers find their next batch without a search
+MAX_DAMAGES = 1000  # remembered per segment; further ones are found again when they are read
 
 
-NOTHING_FOLLOWS = 2**63 - 1  # as the offset behind damage that reaches to the end of the file
+NOTHING_FOLLOWS = 2**63 - 1  # the next offset after damage that reaches the end of the file
 
 
 class Damage(NamedTuple):
@@ -55,15 +55,16 @@ class SegmentIntegrity:
         self.tail = tail
         self.end_offset = end_offset
         self.cuts = 0
-        self.damages: dict[int, Damage] | None = None  # by position
+        self.damages: dict[int, Damage] | None = None  # by position; None: no damage found
         self._stretches: list[tuple[int, int]] = []
-        self._ends: dict[int, int] | None = None  # position of the batch at which a read ended, by the offset that was read next
+        # Offset that a reader asks for next -> position of the batch where its last read ended.
+        self._ends: dict[int, int] | None = None
 
     def covers(self, start: int, end: int) -> bool:
         """Whether the bytes [start, end) need no look."""
         if start >= self.tail:
             return True
-        for first, last in self._stretches:  # noqa: SIM110 - a generator takes longer, and every fetch asks
+        for first, last in self._stretches:  # noqa: SIM110 - a generator takes longer, and every fetch runs this
             if first <= start and (end <= last or last >= self.tail):
                 return True
         return False

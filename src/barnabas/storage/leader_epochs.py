@@ -20,7 +20,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries: list[tuple[int, int]] = []
-        self.latest = UNDEFINED_EPOCH  # asked for with each append
+        self.latest = UNDEFINED_EPOCH  # stored, because each append reads it
         self._set(sorted(entries))
 
     def _set(self, entries: list[tuple[int, int]]) -> None:

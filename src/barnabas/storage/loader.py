@@ -48,9 +48,9 @@ from barnabas.storage.transaction_index import aborted_of
 
 logger = logging.getLogger(__name__)
 
-FOREIGN_NAMED = 5  # in the line that says so
+FOREIGN_NAMED = 5  # names in the log line
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
-# Files that a crash leaves, ours or Kafka's, by their whole names: whose files lie beside them is not known.
+# Files that a crash of barnabas or Kafka leaves, by full name: files of other programs may lie beside them.
 LEFTOVER = re.compile(
     r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap|\d+\.flushing))?\.(deleted|tmp)"
     r"|(leader-epoch-checkpoint|partition\.metadata|moved\.tmp)\.tmp|moved\.tmp"
@@ -64,7 +64,7 @@ class LoadedLog(Struct):
     epochs: LeaderEpochs
     producers: ProducerStates
     log_start_offset: int
-    has_epochs_written: bool  # the file has these epochs, and no others
+    has_epochs_written: bool  # the epoch file holds exactly these epochs
 
 
 def load_log(
@@ -113,19 +113,19 @@ def load_log(
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms, config.preallocated_bytes)]
         if sync_name:
-            files.sync_directory(directory)  # a crash then takes a tail only: the first segment's name stays
+            files.sync_directory(directory)  # so a crash can only remove the tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     end = segments[-1].next_offset
     if not has_epochs:
         epochs = _epochs_of_batches(segments)
     elif not clean_shutdown:
         _learn_first_epochs(segments, epochs, log_start_offset)
-    # Where all records were removed, what stands at the end is the epoch of the last of them (`truncate_from_start`).
+    # Where all records were removed, the last entry is the epoch of the last record (`truncate_from_start`).
     epochs.truncate_from_end(end + (0 < log_start_offset == end))
     epochs.truncate_from_start(log_start_offset)
     if not has_epochs:
         _write_epochs(files, directory, epochs)
-    # With segments that were removed their snapshots went.
+    # Removing a segment also removes its snapshots, so `names` may be out of date.
     snapshots = snapshots_in(names) if clean_shutdown and not has_doomed else snapshot_offsets(files, directory)
     snapshots = _forget_broken_transactions(files, directory, segments, names, snapshots)
     if not clean_shutdown:
@@ -134,7 +134,7 @@ def load_log(
             snapshots = _forget_snapshots(files, directory, snapshots, max(recovery_point, segments[0].base_offset))
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
-        segment.close()  # most logs of a broker wait for long for their next record
+        segment.close()  # most logs get no record for a long time
     return LoadedLog(segments, epochs, producers, log_start_offset, clean_shutdown or not has_epochs)
 
 

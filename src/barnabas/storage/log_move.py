@@ -38,8 +38,8 @@ from barnabas.storage.segment import ABORTED_SUFFIX, SUFFIXES, Segment, file_nam
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
-MARKER = "moved.tmp"  # the ending is one that opening a log removes
-SWAP_BYTES = 64 * 1024  # that the loop copies itself
+MARKER = "moved.tmp"  # opening a log removes files with this ending
+SWAP_BYTES = 64 * 1024  # the loop itself copies up to this many bytes
 
 
 class _Copied(Struct):
@@ -48,7 +48,7 @@ class _Copied(Struct):
     size: int = 0
     index_entries: int = 0
     time_index_entries: int = 0
-    is_complete: bool = False  # a sealed one, its indexes and all
+    is_complete: bool = False  # a sealed segment, copied with its indexes
 
 
 class LogMove:
@@ -144,7 +144,8 @@ class LogMove:
             if piece.segment in plan.lost:
                 if piece.segment in self.log.segments and not self.log.is_swapping:
                     raise Unreadable(f"{piece.segment.path} is missing or too short")
-                self._copied[piece.segment] = _Copied()  # a part may be there: known, so that the next plan removes it
+                # A part of the segment may be in the copy: an entry makes the next plan remove it.
+                self._copied[piece.segment] = _Copied()
                 continue
             copied = self._copied.setdefault(piece.segment, _Copied())
             copied.size, copied.is_complete = piece.end, piece.is_last

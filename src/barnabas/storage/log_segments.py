@@ -91,7 +91,7 @@ class LogSegments:
         """How many segments end at or before `offset`; the active one never counts."""
         return max(0, self.index_of(offset))
 
-    # Changes. What leaves the list is answered; what becomes of its files is for `retire` or `remove_segment_files`.
+    # Changes. They return the segments that leave the list; `retire` or `remove_segment_files` handles their files.
 
     def append(self, segment: Segment) -> None:
         """`segment` is the active one from now on."""

@@ -17,7 +17,7 @@ CONTROL_KEY = struct.Struct(">hh")
 CONTROL_VALUE = struct.Struct(">hi")
 ABORT, COMMIT = 0, 1
 VERSION = 0
-# The records of a batch that `marker_batch` makes, and Kafka too: sizes as zigzag varints, no deltas, no headers
+# Record layout of a batch that `marker_batch` or Kafka creates: sizes as zigzag varints, no deltas, no headers
 _RECORD = struct.Struct(">5shhBhiB")
 _BEFORE_KEY, _BEFORE_VALUE, _HEADERS = b"\x20\0\0\0\x08", 0x0C, 0
 
@@ -63,7 +63,7 @@ class MarkerBatch(NamedTuple):
     ending: Ending
 
 
-@lru_cache(maxsize=1)  # the partitions of a transaction get the same one
+@lru_cache(maxsize=1)  # all partitions of a transaction get the same marker
 def marker_batch(producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> MarkerBatch:
     """The control batch that ends a producer's transaction in a partition."""
     key, value = CONTROL_KEY.pack(VERSION, COMMIT if commit else ABORT), CONTROL_VALUE.pack(VERSION, coordinator_epoch)

@@ -28,8 +28,8 @@ from barnabas.storage.index import SparseIndex
 class OpenSegment(Protocol):
     """The interface of a segment for this module."""
 
-    used: bool  # since the last look at it
-    pins: int  # flushes that work on it
+    used: bool  # since `trim` last looked at the segment
+    pins: int  # flushes that need the open file
     index: SparseIndex
 
     def close(self) -> None: ...

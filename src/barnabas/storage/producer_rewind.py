@@ -46,7 +46,7 @@ class ProducerRewind:
         self, files: Files, directory: Path, segments: Sequence[Segment], *, end_offset: int, stop: int, mark: object
     ) -> None:
         self.mark = mark
-        self.producers: ProducerStates | None = None  # None: not found out
+        self.producers: ProducerStates | None = None  # None: not found yet, or the search failed
         self._files, self._directory = files, directory
         self._snapshot = max((offset for offset in snapshot_offsets(files, directory) if offset <= end_offset), default=None)
         self._start = segments[0].base_offset if self._snapshot is None else self._snapshot

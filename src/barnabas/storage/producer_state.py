@@ -37,7 +37,7 @@ from barnabas.storage.markers import Ending
 from barnabas.tuples import new_tuple
 
 KEPT_BATCHES = 5  # an idempotent client has at most 5 batches in flight
-LOOKED_AT_AT_ONCE = 5000  # producers; takes 1 ms
+LOOKED_AT_AT_ONCE = 5000  # producers per part; takes 1 ms
 NO_COORDINATOR_EPOCH = -1
 NO_OFFSET = -1
 
@@ -67,8 +67,9 @@ class ProducerEntry(NamedTuple):
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = -1
     transaction_first_offset: int = NO_OFFSET
-    transaction_first_timestamp: int = -1  # of the open transaction's first batch; not written down, -1 for one from a snapshot
-    markers: int = 0  # since this was made; not written down
+    # Of the open transaction's first batch; not in the snapshot file, so -1 for an entry from there.
+    transaction_first_timestamp: int = -1
+    markers: int = 0  # appended since the producer became known; not in the snapshot file
     batches: tuple[AppendedBatch, ...] = ()
 
     @property
@@ -98,7 +99,7 @@ class CompletedTransaction(NamedTuple):
     first_offset: int
     last_offset: int
     aborted: bool
-    last_stable_offset: int  # when it completed
+    last_stable_offset: int  # at the time of the marker
 
 
 class LastWrite(NamedTuple):
@@ -114,13 +115,14 @@ class ProducerStates:
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
         self._entries = {entry.producer_id: entry for entry in entries}
-        # First offset -> producer id, of open transactions in the order of their begin.
+        # First offset -> producer id of open transactions, ordered by first offset.
         self._open = {
             entry.transaction_first_offset: entry.producer_id
             for entry in sorted(self._entries.values(), key=lambda entry: entry.transaction_first_offset)
             if entry.transaction_first_offset != NO_OFFSET
         }
-        self._unreplicated: dict[int, int] = {}  # first -> last offset, of ended ones that the high watermark has not passed
+        # First -> last offset of ended transactions that the high watermark has not passed.
+        self._unreplicated: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -33,7 +33,7 @@ from barnabas.storage.verify import measure
 
 logger = logging.getLogger(__name__)
 
-SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+SCAN_BYTES = 1024 * 1024  # per read when batches are checked
 
 
 def recover_segments(
@@ -120,7 +120,7 @@ def recover_segment(
         How many bytes were dropped, and whether there are control batches among those that were read.
     """
     size, has_markers = segment.size, False
-    segment.files.forget_cached(segment.fileno)  # a failed sync may leave pages in memory only
+    segment.files.forget_cached(segment.fileno)  # after a failed sync, the page cache may hold pages that are not on the disk
     segment.doubt_all()
     segment.recount_from(_trusted_position(segment, trusted_offset))
     while segment.size < size:
@@ -132,7 +132,7 @@ def recover_segment(
         if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
             break
         _step_over(segment, size, synced_offset)
-    segment.give_back()  # also space that was set aside behind the end
+    segment.give_back()  # also frees the space that was reserved past the end
     if segment.size < size:
         segment.files.sync(segment.fileno)
     segment.index.write(exact=True)

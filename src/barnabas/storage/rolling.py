@@ -43,7 +43,7 @@ def roll_bounds(segment: Segment, config: TopicConfig) -> RollBounds:
     first = segment.load_first_timestamp()
     time = -1 if first is None else (MAX_INT64 if first < 0 else first + segment_lifetime_ms(segment, config))
     room = config.segment_index_bytes - max(segment.index.size_bytes, segment.time_index.size_bytes)
-    # An index grows by an entry for every interval at most.
+    # An index gets at most one entry per interval.
     unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
     return RollBounds(min(config.segment_bytes, unfilled), time, segment.base_offset + MAX_RELATIVE_OFFSET)
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from barnabas.errors import CorruptLog
 from barnabas.storage.segment import Segment
 
-UNKNOWABLE = (CorruptLog, OSError, struct.error)  # files that are damaged, or are renamed while they are looked at
+UNKNOWABLE = (CorruptLog, OSError, struct.error)  # errors of files that are damaged, or renamed during the read
 
 
 class SegmentTimes(NamedTuple):

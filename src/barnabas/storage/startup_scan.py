@@ -40,7 +40,7 @@ OWN_NAME = re.compile(
     r""
     r"\.lock|\.kafka_cleanshutdown|\.last-boot|\.room-to-stop|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
 )
-KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
+KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log, in an adopted folder; not a partition that barnabas serves
 
 Failed = Callable[[LogDirectory, LogDirFailed | OSError], None]
 
@@ -56,8 +56,8 @@ class StartupScan:
         self._files = files
         self._failed = failed
         self.log_dirs: dict[TopicPartition, LogDirectory] = {}
-        self.interrupted: dict[TopicPartition, LogDirectory] = {}  # where logs were on their way to
-        self.begun: dict[TopicPartition, Path] = {}  # the folders of those
+        self.interrupted: dict[TopicPartition, LogDirectory] = {}  # target directories of interrupted moves
+        self.begun: dict[TopicPartition, Path] = {}  # folders of the interrupted copies
 
     def look(self, directories: Iterable[LogDirectory]) -> None:
         """Find the logs of the directories that work; what deletions and moves left half done is done."""
@@ -107,7 +107,7 @@ class StartupScan:
             raise LogDirFailed(str(other.path), f"{name} lies in {one.path} too")
         target = moved[0]
         source = one if target is other else other
-        # The log may have been put on its new folder a moment ago: what the checkpoints know of it is still with the old one.
+        # A crash may have come just after the move: the checkpoint entries of the log can still be in the old directory.
         topic, _, partition = name.rpartition("-")
         hand_over((topic, int(partition)), source, target)
         logger.info("event=log-move-finished log=%s removed=%s", name, source.path / name)

@@ -78,7 +78,7 @@ class SealedSearch:
                 if self.found is not None:
                     break
             self._is_done = True
-        except (*UNKNOWABLE, KafkaError):  # records that cannot be read
+        except (*UNKNOWABLE, KafkaError):  # some records cannot be read
             return
 
     def note(self) -> None:
@@ -115,7 +115,7 @@ def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedO
         best = _newest_in(segment, found.position, log_start_offset, only_first=True)
         if best is not None and best.timestamp == segment.max_timestamp:
             return best
-    # The indexes name a record that is deleted, or was compacted: look at what is left, from the newest segment on.
+    # The index entry points to a record that is deleted or compacted: search the rest, from the newest segment on.
     newest_found: TimestampedOffset | None = None
     for segment in sorted(segments, key=lambda candidate: candidate.max_timestamp, reverse=True):
         if newest_found is not None and segment.max_timestamp < newest_found.timestamp:

@@ -17,7 +17,7 @@ from barnabas.storage.segment import ABORTED_SUFFIX, Segment
 
 VERSION = 0
 ENTRY = struct.Struct(">hqqqq")
-READ_ENTRIES = 120  # at once: 4 kB
+READ_ENTRIES = 120  # per read: 4 kB
 
 
 class AbortedTransactions:

@@ -15,11 +15,11 @@ from barnabas.storage.batch_search import next_batch
 from barnabas.storage.files import Files
 from barnabas.storage.integrity import NOTHING_FOLLOWS, Damage
 
-STEP_BYTES = 256 * 1024  # read at once: what a core's own cache holds
+STEP_BYTES = 256 * 1024  # per read; fits into the cache of a core
 SECTOR_BYTES = 4096
 WRONG_CRC = "the CRC does not match"
 _LENGTH = Struct(">8xi")
-_OFFSETS = Struct(">q15xi")  # base offset, last offset's delta
+_OFFSETS = Struct(">q15xi")  # base offset, last offset delta
 
 
 class Verified(NamedTuple):
@@ -111,7 +111,8 @@ def _contradicts(files: Files, fileno: int, position: int, expected: int, end_of
         return False
     batch = _read_batch(files, fileno, 0, position, size)
     claimed = _size_at(batch, 0)
-    return fault_of(batch[:claimed], claimed, size - position) is None  # then its count of offsets is right
+    # A valid CRC covers the offset count of this batch, so the batch before is wrong.
+    return fault_of(batch[:claimed], claimed, size - position) is None
 
 
 def _read_batch(files: Files, fileno: int, size: int, position: int, end: int) -> memoryview:

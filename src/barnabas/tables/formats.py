@@ -4,6 +4,7 @@ Rules
   1. A format converts a whole array at once; it never sees single records.
   2. A record that does not fit has null in every column, and a reason. The scan decides what becomes of it.
   3. A null payload is no bad record: all its columns are null, as a deletion in a compacted topic has them.
+  4. Encoded rows decode to the same rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.tables.errors import TableError
 
 Array = Any  # pyarrow.Array of any type
 
@@ -52,6 +56,42 @@ class ColumnFormat(Protocol):
         """The only payload whose `column` equals `value`; None if several payloads may.
 
         A scan asks this of the format of keys, to look for a key without decoding the others."""
+
+    def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
+        """The payload of each row, `pa.binary()`.
+
+        Args:
+            batch: columns with the names of the fields; a field without a column is null in all rows.
+            deleted: `pa.bool_()`; rows for which it is true get a null payload. Without it, a payload is null only where a format
+                of a single value (`Raw`, `ScalarFormat`) gets a null.
+
+        Raises:
+            TableError: a column does not belong to the format, or a value does not fit.
+        """
+
+
+def columns_for(fields: Sequence[pa.Field[Any]], batch: pa.RecordBatch) -> list[Array]:
+    """The columns of a batch as a format encodes them: in the order of its fields, with their types. Raises TableError."""
+    known = {field.name for field in fields}
+    for name in batch.schema.names:
+        if name not in known:
+            raise TableError(f"there is no column {name} to write; there are {', '.join(sorted(known)) or 'none'}")
+    columns = []
+    for field in fields:
+        if field.name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        try:
+            columns.append(batch.column(field.name).cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            reason = str(error).splitlines()[0][:300]
+            raise TableError(f"the column {field.name} does not fit {field.type}: {reason}") from None
+    return columns
+
+
+def without_deleted(payloads: Array, deleted: Array | None) -> Array:
+    """The payloads, null where `deleted` is true."""
+    return payloads if deleted is None else pc.if_else(pc.fill_null(deleted, False), pa.scalar(None, payloads.type), payloads)
 
 
 class Raw:
@@ -95,3 +135,7 @@ class Raw:
         if isinstance(value, str):
             return value.encode()
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
+
+    def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
+        (column,) = columns_for(self.fields, batch)
+        return without_deleted(column.cast(pa.binary()), deleted)

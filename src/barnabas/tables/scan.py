@@ -126,7 +126,7 @@ class Scan:
             needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
             decoder = RecordDecoder(self._snapshot.topic, partition, include_headers=needs_headers)
             for start, end in ranges:
-                for chunk in self._source.chunks(partition, start, end):
+                for chunk in self._source.chunks(self._snapshot, partition, start, end):
                     self.report.bytes += len(chunk.records)
                     for records in decoder.decode(chunk.records, start, end, chunk.aborted):
                         batch = self._batch(records)

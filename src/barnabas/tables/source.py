@@ -5,7 +5,8 @@
 Rules
   1. A snapshot holds committed offsets only: each partition ends at its last stable offset.
   2. A source may be read by several scans at the same time, also from several threads.
-  3. Offsets that compaction or retention removed after the snapshot was taken have no records; this is no error.
+  3. A snapshot is of one topic: a later topic of the same name never gives records to it.
+  4. Offsets that compaction or retention removed after the snapshot was taken have no records; this is no error.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ class TopicSource(Protocol):
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         """For each partition of the snapshot, the first offset with this timestamp or a later one; its end if there is none."""
 
-    def chunks(self, partition: int, start: int, end: int) -> Iterator[Chunk]:
-        """The batches with records in [start, end).
+    def chunks(self, snapshot: Snapshot, partition: int, start: int, end: int) -> Iterator[Chunk]:
+        """The batches of a partition of the snapshot with records in [start, end).
 
         Raises:
-            TableError: the partition cannot be read.
+            TableError: the partition cannot be read; also if the topic was deleted, or deleted and made again.
             ClientError, CorruptLog: the cluster or the disk gave no answer.
         """
 

@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from barnabas.testing.certificates import Certificates
     from barnabas.testing.services import ServicesProcess
 
-READY_TIMEOUT_S = 60.0  # a loaded machine is slow; a normal start takes a hundredth of it
-STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this time it counts as hanging
-LOG_TAIL_LINES = 20  # characters of the broker's log in the text of BrokerFailed
+READY_TIMEOUT_S = 60.0  # a normal start takes 1% of this; a loaded machine is slow
+STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; a longer stop counts as a hang
+LOG_TAIL_LINES = 20  # last lines of the broker's log in the message of BrokerFailed
 ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
 REGISTRY_URL = "confluent.schema.registry.url"
 LISTENERS, TLS_LISTENERS = "PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"
 
-# Defaults for tests that differ from Kafka's: groups start without a delay, and internal topics are small. The caller's
-# `config` overrides them.
+# Test defaults that differ from Kafka's: groups start without a delay, and internal topics are small. The caller's `config`
+# overrides them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
@@ -151,7 +151,7 @@ class Broker:
             ServicesFailed: it does not start.
         """
         if self._registry is None:
-            from barnabas.testing.services import ServicesProcess  # few tests need it
+            from barnabas.testing.services import ServicesProcess  # imported here, because few tests need it
 
             properties = {"bootstrap.servers": self.bootstrap_servers}
             if self._has_tls:
@@ -217,7 +217,7 @@ class Broker:
             self._listeners = self._wait_ready(self._process)
         except BaseException:
             self.kill()
-            if not self._listeners:  # it never ran: only the log is useful, and the error has it
+            if not self._listeners:  # the broker never ran: only its log is useful, and the error contains it
                 self._remove_folder()
             raise
         return self
@@ -332,7 +332,7 @@ class Broker:
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()
         task = {"properties": self._properties(), "log_level": self._log_level, "remove_when_orphaned": str(folder)}
-        # The child must import the same barnabas, even if only this process has it in sys.path.
+        # The child process must import the same barnabas, even if it is only in this process's sys.path.
         source = str(Path(barnabas.__file__).resolve().parent.parent)
         path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
         with (folder / "broker.log").open("ab") as log:
@@ -342,7 +342,7 @@ class Broker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": path, TASK_VARIABLE: json.dumps(task)},
-                start_new_session=True,  # Ctrl-C in the terminal must reach only the tests; they end the broker themselves
+                start_new_session=True,  # Ctrl-C in the terminal must reach only the tests, which end the broker themselves
             )
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:

@@ -25,14 +25,14 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, AnyStr, Self
 
-# Each line has all ids; the last one counts. "$1" is a folder to remove, if any.
+# Each input line lists all process ids; the last line counts. "$1" is a folder to remove, or empty.
 SCRIPT = """
 while read -r line; do ids=$line; done
 for id in $ids; do kill -9 "-$id" "$id" 2>/dev/null; done
 [ -z "$1" ] || rm -rf -- "$1"
 """
 
-# Waits for a line from the descriptor "$1", whose end means that the parent is gone, and becomes the command behind it.
+# Waits for a line from descriptor "$1", then runs the command. If the descriptor closes first, the parent has ended: exit.
 GATE = 'read -r _ <"/dev/fd/$1" || exit 1; shift; exec "$@"'
 
 

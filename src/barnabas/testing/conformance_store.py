@@ -373,7 +373,7 @@ class SessionConformance(StoreConformance):
             store.commit([Put("/me", b"x", ABSENT, ephemeral=True), Put("/ours", b"y")])
             self.expire(store)
             others.wait_for("/me", "/me")
-            # Before it is ended, the store may get its session back once more from the client that ends it.
+            # The store may get its session back before the session ends, because the client that ends it reconnects to it.
             ear.wait_for_last_states(SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.CONNECTED)
             *before, second = (event.session_id for event in ear.events)
             assert set(before) == {first}
@@ -401,7 +401,7 @@ class SessionConformance(StoreConformance):
                 try:
                     for n in range(writes):
                         store.commit([Put("/a", b"x"), Put(f"/dir/{n % 3}", b"y"), Remove(f"/dir/{(n + 1) % 3}")])
-                except BaseException as error:  # noqa: BLE001 - told by the test
+                except BaseException as error:  # noqa: BLE001 - the test reports it
                     failed.append(error)
 
             if self.has_threads:

@@ -29,7 +29,7 @@ class FailingFiles(OsFiles):
         self._faults: list[tuple[frozenset[str], Path, int]] = []
         self._lock = Lock()
         self._freed_by_removal = False
-        self.counts: dict[str, int] = {}  # number of operations, including failed ones
+        self.counts: dict[str, int] = {}  # operation -> number of calls, including failed ones
 
     def fail(self, operations: frozenset[str], folder: Path, number: int = errno.EIO) -> None:
         """From now on `operations` on files in `folder` fail with `number`; a failing write may have written half of its

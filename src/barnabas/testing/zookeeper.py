@@ -32,16 +32,14 @@ from types import MappingProxyType, TracebackType
 
 from barnabas.testing.children import Guard
 
-JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
-LOGGER = Path(
-    "/usr/share/java/slf4j-simple.jar"
-)  # so that a server that does not start logs the reason; it comes with the package
-CODEC = Path("/usr/share/java/netty-codec.jar")  # TLS needs it, and the manifest lacks it
+JAR = Path("/usr/share/java/zookeeper.jar")  # the manifest of this jar names the other jars
+LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # logs the reason if a server does not start; it is in the same package
+CODEC = Path("/usr/share/java/netty-codec.jar")  # TLS needs this jar, but the manifest does not name it
 START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
 ASK_AGAIN_S = 0.02
-TICK_MS = 100  # the shortest session has two of them
-MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # ticks that servers of an ensemble wait for each other
+TICK_MS = 100  # the shortest session timeout is two ticks
+MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # servers of an ensemble wait for each other for the longer of these two times
 JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
 PROPERTIES = {
     "zookeeper.admin.enableServer": "false",
@@ -49,7 +47,8 @@ PROPERTIES = {
     "zookeeper.4lw.commands.whitelist": "srvr",
     "znode.container.checkIntervalMs": "1000",
 }
-SECURE = {"zookeeper.serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"}  # the only one with TLS
+# the only connection factory with TLS
+SECURE = {"zookeeper.serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"}
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -172,7 +171,7 @@ class ZooKeeper:
                 stderr=log,
                 cwd="/",
                 pass_fds=[self._descriptor],
-                start_new_session=True,  # Ctrl-C in a terminal must not end it: brokers need it for an orderly stop
+                start_new_session=True,  # Ctrl-C in a terminal must not end the server: brokers need it to stop cleanly
             )
         self._guard.watch(process.pid)
 
@@ -230,7 +229,7 @@ class ZooKeeper:
             process.send_signal(signal.SIGSTOP)
             os.waitid(
                 os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT
-            )  # wait for all its threads: they stop one by one
+            )  # all threads must have stopped; they stop one after the other
 
     def resume(self, index: int = 0) -> None:
         """Continue a paused server."""

@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_CERTIFICATE, CA_KEY, TRUST_STORE = "ca.crt", "ca.key", "truststore.p12"
-BACKDATED = timedelta(minutes=5)  # for machines with slightly slow clocks
+BACKDATED = timedelta(minutes=5)  # certificates are valid from this much earlier, for machines with slow clocks
 PRIVATE_MODE, PUBLIC_MODE = 0o600, 0o644
 
 

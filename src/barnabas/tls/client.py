@@ -9,7 +9,7 @@ from barnabas.tls.contexts import client_context
 from barnabas.tls.settings import TlsSettings
 from barnabas.tls.source import ContextSource
 
-MakeContext = Callable[[], ssl.SSLContext]  # called for each connection
+MakeContext = Callable[[], ssl.SSLContext]  # the client calls it for each connection
 
 
 class ClientTls:

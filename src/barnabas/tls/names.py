@@ -81,7 +81,7 @@ def _fields(certificate: bytes) -> list[Value]:
     """Version, serial number, algorithm, issuer, validity, subject, key, and what more there is."""
     (whole,) = _values(certificate)
     fields = list(_values(next(_values(whole.content)).content))
-    return fields if fields[0].tag == VERSION_TAG else [fields[0], *fields]  # the first version does not say which it is
+    return fields if fields[0].tag == VERSION_TAG else [fields[0], *fields]  # a version 1 certificate has no version field
 
 
 def _attribute_text(attribute: Value) -> str:

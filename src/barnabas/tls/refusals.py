@@ -77,7 +77,7 @@ def _of_key(keys: KeyMaterial) -> Refusal | None:
         words = str(error).lower()
         if "password" in words:
             return Refusal(Part.PASSWORD, "the password of the private key")
-        if "unknown" in words:  # its encryption is
+        if "unknown" in words:  # the encryption of the key is unknown
             return unknown
         return Refusal(Part.KEY, "a private key that can be read; this one is damaged")
     return unknown if is_encrypted else None

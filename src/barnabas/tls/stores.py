@@ -18,7 +18,7 @@ from barnabas.errors import ConfigError
 from barnabas.tls.pem import certificates_in, private_key_in
 from barnabas.tls.settings import HIDDEN, TlsSettings
 
-MAX_STORE_BYTES = 16 * 1024 * 1024  # a bundle of all public authorities is a quarter of a megabyte
+MAX_STORE_BYTES = 16 * 1024 * 1024  # bytes; a bundle of all public certificate authorities has about 0.25 MB
 JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 DER_SEQUENCE = b"\x30"
 PEM_TYPE, PKCS12_TYPE, JKS_TYPE = "PEM", "PKCS12", "JKS"

@@ -6,7 +6,7 @@ A dictionary leads from segment to segment: the time does not grow with the numb
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -26,11 +26,15 @@ class HttpError(Exception):
 
 
 class Response(NamedTuple):
-    """The answer to a client: the status, the body, and headers besides Content-Length, in lower case."""
+    """The answer to a client: the status, the body, and headers besides Content-Length, in lower case.
+
+    A `stream` follows the body, piece by piece as the client takes them. It is closed if the client goes away.
+    """
 
     body: bytes = b""
     status: int = 200
     headers: Headers = ()
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.web.routing import HttpError, Response, Router
 
@@ -64,6 +65,8 @@ class ServiceEntry(NamedTuple):
         extra: of pip, which brings what it needs.
         libraries: the modules that the extra brings.
         load: imports the service and makes it.
+        timeout_s: of a request, up to the first byte of its answer.
+        follows_clients: whether a request is cancelled when its client goes away.
     """
 
     name: str
@@ -72,3 +75,5 @@ class ServiceEntry(NamedTuple):
     extra: str
     libraries: tuple[str, ...]
     load: Callable[[ServiceContext], Service]
+    timeout_s: float = limits.SERVICE_REQUEST_TIMEOUT_S
+    follows_clients: bool = False

@@ -25,15 +25,15 @@ from barnabas.cluster.store.interface import ABSENT, Operation, Put, Remove
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, NO_CONTROLLER, ResourceType
 
-PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
+PRODUCER_ID_BLOCK = 1000  # ids that a broker takes at once, as in Kafka
 MAX_PRODUCER_ID = 2**63 - 1
-FORGOTTEN_AT_ONCE = 1_000  # deleted topics; a commit has a largest size
+FORGOTTEN_AT_ONCE = 1_000  # deleted topics in one plan, because the size of a commit is limited
 
 
 class BrokerPlanner(ControllerState):
     """See the module."""
 
-    # Its registration
+    # Registration of this broker
 
     def set_cluster_id(self, cluster_id: str) -> Plan:
         """Set the id of a cluster that has none."""
@@ -132,7 +132,7 @@ class BrokerPlanner(ControllerState):
                 return remove_registration(broker, self.versions, successor=None)
         return None
 
-    # Logs of topics that are gone
+    # Logs of deleted topics
 
     def forget_deleted_topics(self) -> Plan:
         """Record that no log of these topics is left on this broker; every broker does this for itself. A plan contains only

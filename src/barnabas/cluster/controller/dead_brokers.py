@@ -39,7 +39,7 @@ class DeadBrokers:
     """The reported broker epochs that are still registered."""
 
     def __init__(self) -> None:
-        self._epochs: dict[int, int] = {}  # by broker
+        self._epochs: dict[int, int] = {}  # broker id -> reported epoch
 
     def tell(self, broker_id: int, epoch: int) -> None:
         """Record that the process with this broker epoch is dead."""

@@ -71,7 +71,7 @@ ElectionEvent = ControllerReadEvent | ClaimOutcome | SessionState | WriteRefused
 
 
 class ReadController(Struct, frozen=True):
-    """Read the two entries and report them (OfficeReadEvent)."""
+    """Read the two entries and report them (ControllerReadEvent)."""
 
 
 class Claim(Struct, frozen=True):
@@ -113,7 +113,7 @@ class Election:
         self.broker_id = broker_id
         self.incarnation = incarnation
         self.state = ElectionState.FOLLOWING
-        self.controller_entry: ControllerEntry | None = None  # the controller's entry in the last reading
+        self.controller_entry: ControllerEntry | None = None  # as last read
         self.fence: int | None = None  # while LEADING
         self._claim = 0  # the epoch of the last claim
         self._claimed_fence = 0
@@ -199,7 +199,7 @@ class Election:
             case SessionState.CONNECTED:
                 return [ReadController()]
             case SessionState.SUSPENDED:
-                return []  # it may still be controller; nothing can be written meanwhile
+                return []  # this broker may still be controller, but it can write nothing in the meantime
             case SessionState.EXPIRED | SessionState.CLOSED:
                 self.controller_entry = None
                 left = self._leave("its session ended")

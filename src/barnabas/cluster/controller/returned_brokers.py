@@ -23,7 +23,7 @@ from barnabas.cluster.metadata.image import MetadataImage
 STABLE_MS = 10_000
 LONGEST_MS = 15 * 60_000
 FORGIVEN_MS = 30 * 60_000
-MOVED_AT_ONCE = 100  # partitions, each second
+MOVED_AT_ONCE = 100  # partitions per second
 
 
 class _Seen(Struct):

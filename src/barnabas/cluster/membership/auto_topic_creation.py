@@ -19,7 +19,8 @@ from barnabas import limits
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
 WAIT_S = 1.0
-NOT_DONE = {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT}  # by nobody, or nobody knows: no client may stop for that
+# No topic was created, or the outcome is unknown: the client must retry.
+NOT_DONE = {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT}
 logger = logging.getLogger(__name__)
 
 Told = dict[str, KafkaError | None]

@@ -24,8 +24,9 @@ from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import MetadataStore, SessionState, StoreConflict, StoreUnavailable
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
-MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # longest wait for the controller
-BALANCED_AT_ONCE = 1_000  # partitions given back to their preferred leaders in one round
+# Creates topics through the controller; name -> error.
+MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]
+BALANCED_AT_ONCE = 1_000  # partitions that go back to their preferred leaders in one round
 NO_ANSWER = "The metadata store does not answer."
 logger = logging.getLogger(__name__)
 

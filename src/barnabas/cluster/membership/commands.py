@@ -37,8 +37,8 @@ T = TypeVar("T", NewTopic, MorePartitions)
 Command = Callable[[], tuple[R, Plan]]
 Apply = Callable[[Sequence[Instruction]], Awaitable[None]]
 
-MAX_ATTEMPTS = 5  # attempts of one command that the store may refuse before the command fails
-TOO_OFTEN = "the metadata changed too often meanwhile"  # its error then
+MAX_ATTEMPTS = 5  # of a command that the store refuses, before the command fails
+TOO_OFTEN = "the metadata changed too often meanwhile"  # the error after all attempts
 
 
 class ChangesTooMuch(KafkaError):
@@ -60,7 +60,7 @@ class NotController(KafkaError):
 
 REFUSALS: ContextVar[list[NotController] | None] = ContextVar(
     "REFUSALS", default=None
-)  # addresses of the controller, for a retry there
+)  # collects the refusals of one request, which is then forwarded to the controller
 
 
 class Commands:

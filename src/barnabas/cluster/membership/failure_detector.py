@@ -30,16 +30,16 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-Registered = tuple[int, int]  # broker, epoch of its registration
-PATIENCE_INTERVALS = 3  # without an answer
+Registered = tuple[int, int]  # broker id, epoch of its registration
+PATIENCE_INTERVALS = 3  # shortest wait for an answer
 PATIENCE_PER_REPLICA_MS = 0.05  # approximate time to change the role of one replica
-TIMES_AS_SLOW = 6  # of its recent answer time
-TIMES_AS_LATE = 10  # of this broker's recent delay
-AT_FIRST_INTERVALS = 10  # without an answer, after a change that causes work
+TIMES_AS_SLOW = 6  # factor on the recent answer time of the broker
+TIMES_AS_LATE = 10  # factor on the recent delay of this broker
+AT_FIRST_INTERVALS = 10  # wait for an answer after a change that causes work
 HALF_LIFE_INTERVALS, FIRST_HALF_LIFE_INTERVALS = 50, 20  # half-life of the recorded slowness
-DOUBT_HALF_LIFE_MS = 600_000.0  # half-life of a mistake
+DOUBT_HALF_LIFE_MS = 600_000.0  # half-life of a recorded mistake
 LEAST_INTERVAL_MS = 10.0  # lower bound of the interval
-MAX_ASKED_PER_S = 100  # probes a second of all other brokers together: with more brokers, each is probed less often
+MAX_ASKED_PER_S = 100  # probes per second to all other brokers together; with more brokers, each gets fewer
 
 
 class DetectorReport(NamedTuple):
@@ -64,8 +64,8 @@ class _Slowness(Struct):
 
 
 class _Other(Struct):
-    slowness: _Slowness  # of its answers
-    at_first: _Slowness  # its patience after a change that causes work
+    slowness: _Slowness  # of the broker's answers
+    at_first: _Slowness  # wait for its answers after a change that causes work
     asked_ms: float | None = None  # time of the unanswered probe
     asked_clock_ms: float = 0.0
     is_silent: bool = False
@@ -83,9 +83,9 @@ class FailureDetector:
         interval_ms = max(interval_ms, LEAST_INTERVAL_MS)
         self._least_interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
-        self._now_ms = 0.0  # this broker's own time
-        self._looked_ms: float | None = None  # by the clock
-        self._lateness = _Slowness(0.0, 0.0, HALF_LIFE_INTERVALS * interval_ms)  # of this broker, by the clock
+        self._now_ms = 0.0  # time of this broker, which does not count pauses of the process
+        self._looked_ms: float | None = None  # clock time of the last check
+        self._lateness = _Slowness(0.0, 0.0, HALF_LIFE_INTERVALS * interval_ms)  # delays of this broker's checks, by the clock
         self._others: dict[Registered, _Other] = {}  # brokers that can be probed
         self._found_ms: dict[int, float] = {}  # brokers that were found silent and have not answered since
         self._doubts: dict[int, _Slowness] = {}  # brokers that were found silent by mistake
@@ -129,9 +129,7 @@ class FailureDetector:
         passed_ms = 0.0 if self._looked_ms is None else min(clock_ms - self._looked_ms, interval_ms)
         if self._looked_ms is not None:
             late_ms = clock_ms - self._looked_ms - interval_ms
-            self._lateness.seen(
-                min(max(0.0, late_ms), interval_ms), self._now_ms
-            )  # a longer time means that this process was paused
+            self._lateness.seen(min(max(0.0, late_ms), interval_ms), self._now_ms)  # a longer delay is a pause of this process
         self._looked_ms = clock_ms
         self._now_ms += passed_ms
         silent = list(self._found_silent())

@@ -66,7 +66,7 @@ class FollowedStore(Commands):
         self._was_leading = False
         self.lost = LostPartitions(core.broker_id)
         self.offline = OfflineReplicas()
-        self.is_down = True  # the session may be over: roles are not passed on
+        self.is_down = True  # the session may have ended: replicas get no roles
 
     @property
     def is_controller(self) -> bool:
@@ -115,7 +115,7 @@ class FollowedStore(Commands):
                 self._dirty |= paths
                 raise
             if self._dirty and attempt < MAX_READS - 1:
-                self._dirty |= paths  # the reads may be of different moments: repeat with the paths that changed meanwhile
+                self._dirty |= paths  # the reads may be of different moments: repeat with the paths that changed in the meantime
             else:
                 self._observed(found)
 

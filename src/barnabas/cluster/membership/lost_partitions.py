@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 
 from barnabas.cluster.metadata.image import LogEnd, MetadataImage, Topic
 
-MAX_SAID = 1_000  # reports at once, some 60 kB of the registration; the next follow when these partitions have leaders
+MAX_SAID = 1_000  # reports at a time, about 60 kB of the registration; the others follow when these partitions have leaders
 LastRecord = tuple[int, int]  # the epoch of the last record, -1 for an empty log, and the log end offset
-FindLog = Callable[[Topic, int, int], LastRecord | None]  # by topic, partition and leader epoch; None while it may still change
+# By topic, partition and leader epoch; None while the log may still change.
+FindLog = Callable[[Topic, int, int], LastRecord | None]
 
 
 class LostPartitions:

@@ -51,8 +51,8 @@ from barnabas.cluster.store.interface import (
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import KafkaError
 
-OPEN_AGAIN_MS = 200  # after a lost connection during the start
-RETRY_MS = 1_000  # after a failure whose end no event reports
+OPEN_AGAIN_MS = 200  # wait after a lost connection during the start
+RETRY_MS = 1_000  # wait after a failure whose end no event reports
 logger = logging.getLogger(__name__)
 
 
@@ -84,7 +84,7 @@ class Member(CommandQueue):
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
         self._controller_changed = True
-        self.find_log: FindLog = lambda *_: None  # the ends of logs without a leader
+        self.find_log: FindLog = lambda *_: None  # finds the log ends of partitions without a leader
         self._looking: asyncio.Task[None] | None = None
 
     # Joining and leaving
@@ -203,7 +203,7 @@ class Member(CommandQueue):
         """Record that their logs are removed; it is written to the store later."""
         self._wake.set()
 
-    # What is told
+    # Events and reports
 
     def _paths_told(self, paths: Sequence[str]) -> None:
         self._dirty.update(paths)
@@ -237,7 +237,7 @@ class Member(CommandQueue):
         """Withdraw the report: it is alive."""
         self._dead.take_back(broker_id, epoch)
 
-    # The work
+    # The loop
 
     async def _look_for_ever(self) -> None:
         loop = asyncio.get_running_loop()
@@ -323,7 +323,7 @@ class Member(CommandQueue):
         """Confirm that the logs of deleted topics are out of use here, once all instructions were executed."""
         may_forget = self._instruction_queue.is_idle and self._registration is not None and not self.offline.has_failed
         plan = self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
-        return plan if plan is not None and plan.operations else None  # another broker may have its turn now
+        return plan if plan is not None and plan.operations else None  # an empty plan gives another broker its turn
 
     def _do_for_others(self) -> Plan | None:
         """Unregister dead brokers; as controller, settle the effects of brokers that came and went."""
@@ -341,7 +341,7 @@ class Member(CommandQueue):
         if mine.state is not BrokerState.ACTIVE or not self.is_down:
             return
         self.is_down = False
-        self._registration = replace(self._registration, kept=Kept.ALL)  # later sessions of this process do not lose logs
+        self._registration = replace(self._registration, kept=Kept.ALL)  # later sessions of this process lose no logs
         logger.info("event=broker-active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._instruction_queue.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()

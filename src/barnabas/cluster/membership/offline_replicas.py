@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 MAX_SAID = (
-    20_000  # some 120 kB of the registration, in a commit of 1 MB; with more the broker stops, as if all directories had failed
+    20_000  # about 120 kB of the registration, in a commit of 1 MB; with more, the broker stops as if all directories had failed
 )
 
 

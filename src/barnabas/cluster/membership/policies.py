@@ -109,7 +109,7 @@ def _answer(ask: Question) -> KafkaError | None:
         ask()
     except KafkaError as error:
         return error
-    except Exception:  # a user's code may raise anything; as in Kafka, the client does not see it
+    except Exception:  # user code may raise anything; as in Kafka, the client does not see the error
         logger.exception("event=policy-failed")
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return None

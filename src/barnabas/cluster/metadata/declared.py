@@ -31,7 +31,7 @@ class Kind(Enum):
     QUOTA = "quotas"
 
 
-Declarations = Mapping[str, Any]  # values of JSON by key
+Declarations = Mapping[str, Any]  # key -> JSON value
 Changes = Mapping[tuple[Kind, str], Any]  # the declared value; None removes the declaration
 
 NOTHING: Declarations = MappingProxyType({})

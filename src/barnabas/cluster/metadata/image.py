@@ -31,27 +31,27 @@ from barnabas.security.acls import AUDIT_TOPIC
 
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "__transaction_state", "__share_group_state"
 COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
-INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
+INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers that subscribe to all topics skip these
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-Resource = tuple[ResourceType, str]  # of a broker: its id as text, or ALL_BROKERS
+Resource = tuple[ResourceType, str]  # for a broker: its id as text, or ALL_BROKERS
 
 
 class BrokerState(Enum):
     """The states of a live broker."""
 
-    FENCED = "fenced"  # hold replicas; neither lead nor be in sync
+    FENCED = "fenced"  # holds replicas, but neither leads nor is in sync
     ACTIVE = "active"
-    SHUTTING_DOWN = "shutting-down"  # its leaderships must move away; it leaves the in-sync replicas
+    SHUTTING_DOWN = "shutting-down"  # its leaderships must move away, and it leaves the in-sync replicas
 
 
 class Kept(Enum):
     """The state of a broker's logs at its start."""
 
-    ALL = "all"  # complete: it stopped in order, or only its process ended
+    ALL = "all"  # complete: the broker stopped cleanly, or only its process ended
     SYNCED = "synced"  # its machine lost power or was restarted: unsynced records may be lost
-    UNKNOWN = "unknown"  # these log directories may not be its former ones
+    UNKNOWN = "unknown"  # these may be other log directories than before
 
 
 class LogEnd(NamedTuple):
@@ -59,7 +59,7 @@ class LogEnd(NamedTuple):
 
     topic_id: UUID
     partition: int
-    leader_epoch: int  # leader epoch of the report: it is void in a later epoch
+    leader_epoch: int  # of the report, which is void in a later epoch
     last_epoch: int  # epoch of the last record; -1 if the log is empty
     end_offset: int
 
@@ -70,17 +70,18 @@ class BrokerRegistration(Struct, frozen=True):
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    epoch: int = 0  # of the registration; unique, and higher each time a broker comes back
-    incarnation: str = ""  # id of the process, by which it recognises its own registration
+    epoch: int = 0  # of this registration; unique, and higher each time the broker comes back
+    incarnation: str = ""  # id of the process, by which it recognizes its own registration
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
     log_dir_paths: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` at its start; dynamic settings override it
     state: BrokerState = BrokerState.ACTIVE
-    kept: Kept = Kept.ALL  # used while it is FENCED: before it is active, no partition may rely on records that it may have lost
-    log_ends: tuple[LogEnd, ...] = ()  # ends of lost partitions, for the controller's choice
+    # Matters while the broker is FENCED: before it is active, no partition may rely on records that it may have lost.
+    kept: Kept = Kept.ALL
+    log_ends: tuple[LogEnd, ...] = ()  # log ends of lost partitions; the controller chooses leaders by them
     offline: Mapping[UUID, tuple[int, ...]] = field(
         default_factory=dict
-    )  # partitions whose log is in a failed directory of this broker
+    )  # topic id -> partitions whose log is in a failed directory of this broker
 
     @property
     def is_active(self) -> bool:
@@ -108,8 +109,8 @@ class PartitionState(Struct, frozen=True):
     removing: tuple[int, ...] = ()
     # `planning/leadership.py` has the rules of these fields.
     eligible: tuple[int, ...] = ()  # may lead if no in-sync replica can
-    is_lost: bool = False  # all in-sync replicas may have lost records: they become the last known ones, and must not lead
-    last_known: tuple[int, ...] = ()  # had everything, but may have lost the end in a power failure (KIP-966)
+    is_lost: bool = False  # all in-sync replicas may have lost records: they become last known ones, and must not lead
+    last_known: tuple[int, ...] = ()  # had all records, but may have lost the last ones in a power failure (KIP-966)
 
     @property
     def is_moving(self) -> bool:
@@ -120,7 +121,7 @@ class PartitionState(Struct, frozen=True):
 class Topic(Struct, frozen=True):
     name: str
     topic_id: UUID
-    partitions: tuple[PartitionState, ...]  # the index is the partition's number
+    partitions: tuple[PartitionState, ...]  # the index is the partition number
 
     @property
     def is_internal(self) -> bool:
@@ -139,7 +140,8 @@ class MetadataDelta(Struct, frozen=True):
     gone_brokers: tuple[int, ...] = ()
     controller_id: int | None = None
     cluster_id: str | None = None
-    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # no broker left: the deletion is complete
+    # An empty tuple: the deletion is complete on all brokers.
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)
     declared: Changes = field(default_factory=dict)
 
 
@@ -153,10 +155,10 @@ class MetadataImage(Struct, frozen=True):
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[UUID, Topic] = field(default_factory=dict)
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
-    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
+    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name with _ for . -> topics whose names have . or _
     deletions: Mapping[UUID, tuple[int, ...]] = field(
         default_factory=dict
-    )  # deleted topics, and the brokers that may have logs of them
+    )  # topic id -> brokers that may still have logs of the deleted topic
     declared: Mapping[Kind, Declarations] = field(default_factory=dict)
 
     def topic(self, name: str) -> Topic | None:
@@ -218,7 +220,7 @@ class MetadataImage(Struct, frozen=True):
         configs = {resource: settings for resource, settings in delta.configs.items() if settings}
         dropped = delta.configs.keys() | {(ResourceType.TOPIC, name) for name in delta.deleted_topics}
         if dropped:
-            changed = dict(self.configs)  # copied as a block, not entry by entry: there may be as many as topics
+            changed = dict(self.configs)  # copied as a whole, not entry by entry: there may be one entry per topic
             for resource in dropped:
                 changed.pop(resource, None)
             changed.update(configs)

@@ -31,7 +31,7 @@ from barnabas.cluster.store.interface import Entry
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
-USUAL_FIELDS = 5  # the encoding of an ordinary state
+USUAL_FIELDS = 5  # of an ordinary state
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
 
 LEFT_OUT: Sequence[Any] = ((), (), (), False, ())  # the usual values of optional fields
@@ -60,10 +60,10 @@ class ControllerEntry(NamedTuple):
 
     broker_id: int
     epoch: int
-    incarnation: str = ""  # of the broker's process
+    incarnation: str = ""  # id of the broker's process
 
 
-ANY_BROKER = -1  # marks any broker in the entry of a deletion
+ANY_BROKER = -1  # stands for any broker in a deletion entry
 
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
@@ -124,7 +124,8 @@ def unescape(segment: str) -> str:
     return ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), segment.encode()).decode()
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True)  # json.dumps makes one for each call
+# json.dumps would create an encoder per call
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def encode(value: Any) -> bytes:
@@ -213,7 +214,7 @@ def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[P
     found = decode(value)
     if len(found) == len(before):
         return tuple([old if _is_unchanged(old, fields) else _state(fields) for old, fields in zip(before, found, strict=True)])
-    shared: dict[PartitionState, PartitionState] = {}  # most partitions are in one of few states
+    shared: dict[PartitionState, PartitionState] = {}  # most partitions have one of a few states
     return tuple([shared.setdefault(state, state) for state in map(_state, found)])
 
 

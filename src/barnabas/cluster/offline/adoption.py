@@ -49,7 +49,7 @@ class AdoptedTopic(Struct, frozen=True):
 
     name: str
     topic_id: UUID
-    leader_epochs: tuple[int, ...]  # by partition
+    leader_epochs: tuple[int, ...]  # one per partition
     settings: Mapping[str, str]
     size_bytes: int
 
@@ -61,7 +61,7 @@ class Adoption(Struct):
     cluster_id: str = ""
     node_id: int = -1
     topics: list[AdoptedTopic] = field(default_factory=list)
-    broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id, "" for all
+    broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # broker id -> settings; "" for all brokers
     declared: KraftDeclared = field(default_factory=KraftDeclared)
     next_producer_id: int = 0
     obstacles: list[str] = field(default_factory=list)
@@ -196,7 +196,7 @@ def _note_producers(files: Files, plan: Adoption, path: Path) -> None:
             try:
                 entries = decode_snapshot(files.read_file(path / name), path / name)
             except CorruptLog:
-                continue  # the start drops it and derives the epochs from the batches
+                continue  # the next start drops the snapshot and derives the epochs from the batches
             plan.next_producer_id = max([plan.next_producer_id, *(entry.producer_id + 1 for entry in entries)])
 
 
@@ -289,7 +289,7 @@ def _make_database(files: Files, folder: Path, operations: Sequence[Operation]) 
             raise StoreUnavailable(f"{folder / UNFINISHED}: what was committed could not be put into the file itself")
         sync_file(files, folder / UNFINISHED)
         for suffix in SIDE_FILES:
-            files.unlink(folder / (FILE_NAME + suffix))  # files of a removed database: SQLite would apply their log to this one
+            files.unlink(folder / (FILE_NAME + suffix))  # of a removed database: SQLite would apply its log to this one
         files.rename(folder / UNFINISHED, folder / FILE_NAME)
     finally:
         _remove_unfinished(files, folder)

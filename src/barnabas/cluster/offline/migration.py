@@ -17,7 +17,7 @@ from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import ABSENT, Entry, MetadataStore, Operation, Put, Remove
 from barnabas.errors import BarnabasError
 
-COMMIT_BYTES = 400_000  # of values in one commit; ZooKeeper accepts a megabyte in total
+COMMIT_BYTES = 400_000  # of values in one commit; ZooKeeper accepts 1 MB in all
 COMMIT_OPERATIONS = 500
 
 

@@ -45,12 +45,12 @@ class Electorate(Struct, frozen=True):
 
     active: frozenset[int]  # may lead and be in sync
     leaving: frozenset[int] = frozenset()  # shutting down: keep only leaderships that no other broker can take
-    doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack unsynced records, or all records (`unknown`)
+    doubtful: frozenset[int] = frozenset()  # not active yet; these logs may lack unsynced records, or all records (`unknown`)
     unknown: frozenset[int] = frozenset()
-    ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # ends of lost partitions
+    ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # log ends of lost partitions
     offline: Mapping[tuple[UUID, int], frozenset[int]] = field(
         default_factory=dict
-    )  # brokers whose log of a partition is on a failed disk
+    )  # brokers whose log of the partition is on a failed disk
 
     @classmethod
     def of(cls, brokers: Iterable[BrokerRegistration]) -> Electorate:
@@ -121,7 +121,7 @@ def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> Par
     """The state after brokers came, went or began to leave; `state` itself without a change."""
     kept = _without(state, electorate.lossy(policy), electorate.unknown)
     after = _settle(kept, electorate, policy)
-    # If there was no other change, the removal must still raise the epoch.
+    # If replicas were only removed, the partition epoch must still grow.
     return after if after is not kept or kept is state else replace(kept, partition_epoch=state.partition_epoch + 1)
 
 
@@ -220,7 +220,7 @@ def change(
         and last_known == state.last_known
     ):
         return state
-    # Constructed directly, not by `replace`: a lost broker changes tens of thousands of states.
+    # Constructed directly, because `replace` is slower and a lost broker changes tens of thousands of states.
     return PartitionState(
         leader,
         state.leader_epoch + moved,
@@ -265,7 +265,7 @@ def candidate(state: PartitionState, in_sync: tuple[int, ...], electorate: Elect
         if able:
             return state.leader if state.leader in able else able[0]
         if alive is electorate.active and any(replica in alive for replica in state.eligible):
-            return None  # an eligible replica that stays is better than a leader that goes
+            return None  # an eligible replica on a staying broker is better than a leader that shuts down
     return None
 
 

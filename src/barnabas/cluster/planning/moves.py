@@ -17,7 +17,7 @@ from itertools import pairwise
 Partition = tuple[str, int]
 Replicas = tuple[int, ...]
 Assignment = Mapping[Partition, Replicas]
-Racks = Mapping[int, str | None]  # weights of the brokers that may hold replicas
+Racks = Mapping[int, str | None]  # broker id -> rack, of the brokers that may hold replicas
 
 PARTITION_BYTES = 1_000_000  # the constant weight of a partition
 EVEN = 0.05  # share of the mean weight of a broker: a smaller difference does not justify a move
@@ -159,9 +159,7 @@ def _spread_leaders(assignment: dict[Partition, Replicas], racks: Racks) -> None
         source = max(unsettled, key=lambda broker: (leaders.led[broker], broker))
         chain = leaders.chain_from(source)
         if len(chain) == 1:
-            unsettled.remove(
-                source
-            )  # final: brokers with more leaderships are done, so no broker that it reaches will lead fewer than now
+            unsettled.remove(source)  # final: all brokers with more leaderships are done, so no broker in reach will get fewer
         for giver, taker in pairwise(chain):
             leaders.hand_over(giver, taker)
 
@@ -188,7 +186,7 @@ class _Leaders:
                 if partitions and other not in before:
                     before[other] = broker
                     reached.append(other)
-        target = min(reached, key=lambda broker: self.led[broker])  # among several the one that was reached first
+        target = min(reached, key=lambda broker: self.led[broker])  # of several, the one reached first
         chain = [target if self.led[source] - self.led[target] > 1 else source]
         while chain[0] != source:
             chain.insert(0, before[chain[0]])

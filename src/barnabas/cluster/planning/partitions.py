@@ -24,8 +24,8 @@ from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import NO_LEADER
 
-MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions (in whole chunks) that one step of the controller changes: some 10 ms, 100 kB
-MAX_CHUNKS_PER_PLAN = 64  # chunks of a step if topics are small: the cost of each step grows with the topics of the image
+MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions, in whole chunks, that one step of the controller changes: about 10 ms, 100 kB
+MAX_CHUNKS_PER_PLAN = 64  # chunks that one step changes if topics are small: the cost of a step grows with the number of topics
 MAX_LOOKED_AT = 5_000  # partitions that a step reads: about a millisecond without changes
 NOT_NEEDED = "Leader election not needed for topic partition."
 
@@ -128,7 +128,7 @@ class PartitionPlanner:
             if after is state and state.is_lost:
                 after = recover(state, electorate, electorate.log_ends(topic.topic_id, number))
                 if after is not state:
-                    # A broker whose report of a log end is used must not have restarted since, possibly with fewer records.
+                    # The broker whose reported log end is used must not have restarted since: it might have fewer records.
                     self.plan.rests_on(BROKER_EPOCH)
             changed |= self._put(topic.name, number, after)
         return changed
@@ -206,10 +206,10 @@ class PartitionPlanner:
         electorate = self.electorate.of_partition(topic.topic_id, request.partition)
         after = alter(before, request.change, leader=leader, brokers=self.image.brokers, electorate=electorate, policy=policy)
         if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
-            # A replica that comes into sync must not have restarted unnoticed, possibly with fewer records.
+            # A replica that comes into sync must not have restarted unnoticed: it might have fewer records.
             self.plan.rests_on(BROKER_EPOCH)
         if (after.leader, after.leader_epoch) != (leader, before.leader_epoch):
-            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same leader, in a higher epoch with the remaining replicas
+            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same leader got a higher epoch, because replicas were removed
         return after
 
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:

@@ -135,7 +135,7 @@ def _replicas(
     shift = (place // size) % others if others else 0
     chosen, used = [ring[first]], {racks[ring[first]]}
     while len(chosen) < replication_factor:
-        if len(used) == rack_count:  # once every rack has a replica, each may have another one
+        if len(used) == rack_count:  # once every rack has a replica, each may get another one
             used = set()
         for step in range(shift, shift + others):
             broker = ring[(first + 1 + step % others) % size]
@@ -144,5 +144,5 @@ def _replicas(
                 used.add(racks[broker])
                 break
         else:
-            used = set()  # the racks without one have no brokers left
+            used = set()  # the racks without a replica have no brokers left
     return tuple(chosen)

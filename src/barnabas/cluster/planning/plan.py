@@ -21,7 +21,7 @@ from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Pu
 from barnabas.protocol.values import ResourceType
 
 R = TypeVar("R")
-Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and the operations that make it true
+Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # returns an answer, and the changes that make it true
 
 
 class Versions:

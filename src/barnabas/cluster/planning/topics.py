@@ -133,7 +133,7 @@ class TopicPlanner:
         self.new_id = new_id
         self.departed = departed
         self.active = {broker_id: broker for broker_id, broker in image.brokers.items() if broker.is_active}
-        self._placed_topics = 0  # in this plan
+        self._placed_topics = 0  # of this plan
 
     @cached_property
     def _ring(self) -> Ring:
@@ -213,7 +213,7 @@ class TopicPlanner:
             self.config.default_replication_factor if by_default else request.replication_factor,
             len(self.image.topics) + self._placed_topics,
         )
-        self._placed_topics += 1  # otherwise all topics of a request would start at the same broker
+        self._placed_topics += 1  # otherwise all topics of a request would start at the same broker of the ring
         return placed
 
     def _assigned(self, request: NewTopic) -> list[tuple[int, ...]]:

@@ -41,8 +41,9 @@ from barnabas.cluster.store.reserve import Reserve
 logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
-WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # SQLite's
-NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second if the shared memory file cannot grow
+WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # the suffixes are SQLite's
+# Primary error codes; the second comes if the shared memory file cannot grow.
+NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 FORMAT = 1  # format of the tables, stored in the file as user_version
 BUSY_TIMEOUT_S = 5.0
 MODE = 0o600
@@ -238,5 +239,5 @@ def _keep_private(path: Path) -> None:
             if file.stat().st_mode & 0o077:
                 try:
                     file.chmod(MODE)
-                except PermissionError:  # a file of another user that we may write
+                except PermissionError:  # the file belongs to another user, but is writable
                     logger.warning("event=metadata-is-not-private file=%r", str(file))

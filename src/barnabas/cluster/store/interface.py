@@ -46,7 +46,7 @@ from msgspec import Struct
 from barnabas.errors import BarnabasError
 
 ABSENT = -1  # expected version of an entry that must not exist
-ANY = -2  # no expectation
+ANY = -2  # no expected version
 ROOT = "/"  # for watchers: anything may have changed
 
 MAX_COMMIT_BYTES = (
@@ -78,7 +78,7 @@ SessionWatcher = Callable[[SessionEvent], None]
 class Entry(NamedTuple):
     path: str
     value: bytes
-    version: int  # 0 when made, one more with each write
+    version: int  # 0 after the creation; each write adds 1
 
 
 class Put(Struct, frozen=True):
@@ -240,5 +240,5 @@ def check_size(operations: Sequence[Operation]) -> None:
 
 
 def _size(operation: Operation) -> int:
-    overhead = 64  # overhead of the protocol, rounded up
+    overhead = 64  # of the protocol, rounded up
     return overhead + len(operation.path) + (len(operation.value) if isinstance(operation, Put) else 0)

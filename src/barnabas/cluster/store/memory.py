@@ -39,12 +39,10 @@ class MemoryTree:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
-        self.owners: dict[str, int] = {}  # session ids of the ephemeral entries
+        self.owners: dict[str, int] = {}  # path -> session id, of ephemeral entries
         self.clients: list[MemoryStore] = []
         self.sessions: set[int] = set()  # live sessions
-        self.observers: list[
-            Callable[[tuple[str, ...]], None]
-        ] = []  # notified of changed paths at once, in the middle of the write
+        self.observers: list[Callable[[tuple[str, ...]], None]] = []  # called with the changed paths during each write
         self.revision = 0
         self._last_session = 0
 
@@ -55,7 +53,7 @@ class MemoryTree:
 
     def commit(self, session_id: int, operations: Sequence[Operation]) -> int:
         changed: dict[str, Entry | None] = {}
-        owners: dict[str, int | None] = {}  # paths of the created or removed entries
+        owners: dict[str, int | None] = {}  # path of a created or removed entry -> session id if it is ephemeral now
         for operation in operations:
             path = operation.path
             before = changed[path] if path in changed else self.entries.get(path)
@@ -104,7 +102,7 @@ class MemoryStore:
         self._events: list[tuple[str, ...] | SessionEvent] = []  # pending events
         self._telling = False
         self._late = False
-        self._held_at: int | None = None  # the revision from which on events are held back
+        self._held_at: int | None = None  # the revision at which the client began to hold back events
         self._next_reply_lost: bool | None = None
         self.tree.clients.append(self)
 

@@ -73,7 +73,8 @@ def _tls(config: BrokerConfig) -> TlsSettings:
     kind = config.zookeeper_ssl_keystore_type
     return TlsSettings(
         prefix="zookeeper.",
-        # The password of a PEM file is that of its key, which has no setting of its own here; a listener would refuse it
+        # The password of a PEM file protects its key. The ZooKeeper settings have no key password, so the
+        # type is dropped; a listener would refuse this.
         keystore_type=None if kind is not None and kind.upper() == "PEM" else kind,
         keystore_location=config.zookeeper_ssl_keystore_location,
         keystore_password=config.zookeeper_ssl_keystore_password,

@@ -47,12 +47,12 @@ from barnabas.cluster.zookeeper.requests import AddWatch, MultiRead
 
 MAX_IN_FLIGHT = 1_000  # unanswered requests of a pipeline
 READS_AT_ONCE = 64  # reads in one request: about 1 MB of response for partition states
-MAX_READS_IN_FLIGHT = 8  # such requests at a time
+MAX_READS_IN_FLIGHT = 8  # unanswered requests of that size
 FIRST_RETRY_S = 0.05
 LONGEST_RETRY_S = 0.5
 FIRST_ATTEMPT_S = 0.5  # shortest timeout of connecting to one server, before the next is tried
-# Share of the session timeout. The rest is a margin: a server may receive a request and die before it passes it to the
-# ensemble's leader.
+# Share of the session timeout. The rest is a margin: a server may receive a request and fail before it passes
+# the request to the leader of the ensemble.
 BELIEVED = 5 / 6
 
 LOST = (

@@ -64,7 +64,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes 
                 return plain
             self._contexts.refresh()
             return self._contexts.context.wrap_socket(plain, server_hostname=hostname)
-        except OSError as error:  # includes the TLS handshake
+        except OSError as error:  # includes errors of the TLS handshake
             self.trouble = reason_of(error)
             raise
 
@@ -101,9 +101,9 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes withou
         self.heard_at_s = began_s
         self.handler.trouble = ""
         self._last = hostip, port
-        self.session_timeout_ms = round(read_timeout_ms * 1.5)  # kazoo's read timeout is two thirds of it
-        # A server that is silent for half of it is left, so that another one can hear the client in time. But not before two
-        # seconds: a server on a busy machine may need that long.
+        self.session_timeout_ms = round(read_timeout_ms * 1.5)  # kazoo's read timeout is two thirds of the session timeout
+        # Leave a server that is silent for half of the session timeout, so that another server hears the
+        # client in time. But wait at least two seconds: a server on a busy machine may need that long.
         return max(self.session_timeout_ms / 2, min(2_000.0, read_timeout_ms)), connect_timeout_ms
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from barnabas.cluster.store.interface import ABSENT, ANY, Check, Operation, Put, Remove
 
 EPHEMERAL = 1
-ANY_VERSION = -1  # any version, for ZooKeeper; the entry must exist
+ANY_VERSION = -1  # ZooKeeper accepts any version then, but the entry must exist
 
 
 class ZooKeeperTransaction(Struct):

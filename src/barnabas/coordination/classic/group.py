@@ -66,21 +66,21 @@ class ClassicGroup:
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
-        self.state_since_ms = now_wall_ms  # None if an old record does not have it
+        self.state_since_ms = now_wall_ms  # None if an old record has no time
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, ClassicMember] = {}  # oldest first
+        self.members: dict[str, ClassicMember] = {}  # the oldest member first
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.pending_joins: set[str] = set()  # ids given out, not yet used
+        self.pending_joins: set[str] = set()  # member ids that were given out but not used yet
         self.pending_syncs: set[str] = set()  # members of this generation that have not sent SyncGroup
-        self.waiting_joins = 0  # members with a join token
-        self.member_added = False  # members since the last delay of the initial rebalance began
-        self.initial_delay_ms = 0  # the current delay
-        self.initial_delay_left_ms = 0  # how much it may still be extended
-        self.subscribed_topics: frozenset[str] | None = None  # None if the metadata does not give them
-        self._speakers: Counter[str] = Counter()  # protocol -> members that speak it
+        self.waiting_joins = 0  # number of members that wait for a JoinGroup response
+        self.member_added = False  # whether a member joined since the last delay of the initial rebalance began
+        self.initial_delay_ms = 0  # the current delay of the initial rebalance
+        self.initial_delay_left_ms = 0  # time by which the delay may still grow
+        self.subscribed_topics: frozenset[str] | None = None  # None if the metadata does not name the topics
+        self._speakers: Counter[str] = Counter()  # protocol -> number of members that support it
 
     # -- queries --------------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class ClassicGroup:
         if self.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if commit.generation < 0 and self.is_empty:
-            return  # a consumer that only stores offsets, or an administrator
+            return  # the commit is from an administrator, or from a consumer that only stores offsets
         if commit.is_nobody:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         self.check_member(commit.member_id, commit.instance_id)

@@ -28,7 +28,7 @@ class ClassicMember(Struct):
     assignment: bytes = b""
     join_token: Token | None = None
     sync_token: Token | None = None
-    is_new: bool = False  # until its first JoinGroup is answered it cannot send heartbeats
+    is_new: bool = False  # a member cannot send heartbeats until its first JoinGroup is answered
 
     @property
     def is_static(self) -> bool:
@@ -63,7 +63,7 @@ class ClassicMember(Struct):
     @classmethod
     def from_record(cls, record: MemberMetadata, protocol_type: str, protocol: str) -> ClassicMember:
         """A member after loading: only the chosen protocol is stored."""
-        known = record.rebalance_timeout_ms > 0  # value version 0 had none, and Kafka stores a 0 that a client sent
+        known = record.rebalance_timeout_ms > 0  # records of version 0 have no timeout, and Kafka stores a 0 that a client sent
         return cls(
             member_id=record.member_id,
             instance_id=record.group_instance_id,

@@ -27,14 +27,14 @@ from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
-NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # Kafka's; a new member cannot send heartbeats while its first join waits
-LEAST_WAIT_MS = 1_000  # for static members that are all absent; a member may request a rebalance timeout of a millisecond
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # as in Kafka; a new member cannot send heartbeats while its first join waits
+LEAST_WAIT_MS = 1_000  # used if all members are static and absent, because a member may set a rebalance timeout of 1 ms
 
 
 class TimerKind(IntEnum):
     SESSION = 0  # session of a member, or of a pending id
-    JOIN = 1  # timeout of joining
-    SYNC = 2  # timeout of SyncGroup
+    JOIN = 1  # timeout for members to join
+    SYNC = 2  # timeout for members to send SyncGroup
 
 
 class TimerKey(NamedTuple):
@@ -150,7 +150,7 @@ class Rebalance:
         if late:
             out.notes.append(f"group {group.group_id} lost members that did not join again: {late}")
         if group.members and not group.elect_joined_leader():
-            # All members are static and absent: their sessions decide.
+            # All members are static and absent. The group waits until they return or their sessions expire.
             self._schedule_join(group, max(group.rebalance_timeout_ms, LEAST_WAIT_MS), now)
             return
         group.start_next_generation(now.wall_ms)
@@ -210,7 +210,7 @@ class Rebalance:
             member.sync_token = None
             self.hear_from(group, member, now)
 
-    # -- members that go ------------------------------------------------------------------------------------------------
+    # -- members that leave ---------------------------------------------------------------------------------------------
 
     def dismiss(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
         """Remove a member; if it waits, it is told to join again with another id."""

@@ -33,7 +33,7 @@ class MemberSpec(NamedTuple):
 
 
 Members = Mapping[str, MemberSpec]
-Counts = Mapping[UUID, int]  # partitions of each topic
+Counts = Mapping[UUID, int]  # the number of partitions of each topic
 Assignor = Callable[[Members, Counts], dict[str, Assignment]]
 
 
@@ -83,11 +83,11 @@ class _Uniform:
         self._order = sorted(members)
         self._counts = counts
         self._subscribers = _subscribers(self._order, members, counts)
-        # Topics with few subscribers come first, while these still have room.
+        # Topics with few subscribers come first, while these subscribers still have room.
         self._topics = sorted(self._subscribers, key=lambda t: (len(self._subscribers[t]), t))
         self._owner: dict[UUID, dict[int, str]] = {topic_id: {} for topic_id in self._topics}
         self._load = dict.fromkeys(self._order, 0)
-        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # topics that all members subscribe to
+        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # whether all members subscribe to the same topics
 
     def keep(self) -> None:
         """Let every member keep its earlier partitions of topics that it still reads."""

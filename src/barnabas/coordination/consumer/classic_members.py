@@ -66,7 +66,8 @@ class ClassicMembers:
         if not request.member_id and instance_id is None and caller.api_version >= KNOWN_ID_FROM_VERSION:
             return join_error(ErrorCode.MEMBER_ID_REQUIRED, caller.fresh_id)
         try:
-            subscription, *_ = [read_subscription(data) for _, data in protocols]  # a downgrade may choose any of them
+            # parse all: a downgrade may choose any protocol
+            subscription, *_ = [read_subscription(data) for _, data in protocols]
         except MalformedMessage as error:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from error
         draft = Draft(group, self._topics, now)

@@ -36,8 +36,9 @@ from barnabas.coordination.result import MayDescribe, Now, may_describe_all
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError
 
-MATCHED_AT_ONCE = 5_000  # matches by one heartbeat, or one expression with all names: some milliseconds of the loop
-COMPILED_LIKE = 50  # names that are matched while one expression is compiled
+# names that one heartbeat matches, in some milliseconds; one expression may exceed it, because it needs all names
+MATCHED_AT_ONCE = 5_000
+COMPILED_LIKE = 50  # compiling one expression takes as long as matching this many names
 
 
 class Draft:
@@ -160,7 +161,7 @@ class Draft:
             elif known.names is not since:
                 since, fresh = known.names, names - known.names
             if left <= 0:
-                return  # the next heartbeat continues here
+                return  # the next heartbeat continues with the rest
             left -= COMPILED_LIKE + len(names if known is None else fresh)
             found = self._resolve_again(regex, known, fresh) or found
         if not found:
@@ -179,7 +180,8 @@ class Draft:
         try:
             resolved = self._matching(regex, names if known is None else fresh)
         except KafkaError:
-            return False  # its member got the error when it subscribed; another broker may have accepted it, and the other members continue
+            # The member got this error when it subscribed, or another broker accepted the expression. The other members continue.
+            return False
         if known is not None:
             resolved |= names.intersection(former or ())
         if resolved == former:

@@ -47,8 +47,8 @@ from barnabas.protocol.messages import consumer_group_describe as described
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 
 NO_ASSIGNMENT: Assignment = {}
-FIRST_EPOCH = 1  # epoch of a group or a target without a record
-MEMBER_EPOCHS_FROM_VERSION = 9  # version of OffsetCommit from which on clients know member epochs
+FIRST_EPOCH = 1  # the epoch of a group or a target that has no record
+MEMBER_EPOCHS_FROM_VERSION = 9  # clients know member epochs from this version of OffsetCommit on
 
 
 class ConsumerGroupState(StrEnum):
@@ -76,23 +76,23 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0  # hash of the topics of its epoch
+        self.metadata_hash = 0  # hash of the topics that belong to the group's epoch
         self.assignment_epoch = FIRST_EPOCH
-        self.assigned_at_ms = 0  # time of the target assignment, by the wall clock
+        self.assigned_at_ms = 0  # wall-clock time of the target assignment
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.target: dict[str, Assignment] = {}
-        self.expressions: dict[str, frozenset[str]] = {}  # regular expression -> names of its topics
+        self.expressions: dict[str, frozenset[str]] = {}  # regular expression -> names of the matching topics
         self._owners: dict[UUID, dict[int, str]] = {}
-        self._topic_subscribers: Counter[str] = Counter()  # name of a topic -> members
-        self._expression_subscribers: Counter[str] = Counter()  # regular expression -> members
+        self._topic_subscribers: Counter[str] = Counter()  # topic name -> number of members
+        self._expression_subscribers: Counter[str] = Counter()  # regular expression -> number of members
         self._unreconciled: set[str] = set()  # members that have not reached the target assignment
-        self.checked: object = None  # the state of the topics that matches `metadata_hash`
+        self.checked: object = None  # the topics' state to which `metadata_hash` belongs
         self.resolved: dict[str, Resolved] = {}  # regular expression -> its progress
-        self.resolved_from: frozenset[str] | None = None  # the names with which all `expressions` are resolved
-        self.resolved_until_ms = 0  # time of the next full resolution of one of them, by the monotonic clock
-        self.to_join: set[str] = set()  # classic members that were told to join again
-        self.revoking: dict[str, int] = {}  # member that must give up partitions -> the epoch of the revocation
+        self.resolved_from: frozenset[str] | None = None  # the topic names with which all `expressions` are resolved
+        self.resolved_until_ms = 0  # monotonic time at which one of them must be matched with all names again
+        self.to_join: set[str] = set()  # classic members that must join again
+        self.revoking: dict[str, int] = {}  # member that must give up partitions -> epoch of the revocation
 
     # -- queries --------------------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class ConsumerGroup:
         """Refuse a commit that is not from a member, or whose epoch is older than the member got its partitions in
         (KIP-1251)."""
         if commit.generation < 0 and self.is_empty:
-            return  # a consumer that only stores offsets, or an administrator
+            return  # the commit is from an administrator, or from a consumer that only stores offsets
         member = self.member(commit.member_id)
         is_old = commit.api_version is not None and commit.api_version < MEMBER_EPOCHS_FROM_VERSION
         if is_old and not member.is_classic:

@@ -29,8 +29,8 @@ from barnabas.coordination.result import CoordinatorResult, Now, Written
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
-# Assignors whose user data in an assignment no client reads. librdkafka repeats the member's own data there, which looks like a
-# custom assignor to Kafka.
+# No client reads the user data in an assignment of these assignors. librdkafka copies the member's own user data into it, and
+# Kafka treats such an assignment as one of a custom assignor.
 BUILT_IN = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
 
@@ -66,7 +66,7 @@ class Downgraded(Struct, Written, frozen=True):
 
 def check_upgrade(group: ClassicGroup, policy: Policy, max_size: int) -> None:
     """Raises KafkaError with Kafka's words if a classic group cannot be converted."""
-    if group.is_assigning:  # the members would know the assignment before this broker does
+    if group.is_assigning:  # the members would get the assignment before this broker knows it
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     reason = None
     if not policy.may_upgrade:
@@ -91,7 +91,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     found.replay_group(GroupValue(epoch=epoch))
     found.replay_target(TargetValue(assignment_epoch=epoch))
     try:
-        # The assignment overrides the partitions that members claim.
+        # Members with an assignment come first, because it overrides the partitions that other members claim.
         for member in sorted(group.members.values(), key=lambda m: not m.assignment):
             made = _member_of(member, group, found, topics)
             found.replay_member(made, made.member_id)
@@ -103,7 +103,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
 
 def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
     protocol, epoch = classic.protocol, classic.generation
-    # All are parsed, because a conversion back may choose any of them.
+    # Parse all subscriptions: a downgrade may choose any protocol.
     subscriptions = {name: read_subscription(data) for name, data in member.protocols.items()}
     subscription = subscriptions.get(protocol or "") or next(iter(subscriptions.values()))
     assignment = read_assignment(member.assignment)
@@ -112,11 +112,11 @@ def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGrou
         raise _cannot_upgrade(group.group_id, reason)
     has = [(p.topic, p.partitions) for p in assignment.assigned_partitions]
     if not member.assignment and not classic.is_in(GroupState.STABLE):
-        # A rebalance that begins before the last one is complete drops assignments, while cooperative members continue to read.
+        # A rebalance that interrupts another one drops assignments, but cooperative members continue to read.
         has = [(p.topic, p.partitions) for p in subscription.owned_partitions]
     assigned = {}
     for topic_id, partitions in by_id(has, topics).items():
-        # A leader may have assigned a partition twice.
+        # A leader may have assigned a partition to two members.
         alone = [p for p in sorted(partitions) if group.owner_of(topic_id, p) is None]
         if alone:
             assigned[topic_id] = dict.fromkeys(alone, epoch)

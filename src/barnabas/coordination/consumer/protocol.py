@@ -62,7 +62,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
-WRITTEN_AGAIN_AFTER_MS = 1_000  # retry of a deadline whose records the log refused
+WRITTEN_AGAIN_AFTER_MS = 1_000  # time until a deadline is repeated if the log refused its records
 REASONS = {
     Deadline.SESSION: "its session ran out",
     Deadline.REVOCATION: "it did not give up its partitions in time",
@@ -100,7 +100,7 @@ class ConsumerProtocol:
         draft.update(before, member)
         draft.refresh(
             self._config.group_consumer_regex_refresh_interval_ms
-        )  # only here: for a request of the classic protocol the topics that its sender may see are unknown
+        )  # only here: a request of the classic protocol does not give the topics that its client may see
         settings = self.topics.settings_of(request.group_id)
         member = self.carry_on(draft, member, reported(request), settings.assignment_interval_ms, now)
         self.timers.schedule(
@@ -176,7 +176,7 @@ class ConsumerProtocol:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
             self.check_room(group)
             return ConsumerMember(member_id)
-        if not joins:  # a client that joins with the id of a member owns nothing yet, but gets the member's assignment
+        if not joins:  # a client that joins with a member's id owns nothing yet and gets that member's assignment
             check_epoch(member, request.member_epoch, reported(request))
         return member
 

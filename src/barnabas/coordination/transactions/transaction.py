@@ -39,7 +39,7 @@ from barnabas.tuples import new_tuple
 
 NO_PRODUCER_ID, NO_EPOCH, NO_TIME = -1, -1, -1
 LAST_EPOCH = 2**15 - 1
-NEVER_TIMES_OUT_MS = 2**31 - 1  # timeout of transactions with an external coordinator (two-phase commit)
+NEVER_TIMES_OUT_MS = 2**31 - 1  # the timeout of transactions with an external coordinator (two-phase commit)
 
 TopicPartition = tuple[str, int]
 TakeId = Callable[[], int]  # returns an unused producer id
@@ -67,7 +67,7 @@ class Owner(NamedTuple):
 
 
 NOBODY = Owner(NO_PRODUCER_ID, NO_EPOCH)
-# Not sets: the hash of a member is Python code
+# tuples: a set would call the hash of the enum members, which is Python code
 PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 COMPLETED = (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 ENDED_AS = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
@@ -79,7 +79,7 @@ class Transaction(Struct, frozen=True):
     transactional_id: str
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
-    last_producer_epoch: int = NO_EPOCH  # owner before the last init or end, for retries; in memory only, as in Kafka
+    last_producer_epoch: int = NO_EPOCH  # epoch before the last init or end, to recognise retries; in memory only, as in Kafka
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     next_producer_epoch: int = NO_EPOCH
@@ -88,7 +88,7 @@ class Transaction(Struct, frozen=True):
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIME
     last_update_ms: int = NO_TIME
-    client_version: int = 0  # 2 for a client of transactions version 2
+    client_version: int = 0  # 2 if the client uses transactions of version 2 (KIP-890)
 
     @property
     def owner(self) -> Owner:
@@ -139,7 +139,7 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
     if is_known and expected != before.owner:
         if expected.epoch != before.last_producer_epoch:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
-        # The response to an init or an end was lost: repeat it.
+        # The client lost the response to an init or an end, and repeats the request.
         return _emptied(before, before.owner, before.last_producer_epoch, before.previous_producer_id, timeout_ms, now_ms)
     last = before.producer_epoch if is_known else NO_EPOCH
     if is_exhausted(before.producer_epoch):
@@ -157,7 +157,7 @@ def check_expected(before: Transaction, expected: Owner) -> None:
     if expected == NOBODY or before.producer_epoch == NO_EPOCH or expected.producer_id == before.owner.producer_id:
         return
     if expected.producer_id == before.previous_producer_id and is_exhausted(expected.epoch):
-        return  # its producer id was replaced, and it does not know it yet
+        return  # the client does not know yet that its producer id was replaced
     raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
@@ -260,14 +260,13 @@ def end(
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
         return _decided(before, wanted, client_version, now_ms, take_id)
     if before.state in PREPARED:
-        # For both ends: an abort may be meant for the next transaction, of which no request has arrived yet.
+        # This applies to an abort too: it may be for the next transaction, before any other request of it arrives.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_same_end = before.state is ENDED_AS[wanted]
     if is_same_end and (is_retry or client_version < 2):
         return None
     if client_version >= 2 and not commit and not is_retry:
-        # A client of version 2 cannot know whether any request of its transaction has arrived; the raised epoch fences late
-        # ones.
+        # A client of version 2 cannot know whether a request of its transaction has arrived. The raised epoch fences late ones.
         return _decided(replace(before, start_ms=now_ms, partitions=frozenset()), wanted, client_version, now_ms, take_id)
     raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
@@ -293,7 +292,7 @@ def _decided(before: Transaction, wanted: State, client_version: int, now_ms: in
         if following.producer_id == before.producer_id:
             epoch = following.epoch + 1
             following = Owner(take_id(), 0) if is_exhausted(following.epoch) else NOBODY
-        else:  # taken over, with another producer id
+        else:  # the transactional id has an owner with another producer id
             epoch = before.producer_epoch + 1
             following = (
                 Owner(take_id(), 0) if is_exhausted(following.epoch) else Owner(following.producer_id, following.epoch + 1)

@@ -46,8 +46,8 @@ from barnabas.coordination.transactions.transaction_log_records import read_reco
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
-STORY_LENGTH = 64  # events in the report of a broken invariant
-RETRY_MS = 1_000  # wait before an abort is retried that the log refused
+STORY_LENGTH = 64  # transactions in the report of a violated invariant
+RETRY_MS = 1_000  # wait before the shard repeats an abort that the log refused
 RECORDS_AT_ONCE = 1_000  # tombstones of expired ids in one batch
 
 
@@ -55,9 +55,9 @@ class _Due(Enum):
     """The kinds of deadlines."""
 
     ABORT = "abort"  # an open transaction times out
-    COMPLETE = "complete"  # retry of the record of an end that the log refused
+    COMPLETE = "complete"  # the shard repeats the record of an end that the log refused
 
-    __hash__ = object.__hash__  # of identity: the one of enumerations is Python code
+    __hash__ = object.__hash__  # hash by identity: the hash of enum members is Python code
 
 
 class TransactionShard:
@@ -82,9 +82,9 @@ class TransactionShard:
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._story: deque[Transaction] = deque(maxlen=STORY_LENGTH)
-        self._made: deque[tuple[Record, Transaction]] = deque()  # the values of the records that will be replayed next
+        self._made: deque[tuple[Record, Transaction]] = deque()  # values of the records that `replay` receives next
         self._is_loading = True
-        self._wall_offset_ms = 0  # offset from the wall clock (start of transactions) to the monotonic one (timeouts)
+        self._wall_offset_ms = 0  # add to a wall-clock time (start of a transaction) to get the monotonic time (timeouts)
 
     def __len__(self) -> int:
         return len(self._transactions)
@@ -124,7 +124,8 @@ class TransactionShard:
         if not request.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         if (request.two_phase or request.keep_prepared) and not self._config.transaction_two_phase_commit_enable:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)  # KIP-939: as if a permission were missing
+            # KIP-939: the same error as for a missing permission
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if request.two_phase:
             return NEVER_TIMES_OUT_MS
         if not 0 < request.timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -208,7 +209,7 @@ class TransactionShard:
                 self._count(event)
                 return self._begin_markers(event.transaction)
             deadline_ms = self._transactions[name].deadline_ms
-            if deadline_ms is not None:  # if the transaction has time left, its owner retries and decides the end
+            if deadline_ms is not None:  # while the transaction has time left, its owner may retry and decide the end
                 retry_ms = max(now.steady_ms + RETRY_MS, deadline_ms + self._wall_offset_ms)
                 self._timers.schedule((_Due.ABORT, name), retry_ms)
         elif isinstance(event, Completing):

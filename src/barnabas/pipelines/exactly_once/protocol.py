@@ -124,7 +124,7 @@ class Since(Enum):
     """How the current owner of the sink became the owner; ELSE if something was recorded since."""
 
     TAKEN = "taken"
-    RECORDED = "recorded"  # the end of a transaction moved the ownership
+    RECORDED = "recorded"  # the end of a transaction changed the owner
     ELSE = "else"
 
 
@@ -148,9 +148,9 @@ class OpenId:
 class Ending(Enum):
     """The result of ending a transaction."""
 
-    DONE = "done"  # it ended as requested, now or before
+    DONE = "done"  # the transaction ended as requested, now or earlier
     FENCED = "fenced"  # another owner has the id
-    OTHER = "other"  # it ended the other way, or there is no transaction
+    OTHER = "other"  # the transaction ended the other way, or there is none
 
 
 class SinkTakenOver(BarnabasError):
@@ -255,7 +255,7 @@ def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
             logger.warning("event=batch-lost sink=%r batch=%d error=%r", sink, state.pending.batch, str(failure))
         state = state.given_up() if lost else state.settled()
         token = yield WriteState(state, token)
-        # The handout has an ownership under which nothing was recorded, so that tasks can see whether it has moved.
+        # The handout needs an owner under which nothing was recorded. Otherwise tasks cannot see whether the owner has changed.
         token = yield TakeSink(token)
     yield from _sweep(sink, token)
     return Handout(sink, token, state)
@@ -282,7 +282,7 @@ def commit(wrote: Sequence[Wrote]) -> Steps[Handout | None]:
     """
     claims = {name: owner for each in wrote for name, owner in each.claims.items()}
     if not claims:
-        return wrote[0].handout if wrote else None  # nothing was recorded under it
+        return wrote[0].handout if wrote else None  # nothing was recorded under the handout's owner
     handout, query, batch = wrote[0].handout, wrote[0].query, wrote[0].batch
     pending = Pending(query, batch, claims)
     state = handout.state.with_pending(pending)
@@ -293,8 +293,7 @@ def commit(wrote: Sequence[Wrote]) -> Steps[Handout | None]:
     yield from _sweep(handout.sink, token)
     if lost:
         raise BatchLost(handout.sink, batch, lost, len(claims))
-    # When the epochs are used up, the owner with the next producer id is visible only after the transaction's markers are
-    # written.
+    # If the epochs are used up, the next owner has another producer id. It becomes visible only after the markers are written.
     has_moved = token.producer_id == before.producer_id and token.epoch > before.epoch
     return Handout(handout.sink, token, state, Since.RECORDED) if has_moved else None
 
@@ -353,7 +352,7 @@ def _sweep(sink: str, token: Owner) -> Steps[None]:
         name, ending = each.transactional_id, endings[each.transactional_id]
         if not is_two_phase(sink, name):
             if ending is not Ending.DONE:
-                yield ClaimOrdinary(name)  # no other attempt uses this id again
+                yield ClaimOrdinary(name)  # fences the attempt: no other attempt uses this id again
         elif ending is Ending.FENCED and each.has_written:
             yield from _end_kept(name, each.owner, commit=False)
 
@@ -398,7 +397,7 @@ def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:
     elif claimed.ongoing is not None:
         name = extra_id(handout.sink, partition, nonce)
         claimed = yield Claim(name)
-    assert claimed is not None  # two-phase commit was available a moment ago
+    assert claimed is not None  # two-phase commit was available in the claim above
     standing: Standing = yield AskStanding()
     if standing != Standing(handout.token, handout.since):
         raise SinkTakenOver(handout.sink)

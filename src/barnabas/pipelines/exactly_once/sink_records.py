@@ -33,12 +33,12 @@ from barnabas.protocol.records.batch_header import CRC_START, HEADER_SIZE, Batch
 from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import iterate_records
 
-SINK_TIMEOUT_MS = 10_000  # timeout of the transaction that records a state; it is open for a few milliseconds
-PARTITIONS = 8  # partitions of the sinks' topic that hold sinks
+SINK_TIMEOUT_MS = 10_000  # for the transaction that records a state; it is open for a few milliseconds
+PARTITIONS = 8  # the topic needs at least this many partitions; only these hold sinks
 MOST_REPLICAS = 3
-# A short log keeps each start fast: compaction leaves one record for each sink, but it does not compact the active segment.
+# A short log makes each start fast. Compaction keeps one record per sink, but does not compact the active segment.
 TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
-MOST_REMEMBERED = 1_000  # sinks for which a process keeps its read position
+MOST_REMEMBERED = 1_000  # sinks whose read position a process keeps
 ABORT_MARKER = 0
 GONE = (
     "it is created again; its records of batches are lost: a repeated batch is written again, and "
@@ -56,7 +56,7 @@ class _Read:
     value: bytes | None
 
 
-_read: dict[tuple[str | None, str], _Read] = {}  # by cluster and sink
+_read: dict[tuple[str | None, str], _Read] = {}  # (cluster id, sink) -> read position
 
 
 def place_of(client: BlockingClient, sink: str) -> TopicPartition:

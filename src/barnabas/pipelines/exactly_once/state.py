@@ -18,8 +18,8 @@ from barnabas.errors import BarnabasError
 
 TOPIC = "_barnabas_sinks"
 PREFIX = "barnabas-sink"
-MOST_QUERIES = 16  # kept for one sink; a query that starts with a fresh checkpoint and the same name is another query
-UNNUMBERED = -1  # a write that will not be repeated under its number
+MOST_QUERIES = 16  # queries kept for one sink; a restart with a fresh checkpoint counts as another query, even with the same name
+UNNUMBERED = -1  # a batch write without an id; a repetition of it is not recognised
 FORMAT = 1
 
 

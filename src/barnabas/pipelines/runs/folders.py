@@ -31,7 +31,7 @@ from barnabas.pipelines.runs.progress import SourceProgress, read_progress
 
 STATE_VARIABLE = "BARNABAS_STATE_DIR"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-MAX_LINE_BYTES = 64 << 10  # bytes at the end of a log in which the last error is searched
+MAX_LINE_BYTES = 64 << 10  # the last error is searched in this many bytes at the end of a log
 POLL_S = 0.1
 
 
@@ -208,7 +208,7 @@ class Events:
         except FileNotFoundError:
             return found
         if self._file is not None:
-            found += self._read_on()  # the last events of an update that ended
+            found += self._read_on()  # the last events of the previous update
             self._file.close()
         self._file, self._rest = following, b""
         return found + self._read_on()

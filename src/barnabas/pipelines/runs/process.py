@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 _ending = threading.Event()
 STOPPED = 128 + signal.SIGTERM
-GRACE_S = 30.0  # seconds for queries and session to stop
-LEAVE_S = 15  # seconds for the JVM, which removes its temporary folders
-# $1 is a process group, $2 a number of seconds.
+GRACE_S = 30.0  # time for the queries and the session to stop
+LEAVE_S = 15  # seconds for the JVM to remove its temporary folders
+# $1 is the process group, $2 the time in seconds until SIGKILL.
 GUARD = """
 read -r line
 kill -TERM "-$1" 2>/dev/null || exit 0
@@ -81,14 +81,14 @@ def main() -> None:
         run_script(given.target, given.arguments, conf)
     else:
         DeclaredRun(given, conf).run()
-    if _ending.is_set():  # a run that ended because its queries were stopped counts as stopped
+    if _ending.is_set():  # a run whose queries were stopped counts as stopped
         sys.exit(STOPPED)
 
 
 def guard_group(leave_s: int) -> None:
     """See rule 3. A process that does not lead a group shares that of its parent, so nothing is done for it."""
     if os.getpgid(0) == os.getpid():
-        reading, held = os.pipe()  # never written to; the end of this process closes it
+        reading, held = os.pipe()  # nothing is written to the pipe; the end of this process closes it
         os.register_at_fork(after_in_child=lambda: os.close(held))
         command = ["sh", "-c", GUARD, "barnabas-guard", str(os.getpid()), str(leave_s)]
         nowhere = subprocess.DEVNULL
@@ -130,7 +130,7 @@ def _stop_classic_session() -> None:
     from pyspark.sql import SparkSession
 
     context, session = SparkContext._active_spark_context, SparkSession._instantiatedSession
-    if context is None:  # no session, or one of Spark Connect, which the main thread stops
+    if context is None:  # there is no session, or a Spark Connect session, which the main thread stops
         return
     for query in session.streams.active if session is not None else ():
         query.stop()
@@ -150,7 +150,7 @@ def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> N
     given = [word for word in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if word != "pyspark-shell"]
     master = conf.get("spark.master") or submitted().get("spark.master") or ON_THIS_MACHINE
     checkpoints = CHECKPOINTS if is_local(master) else {}
-    # Spark takes the last value of a repeated setting.
+    # If a setting is repeated, Spark takes the last value.
     words = [*_conf_words(DEFAULTS | checkpoints), *given, *_conf_words(conf)]
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*words, "pyspark-shell"])
     sys.argv = [str(script), *arguments]
@@ -226,7 +226,7 @@ class DeclaredRun:
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", "Failed to set", UserWarning
-            )  # the client repeats the settings with which the server was started
+            )  # the client repeats the settings that the server was started with
             return builder.getOrCreate()
 
     def _update(self, spark: SparkSession, full_refresh: list[str], all_of_it: bool) -> None:

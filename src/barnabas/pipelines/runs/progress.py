@@ -24,8 +24,8 @@ from barnabas.pipelines.offsets import TopicPartition
 logger = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "BARNABAS_PROGRESS_DIR"
-MIN_INTERVAL_S = 0.5  # between two writes of one query
-WINDOW_S = 10.0  # window of the rate of rows
+MIN_INTERVAL_S = 0.5  # between two writes for the same query
+WINDOW_S = 10.0  # the rate of rows is measured over this time
 MAX_SAMPLES = 1_000
 _numbers = itertools.count()
 

@@ -27,18 +27,19 @@ from barnabas.errors import KafkaError
 Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE = 61
-LEAST_LENGTH = 14  # of a batch of any format, by what its length field says
-LENGTH_OVERHEAD = 12  # base offset and length, which the length does not count
+LEAST_LENGTH = 14  # smallest length field of a batch of any format
+LENGTH_OVERHEAD = 12  # bytes of base offset and length, which the length field does not count
 CRC_START = 21  # the CRC covers the batch from here to its end
 CRC_POSITION = 17
 MAGIC_POSITION = 16
-_ATTRIBUTES_POSITION = 22  # of their lower byte, which has all of them
+_ATTRIBUTES_POSITION = 22  # position of the lower byte, which has all attribute bits
 MAGIC = 2
 MAX_LEGACY_MAGIC = 1
-CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")  # by their number in the attributes, as Kafka's tools say them
+# Index: codec number in the attributes; the names are those of Kafka's tools.
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-PLACE = struct.Struct(">qii")  # base offset, length, leader epoch: what a leader may change
+PLACE = struct.Struct(">qii")  # base offset, length, leader epoch: the fields that a leader may change
 _PRODUCER, _PRODUCER_POSITION = struct.Struct(">qhi"), 43
 
 COMPRESSION_MASK = 0x07
@@ -50,7 +51,7 @@ DELETE_HORIZON_BIT = 0x40
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
-NO_LEADER_EPOCH = -1  # what producers write
+NO_LEADER_EPOCH = -1  # producers send this value
 NO_TIMESTAMP = -1
 MAX_SEQUENCE = 2**31 - 1
 

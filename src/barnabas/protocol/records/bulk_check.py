@@ -34,15 +34,15 @@ from barnabas.protocol.records.columns import (
 )
 
 HEAD_BYTES = 12  # attributes, timestamp delta of up to 5 bytes, offset delta of up to 3, key length, value length if no key
-MAX_TIMESTAMP_WIDTH = 5  # 2**34 ms are half a year
-LENGTH_BYTES = 2  # of a value
-SHORTEST_REST = 2  # of an empty value: its length and the number of headers
-MAX_REST = 8192  # a rest is a value, its length and the number of headers; sizes of two bytes make none longer
-# The bytes of a value's length by the length of the rest: one byte for values up to 63, two from 64 on
-LONGEST_OF_ONE, LONG_FROM = 65, 66  # rests up to here have a length of one byte, and from here on one of two
+MAX_TIMESTAMP_WIDTH = 5  # bytes; enough for 2**34 ms, which is half a year
+LENGTH_BYTES = 2  # longest length field of a value
+SHORTEST_REST = 2  # of an empty value: its length field and the number of headers
+MAX_REST = 8192  # a rest is value length, value and number of headers; record sizes of two bytes allow no longer rest
+# Bytes of the value length field, by the length of the rest: one byte for values up to 63 bytes, else two.
+LONGEST_OF_ONE, LONG_FROM = 65, 66  # the longest rest with a one-byte length field, the shortest with two bytes
 LENGTH_LOW = bytes(2 * (rest - 2) & 0xFF for rest in range(LONG_FROM)) + DELTA_LOW[LONG_FROM - 3 : MAX_REST - 3]
-LENGTH_HIGH = bytes(3) + DELTA_HIGH[: MAX_REST - 3]  # a length of two bytes is three less than the rest
-IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for those of two
+LENGTH_HIGH = bytes(3) + DELTA_HIGH[: MAX_REST - 3]  # a value with a two-byte length field is three bytes shorter than its rest
+IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for rests with two bytes
 KEY_LENGTHS = bytes((NULL_LENGTH,)) + EVEN_BYTES
 
 
@@ -94,7 +94,7 @@ def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tup
     heads: list[Data] = []
     rests: list[int] = []
     ends: list[int] = []
-    last = len(data) - HEAD_BYTES - 2  # where a head and the size before it are whole
+    last = len(data) - HEAD_BYTES - 2  # the last position at which a size and a head fit
     for _ in range(count):
         if position > last:
             break
@@ -109,7 +109,7 @@ def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tup
         if size & 1:
             break
         position = body + (size >> 1)
-        if data[position - 1]:  # the number of headers
+        if data[position - 1]:  # the record has headers
             break
         heads.append(data[body : body + HEAD_BYTES])
         rests.append(position - body - fixed)
@@ -155,7 +155,7 @@ def _right_lengths(data: Data, at: int, stride: int, rests: list[int]) -> int:
     if min(rests) < SHORTEST_REST:
         run = next(i for i, rest in enumerate(rests) if rest < SHORTEST_REST)
         rests = rests[:run]
-    if run < 2:  # of one, `itemgetter` gives no tuple
+    if run < 2:  # `itemgetter` of a single index returns no tuple
         return 0
     lengths_of = itemgetter(*rests)
     run = prefix(column_of(data, at, stride, run), bytes(lengths_of(LENGTH_LOW)))

@@ -9,18 +9,18 @@ from __future__ import annotations
 from itertools import count as numbers
 
 WIDTH_2 = 64  # offset deltas from here on take two bytes
-WIDTH_3 = 8192  # and from here on three
-WIDTH_4 = 1 << 20  # and from here on four, which nothing here knows
+WIDTH_3 = 8192  # three bytes from here on
+WIDTH_4 = 1 << 20  # four bytes from here on; these functions do not support that
 NULL_LENGTH = 1  # -1 as a varint
-EVEN_BYTES = bytes(range(0, 128, 2))  # one-byte varints that are not negative
+EVEN_BYTES = bytes(range(0, 128, 2))  # one-byte varints of non-negative numbers
 ODD_BYTES = bytes(range(1, 128, 2))
-LOW_BYTES = bytes(range(128))  # those that end a varint
-HIGH_BYTES = bytes(range(128, 256))  # those that do not
-EVEN_HIGH_BYTES = bytes(range(0x80, 0x100, 2))  # more follows, and it is not negative
-DELTA_1 = EVEN_BYTES  # the offset deltas 0 to 63
-DELTA_LOW = EVEN_HIGH_BYTES * (WIDTH_3 // WIDTH_2)  # first and second byte of those from 64 on
+LOW_BYTES = bytes(range(128))  # a varint ends with one of these
+HIGH_BYTES = bytes(range(128, 256))  # all other bytes of a varint
+EVEN_HIGH_BYTES = bytes(range(0x80, 0x100, 2))  # non-final bytes of a non-negative number, if they come first
+DELTA_1 = EVEN_BYTES  # offset deltas 0 to 63
+DELTA_LOW = EVEN_HIGH_BYTES * (WIDTH_3 // WIDTH_2)  # first byte of offset deltas from 64 on; DELTA_HIGH has the second
 DELTA_HIGH = b"".join(bytes((high,)) * WIDTH_2 for high in LOW_BYTES)
-DELTA_MIDDLE = b"".join(bytes((high,)) * WIDTH_2 for high in HIGH_BYTES)  # the second byte where a third follows
+DELTA_MIDDLE = b"".join(bytes((high,)) * WIDTH_2 for high in HIGH_BYTES)  # second byte of three-byte offset deltas
 MANY = 1024
 
 Data = bytes | bytearray

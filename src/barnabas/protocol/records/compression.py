@@ -34,15 +34,15 @@ FIRST_GUESS = 8  # times the compressed size; JSON and logs compress to between 
 SMALLEST_BUFFER = 16 * 1024
 GROWTH = 4
 SCRATCH_BYTES = 1024 * 1024
-MOST_UNFOLDED = 32  # times the compressed size, of what is looked at together with others
-BUFFER_TOO_SMALL = "failed to write whole buffer"  # what the codecs say when the result does not fit
+MOST_UNFOLDED = 32  # times the compressed size; `unfolded` refuses larger results
+BUFFER_TOO_SMALL = "failed to write whole buffer"  # the error of the codecs if the result does not fit
 
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)  # version, lowest compatible version
 SNAPPY_BLOCK = 32 * 1024
 INT32 = struct.Struct(">i")
 
-LZ4_FAST_LEVEL = 9  # Kafka's default level stands for the fast compressor, the others for the high one
+LZ4_FAST_LEVEL = 9  # Kafka's default level means the fast compressor, other levels the high one
 LZ4_FAST = 1
 
 
@@ -102,7 +102,7 @@ class _Scratch(threading.local):
 
     @property
     def view(self) -> memoryview:
-        if self._view is None:  # not before it is wanted: it would be memory of an idle broker
+        if self._view is None:  # on first use, because an idle broker does not need it
             self._view = memoryview(bytearray(SCRATCH_BYTES))
         return self._view
 

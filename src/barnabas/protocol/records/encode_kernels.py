@@ -23,10 +23,10 @@ from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 INTS_IN = types.Array(types.int32, 1, "C", readonly=True)
 LONGS_IN = types.Array(types.int64, 1, "C", readonly=True)
 
-# What `encode_records` is told and leaves in `state`.
+# Slots of `state`, the input and output of `encode_records`.
 POSITION, DELTA, TAKEN, NEEDED = range(4)  # next byte, next offset delta, rows taken by this call, bytes the next record needs
 STATE_SIZE = 4
-OPTIONAL_BYTES = 2  # of a record: attributes, timestamp delta of 0
+OPTIONAL_BYTES = 2  # per record: attributes, and a timestamp delta of 0
 
 
 @njit(types.int64(POINTER, types.int64, types.int64), cache=True)

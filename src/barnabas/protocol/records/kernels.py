@@ -21,23 +21,23 @@ from numba import njit, types
 from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 
 HEADER_BYTES = 61
-MIN_RECORD_BYTES = 7  # length, attributes, two deltas, key and value length, number of headers: a byte each
+MIN_RECORD_BYTES = 7  # length, attributes, two deltas, key length, value length, number of headers: one byte each
 
-# Columns of the table of batches.
+# Columns of the batch table.
 (POSITION, SIZE, BASE_OFFSET, LEADER_EPOCH, MAGIC, CRC, ATTRIBUTES, LAST_DELTA, BASE_TIME, MAX_TIME, PRODUCER_ID, PRODUCER_EPOCH,
  BASE_SEQUENCE, COUNT) = range(14)  # fmt: skip
 BATCH_COLUMNS = 14
 
-# Columns of the table of sections: where the records of one batch lie, decompressed.
+# Columns of the section table; a section is the decompressed records of one batch.
 BEGIN, END, RECORDS, FIRST_OFFSET, FIRST_TIME, APPEND_TIME, IS_APPEND_TIME = range(7)
 SECTION_COLUMNS = 7
 
-# What `decode_records` leaves in `state`.
+# Slots of `state`, the output of `decode_records`.
 (ROWS, KEY_BYTES, VALUE_BYTES, NULL_KEYS, NULL_VALUES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, ERROR, ERROR_SECTION,
  ERROR_OFFSET, ERROR_TIME) = range(12)  # fmt: skip
 STATE_SIZE = 12
 OK, BAD_VARINT, BAD_LENGTH, BAD_KEY, BAD_VALUE, BAD_HEADER, TOO_MANY, BAD_TIME = range(8)
-MOST_MILLISECONDS = (2**63 - 1) // 1000  # that microseconds, which the column has, can hold
+MOST_MILLISECONDS = (2**63 - 1) // 1000  # the column stores microseconds in 64 bits
 REASONS = {
     BAD_VARINT: "a number that does not end",
     BAD_LENGTH: "a record longer than its batch",

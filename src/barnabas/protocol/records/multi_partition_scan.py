@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
-from struct import error as StructError  # the module's own name says nothing here
+from struct import error as StructError  # `struct` calls its error just `error`
 from typing import NamedTuple
 
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
@@ -17,8 +17,8 @@ from barnabas.protocol.records.batch_header import HEADER_SIZE, Buffer
 from barnabas.protocol.records.request_scan import Batches, Limits, NotSane, read_short
 from barnabas.protocol.records.rows import NUMBER, REQUEST, ROW
 
-FIRST_VERSION_WITH_RECORD_ERRORS = 8  # of Produce, in the answer
-ID_BYTES, LONGEST_NAME = 16, 249  # of a topic
+FIRST_VERSION_WITH_RECORD_ERRORS = 8  # of Produce answers
+ID_BYTES, LONGEST_NAME = 16, 249  # of a topic id; of a topic name at most
 _I16, _I32, _TOLD = Struct(">H"), Struct(">i"), Struct(">hqqq")
 _NOT_FITTING = "tables that do not fit the requests in the data"
 
@@ -227,9 +227,9 @@ def _first(numbers: Iterator[tuple[int]], count: int) -> list[tuple[int]]:
 def _told(rows: bytes, offset: int, version: int, log_start: int) -> Iterator[bytes]:
     """The response fields of each batch of a group, after the partition index."""
     for *_, count, _ in ROW.iter_unpack(rows):
-        told = _TOLD.pack(0, offset, -1, log_start)  # no error; the time is the producer's
+        told = _TOLD.pack(0, offset, -1, log_start)  # no error; -1: the producer sets the timestamps
         if version >= FIRST_FLEXIBLE_VERSION:
-            told += b"\1\0\0"  # no errors of records, no message, no tagged fields
+            told += b"\1\0\0"  # no record errors, no error message, no tagged fields
         elif version >= FIRST_VERSION_WITH_RECORD_ERRORS:
             told += bytes(4) + b"\xff\xff"
         yield told
@@ -245,4 +245,4 @@ def _answer(data: Buffer, at: int, batches: Sequence[_Batch], told: Sequence[byt
         if batch.topic is not None:
             answer += (tags if number else b"") + bytes(data[slice(*batch.topic)])
         answer += bytes(data[batch.partition : batch.partition + 4]) + each
-    return answer + tags + bytes(4) + tags  # nothing to wait for
+    return answer + tags + bytes(4) + tags  # throttle time 0

@@ -39,6 +39,6 @@ def _copy_bytes(typing_context: Any, to: Any, at: Any, source: Any, begin: Any, 
     return types.void(POINTER, types.int64, POINTER, types.int64, types.int64), generate
 
 
-# Kernels call them without the context, which numba adds.
+# numba adds the context argument to each call from a kernel.
 pointer_to: Any = intrinsic(_pointer_to)
 copy_bytes: Any = intrinsic(_copy_bytes)

@@ -45,7 +45,7 @@ from barnabas.tuples import new_tuple
 
 Headers = tuple[tuple[str, bytes | None], ...]
 _LENGTH, _LENGTH_AT, _CRC = Struct(">i"), 8, Struct(">I")
-_BEFORE, _COVERED = Struct(">qiibI"), Struct(">hiqqqhii")  # of a header: up to the CRC, and what that covers
+_BEFORE, _COVERED = Struct(">qiibI"), Struct(">hiqqqhii")  # header fields up to the CRC, and those that the CRC covers
 
 
 class Record(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from struct import Struct
-from struct import error as StructError  # the module's own name says nothing here
+from struct import error as StructError  # `struct` calls its error just `error`
 from typing import NamedTuple
 
 from barnabas.protocol.records.batch_header import (
@@ -34,9 +34,9 @@ from barnabas.protocol.records.rows import DESCRIBED, ROW
 
 NO_PRODUCER_ID = -1
 MAX_INT32 = 2**31 - 1
-LATEST_TIME = 2**61  # of a first record
-EMPTY_TAGS = bytes(3)  # of partition, topic and request
-CORRELATION_ID_AT = 4  # of an answer
+LATEST_TIME = 2**61  # bound of a base timestamp in ms
+EMPTY_TAGS = bytes(3)  # no tagged fields of partition, topic and request
+CORRELATION_ID_AT = 4  # position in an answer
 _I32, _I64 = Struct(">i"), Struct(">q")
 
 
@@ -76,7 +76,7 @@ def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
             end = position + size
             if end > len(data):
                 return None
-            delta, position = read_short(data, position + 1, longest=8)  # behind the attributes
+            delta, position = read_short(data, position + 1, longest=8)  # skip the attributes
             delta = (delta >> 1) ^ -(delta & 1)
             min_delta, max_delta = min(min_delta, delta), max(max_delta, delta)
             offset_delta, position = read_short(data, position)

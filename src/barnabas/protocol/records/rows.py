@@ -9,8 +9,8 @@ from typing import NamedTuple
 ROW = Struct("=5q")
 """A batch: the correlation id of its request, or the number of that among those that arrived together (`multi_partition_scan`), where the
 batch begins and ends in what was received, its records, its largest timestamp."""
-REQUEST = Struct("=4q")  # correlation id, where it begins behind its size, where the next one begins, its batches
-NUMBER = Struct("=i")  # of a group of batches, for each batch of the requests in turn
+REQUEST = Struct("=4q")  # correlation id, start after the size field, start of the next request, number of batches
+NUMBER = Struct("=i")  # the number of a group; one for each batch, in the order of the requests
 DESCRIBED = Struct("=3q")  # a stored batch: last offset, size, largest timestamp
 
 

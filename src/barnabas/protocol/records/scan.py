@@ -40,9 +40,9 @@ from barnabas.tuples import new_tuple
 
 __all__ = ["Scan", "compiled", "compiled_scan", "multi_partition_walker", "scan_interpreted", "scan_records", "walker"]
 
-SHORTEST_RUN = 12  # records; trying for a run costs about as much as walking over this many
-UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider offset delta alone changes one
-FIRST_GATHER, MOST_GATHERED = 32, 1024  # records gathered at once, doubled as long as all are covered
+SHORTEST_RUN = 12  # records; a try for a run costs about as much as reading this many
+UNEQUAL = 3  # records to read before their sizes count as varied: a wider offset delta alone changes one size
+FIRST_GATHER, MOST_GATHERED = 32, 1024  # records per bulk check; doubled while a check covers more than half
 
 
 class Scan(NamedTuple):
@@ -97,7 +97,7 @@ class _Layout(NamedTuple):
     value: int
 
 
-def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 - one loop for speed, see above
+def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 - one loop for speed, see the module
     """Like `scan_records`, without the compiled module."""
     position = index = min_delta = max_delta = last_stride = retry_at = 0
     stretch, gather_at = FIRST_GATHER, UNEQUAL

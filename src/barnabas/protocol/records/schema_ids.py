@@ -59,11 +59,11 @@ def schema_ids(data: bytes, count: int, *, keys: bool, values: bool) -> SchemaId
         for _ in range(count):
             size, position = _number(data, position)
             end = position + (size >> 1)
-            position += 1  # the attributes
-            while data[position] & 0x80:  # the time
+            position += 1  # skip the attributes
+            while data[position] & 0x80:  # skip the timestamp delta
                 position += 1
             position += 1
-            while data[position] & 0x80:  # the offset
+            while data[position] & 0x80:  # skip the offset delta
                 position += 1
             key_size, key_at = _number(data, position + 1)
             key_end = key_at if key_size == NULL else key_at + (key_size >> 1)

@@ -46,7 +46,7 @@ from barnabas.protocol.records.scan import scan_records
 from barnabas.tuples import new_tuple
 
 MAX_INT64 = 2**63 - 1
-SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's list
+SHOWN_ERRORS = 3  # record errors that the message names; the response lists all
 
 
 class AppendOrigin(Enum):
@@ -69,7 +69,7 @@ class ValidatedBatch(NamedTuple):
 
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
-STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
+STORED_AS_THEY_COME = ("producer", "uncompressed")  # with these compression types, batches without a codec are stored unchanged
 
 
 def validate_batch(
@@ -120,7 +120,7 @@ def validate_batch(
         attributes |= LOG_APPEND_TIME_BIT
         max_timestamp = now_ms
     else:
-        attributes &= ~LOG_APPEND_TIME_BIT  # a producer cannot choose it
+        attributes &= ~LOG_APPEND_TIME_BIT  # producers cannot set this bit
     target = codec if config.compression_type == "producer" or attributes & CONTROL_BIT else NAMES[config.compression_type]
     if target == codec and max_timestamp == header.max_timestamp and attributes == header.attributes:
         return new_tuple(ValidatedBatch, (header, None))

@@ -205,5 +205,5 @@ def _record(value: Json, *, delete: bool = False) -> Record:
         "associationType": value["associationType"],
         "magic": 0,
     }
-    kept = {name: field for name, field in value.items() if name != "updateTs"}  # it is the time of the record
+    kept = {name: field for name, field in value.items() if name != "updateTs"}  # the record's timestamp already gives updateTs
     return Record(key, None if delete else {"tenant": "default", **kept})

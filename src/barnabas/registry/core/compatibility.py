@@ -8,7 +8,7 @@ from barnabas.registry.core.entities import Draft, Json, Version, property_of
 from barnabas.registry.formats.interface import ParsedSchema
 
 RESERVED = "confluent:reserved"
-SHOWN_CHARACTERS = 10 * 1024  # of an old schema in a message; Confluent's number
+SHOWN_CHARACTERS = 10 * 1024  # characters of an old schema in a message; the same limit as in Confluent's registry
 OTHER_TYPE = "Incompatible because of different schema type"
 
 

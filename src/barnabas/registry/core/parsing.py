@@ -29,7 +29,7 @@ class Parser:
         self._format_of = format_of
         self._kept: OrderedDict[CacheKey, ParsedSchema] = OrderedDict()
         self._kept_characters = 0
-        self._lock = Lock()  # large schemas are parsed in threads
+        self._lock = Lock()  # threads parse the large schemas
         self._identities: dict[bytes, bytes] = {}
 
     def parse(self, subject: str, draft: Draft, *, strict: bool = False) -> ParsedSchema:

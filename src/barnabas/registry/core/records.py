@@ -12,7 +12,7 @@ import msgspec
 from barnabas.registry.core.entities import Draft, Json, Version, parts
 from barnabas.registry.formats.interface import Reference
 
-EMPTY = frozenset({b"", b'""', b"null"})  # values with which other registries delete, besides none at all
+EMPTY = frozenset({b"", b'""', b"null"})  # values that other registries write as a deletion, besides a null value
 
 
 class Record(NamedTuple):

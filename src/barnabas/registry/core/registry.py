@@ -48,13 +48,13 @@ class Registry:
 
     def characters(self, subject: str, draft: Draft, *, compared: bool = True) -> int:
         """How many characters of schemas it takes to parse a draft, and to compare it with the versions of a subject."""
-        if draft.references:  # what they lead to is only known when they are resolved
+        if draft.references:  # the size of the referenced schemas is unknown until they are resolved
             return limits.MAX_SCHEMA_CHARACTERS
         earlier = self.state.versions(subject)
-        if not compared and len(draft.schema) <= limits.MAX_KEPT_CHARACTERS:  # larger texts take long to hash too
+        if not compared and len(draft.schema) <= limits.MAX_KEPT_CHARACTERS:  # hashing a larger text takes long too
             identity = self.parser.identity(draft)
             if identity is not None and self.state.find(subject, identity) is not None:
-                return 0  # nothing is parsed
+                return 0  # the schema is known, so no text must be parsed
         if any(each.draft.references for each in earlier):
             return limits.MAX_SCHEMA_CHARACTERS
         if not compared:

@@ -171,11 +171,11 @@ class State:
         else:
             self.associations[key] = {"createTs": timestamp_ms, **records.read_value(value), "updateTs": timestamp_ms}
 
-    # --- questions
+    # --- queries
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions of a subject, oldest first."""
-        versions = list(self.subjects.get(subject, {}).values())  # a copy, because threads read it too
+        versions = list(self.subjects.get(subject, {}).values())  # a copy, because other threads read the list
         return versions if deleted else [each for each in versions if not each.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:

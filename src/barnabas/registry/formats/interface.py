@@ -71,7 +71,7 @@ class Incompatibility:
         return self if self.by_old is None else Incompatibility(self.kind, *self.by_old)
 
 
-@lru_cache(maxsize=256)  # a format has a few dozen sentences
+@lru_cache(maxsize=256)  # a format has only a few dozen sentences
 def _exchanged(sentence: str) -> str:
     return re.sub(r"\b(?:new|old)\b", lambda word: "old" if word[0] == "new" else "new", sentence)
 

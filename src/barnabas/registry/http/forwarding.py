@@ -11,10 +11,10 @@ from barnabas import limits
 from barnabas.registry.core import errors
 from barnabas.web.routing import Request, Response
 
-FORWARDED = "x-forward"  # marks a request that must not be sent on again
+FORWARDED = "x-forward"  # marks a forwarded request, which must not be forwarded again
 TIMEOUT_S = 60.0
-NO_LEADER = b'"error_code":50004'  # nothing was done
-PRINCIPAL, HOST = "x-forward-principal", "x-forward-host"  # of the caller that has shown a certificate
+NO_LEADER = b'"error_code":50004'  # the other registry has done nothing, so the request may be repeated
+PRINCIPAL, HOST = "x-forward-principal", "x-forward-host"  # the caller that the certificate identifies
 KEPT = ("content-type", "accept", "authorization")
 
 

@@ -18,7 +18,8 @@ from barnabas.web.routing import NAMED, Response
 
 HEADERS = ((b"content-type", b"application/json"),)
 REF = "#/components/schemas/{name}"
-NAMES = {  # of what a `{}` takes, by the segment before it; of two in a row the second has a name of its own
+# preceding path segment -> name of the parameter `{}`; the second of two parameters in a row has a separate name
+NAMES = {
     "subjects": "subject", "config": "subject", "mode": "subject", "versions": "version", "ids": "id", "guids": "guid",
     "contexts": "context", "resources": "resource",
 }  # fmt: skip

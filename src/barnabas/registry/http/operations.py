@@ -36,7 +36,7 @@ PAGE = ("offset", "limit")
 LIST = ("deleted", "deletedOnly")
 MISSING = (404,)
 REFUSED = (404, 422)
-JSON_TEXT = Any  # the text of a schema, which is JSON unless the schema is Protobuf
+JSON_TEXT = Any  # text of a schema: JSON, except for Protobuf
 SHOWN = ("format", "referenceFormat", "findTags")
 
 OPERATIONS: dict[Handler, Operation] = {

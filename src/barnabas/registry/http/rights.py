@@ -18,7 +18,7 @@ from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
 from barnabas.web.routing import Caller, HttpError
 
 SUFFIXES = ("-key", "-value")
-DENIED = 40301  # Confluent's code
+DENIED = 40301  # error code of Confluent's registry
 
 
 class Right(NamedTuple):

@@ -13,7 +13,7 @@ from barnabas.registry.http.rights import DELETE
 from barnabas.registry.http.surface import Surface, Table, checked_context
 from barnabas.web.routing import Request, Response
 
-INTERFACE_VERSION = "8.3.0"  # of Confluent's interface, which clients compare
+INTERFACE_VERSION = "8.3.0"  # version of Confluent's interface; clients check it
 
 
 def _scope(surface: Surface, context: str, text: str = "") -> str | None:

@@ -57,7 +57,7 @@ async def look_up(surface: Surface, request: Request, context: str, text: str) -
     def search() -> Version | None:
         found = lookup.look_up(state, parser, subject, draft, normalize=normalize, deleted=deleted)
         for reading in others if found is None else ():
-            with contextlib.suppress(HttpError):  # what the references mean depends on the context
+            with contextlib.suppress(HttpError):  # the draft's references may not exist in the context of this subject
                 found = lookup.look_up(state, parser, reading, draft, normalize=normalize, deleted=deleted)
             if found is not None:
                 break

@@ -147,7 +147,7 @@ class Surface:
         return exchange.answer(request, value, status)
 
 
-Handler = Callable[..., Awaitable[Response]]  # takes the surface, the request, the prefix of the context, and the segments
+Handler = Callable[..., Awaitable[Response]]  # arguments: the surface, the request, the prefix of the context, the path segments
 Table = tuple[tuple[str, str, Handler], ...]
 
 

@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 PROTOCOL_TYPE, PROTOCOL = "sr", "v0"
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 30_000
-HEARTBEAT_S = 1.0  # so long it takes until members notice that the leader has left
-PAUSE_S = 0.5  # before the next try after an error
+HEARTBEAT_S = 1.0  # members notice within this time that the leader has left
+PAUSE_S = 0.5  # before the next attempt after an error
 Changed = Callable[[str | None], None]
 
 
@@ -176,6 +176,6 @@ def _assignments(joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
     eligible = {member_id: each for member_id, each in identities.items() if each.get("master_eligibility", True)}
     master = min(eligible, key=lambda member_id: (_url(eligible[member_id]) or "", member_id), default=None)
     urls = [_url(each) for each in identities.values()]
-    error = 1 if len(set(urls)) != len(urls) else 0  # as Confluent's: two registries with one URL
+    error = 1 if len(set(urls)) != len(urls) else 0  # like Confluent's registry: an error if two registries have the same URL
     told = {"version": 1, "error": error, "master": master, "master_identity": eligible.get(master or "")}
     return [SyncGroupRequestAssignment(member_id=each, assignment=msgspec.json.encode(told)) for each in identities]

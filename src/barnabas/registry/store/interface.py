@@ -11,7 +11,7 @@ from typing import Protocol
 
 from barnabas.registry.core.records import Record
 
-Replay = Callable[[bytes, bytes | None, int], None]  # key, value, milliseconds
+Replay = Callable[[bytes, bytes | None, int], None]  # arguments: key, value, timestamp in ms
 
 
 class StoreFailed(Exception):

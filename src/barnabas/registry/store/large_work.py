@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from barnabas import limits
 
-MOST_S = 60.0  # without a collection
+MOST_S = 60.0  # the longest time without a garbage collection
 Value = TypeVar("Value")
 
 

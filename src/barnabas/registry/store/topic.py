@@ -40,8 +40,8 @@ from barnabas.registry.store.interface import Fenced, Replay, StoreFailed, TooLa
 logger = logging.getLogger(__name__)
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-REPLICAS = 3  # as many as Confluent's registry asks for, if there are so many brokers
-PAUSE_S = 0.5  # before reading goes on after an error
+REPLICAS = 3  # the same default as in Confluent's registry; fewer if there are fewer brokers
+PAUSE_S = 0.5  # before the next read after an error
 
 
 class TopicStore:
@@ -64,7 +64,7 @@ class TopicStore:
         self._position = 0  # the offset of the next record to read
         self._arrived = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
-        self._heard_s = 0.0  # when the topic was last read
+        self._heard_s = 0.0  # time of the last successful read of the topic
         self._owner: Owner | None = None
         self._sequence = 0
         self._lost = False
@@ -174,7 +174,8 @@ class TopicStore:
             producer_epoch=owner.epoch,
             base_sequence=self._sequence,
         )
-        read = self._position  # what is appended from here on lies behind it, and may be read before the answer comes
+        # the position before the write, because the reader may get these records before the response arrives
+        read = self._position
         try:
             produced = await self._writer.produce(self.topic, 0, batch)
         except PartitionError as error:

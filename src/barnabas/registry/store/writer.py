@@ -23,7 +23,7 @@ from barnabas.registry.store.large_work import LargeWork
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
-BATCH_BYTES = 256 * 1024  # of records in one write; a larger command is written alone
+BATCH_BYTES = 256 * 1024  # bytes of records in one write; a larger command gets its own write
 
 
 class NotTheWriter(Exception):
@@ -141,7 +141,7 @@ class Writer:
             except asyncio.CancelledError:
                 _fail(waiting.done, NotTheWriter())
                 raise
-            except Exception as error:  # a fault of one command must not stop the writer
+            except Exception as error:  # an error in one command must not stop the writer
                 logger.exception("event=registry-command-failed command=%s", type(waiting.command).__name__)
                 _fail(waiting.done, errors.store_failed(f"Error while handling the request: {type(error).__name__}"))
                 continue
@@ -155,7 +155,7 @@ class Writer:
             later.append(waiting)
             if outcome.touched is None or batch.size + size > BATCH_BYTES:
                 break
-            batch.touched |= outcome.touched  # later commands on the same subject keep their order
+            batch.touched |= outcome.touched  # later commands on the same subject must not overtake this one
         self._waiting.extendleft(reversed(later))
         return batch
 

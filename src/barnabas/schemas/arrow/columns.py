@@ -21,7 +21,7 @@ from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.serializer import Deserializer
 
 VALUE, REASON = "value", "reason"
-_KEPT = 64  # registries and readers that a process remembers
+_KEPT = 64  # registries and readers that a process caches
 
 
 class RegistryAddress(Struct, frozen=True):
@@ -38,7 +38,7 @@ class RegistryAddress(Struct, frozen=True):
         return RegistryClient(self.url, dict(self.settings))
 
     def __repr__(self) -> str:
-        return f"RegistryAddress({self.url!r})"  # settings hold passwords
+        return f"RegistryAddress({self.url!r})"  # without the settings, which contain passwords
 
 
 class Reader(Struct, frozen=True):
@@ -115,7 +115,7 @@ def encode(writer: Writer, data: pa.Array[Any]) -> pa.Array[Any]:
     convert = _shape(writer.schema, writer.message).from_arrow
     prefix = b""
     if not writer.in_headers:
-        assert writer.schema.id is not None  # it was asked for by subject
+        assert writer.schema.id is not None  # a look-up by subject always returns an id
         prefix = id_prefix(writer.schema.id, codec.path)
     made: list[bytes | None] = []
     with_dicts = _maps_of(data.type)
@@ -153,12 +153,12 @@ def decoder(reader: Reader, *, with_headers: bool) -> Callable[..., Any]:
     """`decode` as a function of arrays alone, with type hints that tell Spark what it takes."""
     if with_headers:
 
-        def decode_both(data: pa.Array, headers: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the hints, and pyarrow's class takes none
+        def decode_both(data: pa.Array, headers: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the annotation, and pyarrow's class accepts no type argument
             return decode(reader, data, headers)
 
         return decode_both
 
-    def decode_payload(data: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the hints, and pyarrow's class takes none
+    def decode_payload(data: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the annotation, and pyarrow's class accepts no type argument
         return decode(reader, data)
 
     return decode_payload
@@ -167,7 +167,7 @@ def decoder(reader: Reader, *, with_headers: bool) -> Callable[..., Any]:
 def encoder(writer: Writer) -> Callable[..., Any]:
     """`encode` as a function of an array alone."""
 
-    def encode_rows(data: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the hints, and pyarrow's class takes none
+    def encode_rows(data: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the annotation, and pyarrow's class accepts no type argument
         return encode(writer, data)
 
     return encode_rows

@@ -124,7 +124,7 @@ def _reader(field: Any, into: Convert | None) -> Convert:
 
 
 def _is_repeated(field: Any) -> bool:
-    found = getattr(field, "is_repeated", None)  # protobuf before 6.31 has only the label
+    found = getattr(field, "is_repeated", None)  # protobuf before 6.31 has only `label`
     return bool(field.label == _F.LABEL_REPEATED if found is None else found)
 
 

@@ -38,7 +38,7 @@ from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.check.record_check import fault_in_records
 from barnabas.storage.files import Files
 
-CHUNK_BYTES = 4 * 1024 * 1024  # read at once
+CHUNK_BYTES = 4 * 1024 * 1024  # per read
 SECTOR_BYTES = 4096  # bytes skipped if the disk cannot read
 
 Progress = Callable[[int], None]
@@ -50,7 +50,7 @@ class CheckedBatch(NamedTuple):
     position: int
     header: BatchHeader
     whole: bool
-    end: int  # end position
+    end: int
 
 
 class SegmentWalk(Struct):
@@ -75,13 +75,14 @@ class SegmentWalk(Struct):
     may_have_gaps: bool = False
     findings: list[Finding] = field(default_factory=list)
     size: int = 0
-    whole_end: int = 0  # end of the last whole batch
+    whole_end: int = 0
     next_offset: int = 0  # offset after the last batch
     gaps: int = 0
     _fileno: int = -1
     _chunk: memoryview = field(default_factory=lambda: memoryview(b""))
     _chunk_start: int = 0
-    _held: tuple[CheckedBatch, int] | None = None  # the last batch, and the offset that was expected there
+    # The last batch and the offset expected there; yielded once the next batch was checked.
+    _held: tuple[CheckedBatch, int] | None = None
 
     def __iter__(self) -> Iterator[CheckedBatch]:
         self.next_offset = self.base_offset
@@ -162,7 +163,7 @@ class SegmentWalk(Struct):
         data = self._bytes_at(position, size)
         if len(data) < size or crc32c(data[CRC_START:]) != int.from_bytes(head[17:21], "big"):
             return None
-        return data if data[23] < 0x80 else None  # the last offset delta is not negative
+        return data if data[23] < 0x80 else None  # no negative last offset delta
 
     # Offsets
 

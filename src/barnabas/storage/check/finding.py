@@ -14,7 +14,7 @@ class Repair(Enum):
     """A repair without loss; the values are for programs that read the JSON."""
 
     REBUILD_INDEXES = "rebuild-indexes"  # both sparse indexes of a segment
-    REBUILD_ABORTED = "rebuild-aborted"  # its index of aborted transactions
+    REBUILD_ABORTED = "rebuild-aborted"  # the index of aborted transactions of a segment
     REBUILD_EPOCHS = "rebuild-epochs"
     REBUILD_SNAPSHOT = "rebuild-snapshot"
     RESTORE_TOPIC_ID = "restore-topic-id"

@@ -59,7 +59,8 @@ class IndexCheck:
         self._trusts_times = True
         offsets = self._load(files, self._offset_path, OFFSET_ENTRY)
         self._times = self._load(files, self._time_path, TIME_ENTRY)
-        self._missing = {position: relative for relative, position in offsets}  # entries whose batch was not seen yet
+        # Entries whose batch was not read yet: position -> relative offset.
+        self._missing = {position: relative for relative, position in offsets}
         self._time_slot = 0
         self._check_sorted(self._offset_path, offsets)
         self._check_sorted(self._time_path, self._times)
@@ -71,7 +72,7 @@ class IndexCheck:
         data = files.read_file(path)
         if len(data) % entry.size:
             self._say(path, f"{len(data)} bytes are no whole number of entries of {entry.size} bytes", COSTS_NOTHING)
-        used = len(data.rstrip(b"\0"))  # zeros behind the last entry are room that Kafka reserves while a segment grows
+        used = len(data.rstrip(b"\0"))  # Kafka reserves space in the index of a growing segment: zeros after the last entry
         used += -used % entry.size
         if not self._is_active and used < len(data):
             self._say(path, f"{(len(data) - used) // entry.size} empty entries follow the last one", SLOW_OR_WRONG)
@@ -121,7 +122,7 @@ class IndexCheck:
                 self._offset_path, f"offset {self._base_offset + relative} is said to lie at byte {position}, where {where}"
             )
         for timestamp, relative in self._times[self._time_slot :]:
-            if self._base_offset + relative < next_offset:  # of a batch that is not whole
+            if self._base_offset + relative < next_offset:  # the entry belongs to a damaged batch
                 continue
             what = f"timestamp {timestamp} stands at offset {self._base_offset + relative}, which is past the end of the segment"
             self._say(self._time_path, what)
@@ -132,7 +133,8 @@ class IndexCheck:
     def _say(
         self, path: Path, what: str, loss: str = SLOW_OR_WRONG, position: int | None = None, *, mended: bool = False
     ) -> None:
-        if not any(finding.path == path for finding in self.findings):  # one is enough: the file is made anew as a whole
+        # One finding per file is enough: the repair rebuilds the whole file.
+        if not any(finding.path == path for finding in self.findings):
             is_mended = mended or self._is_recovered
             self.findings.append(Finding(path, what, loss, position, repair=Repair.REBUILD_INDEXES, mended=is_mended))
 

@@ -29,8 +29,8 @@ class ProducerCheck:
     def __init__(self, files: Files, folder: Path, snapshot_offsets: Sequence[int], first_offset: int) -> None:
         self.findings: list[Finding] = []
         self.replacements: dict[Path, bytes] = {}  # corrected snapshots
-        self.markers: set[tuple[int, int]] = set()  # abort markers of the current segment: producer id, offset
-        self.aborted: list[CompletedTransaction] = []  # the transactions that these markers ended
+        self.markers: set[tuple[int, int]] = set()  # abort markers of the current segment: (producer id, offset)
+        self.aborted: list[CompletedTransaction] = []  # transactions that the markers of the current segment aborted
         self.is_exact = True  # every batch so far was whole
         self._files = files
         self._snapshots: list[tuple[int, Path, list[ProducerEntry] | None]] = []

@@ -25,7 +25,7 @@ from barnabas.storage.segment import SNAPSHOT_SUFFIX
 from barnabas.storage.transaction_index import encode_entries
 
 SEGMENT_FILE = re.compile(r"\d{20}(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
-NEVER = 2**63 - 1  # as a recovery point: the whole log is flushed
+NEVER = 2**63 - 1  # the recovery point of a log that is flushed completely
 NOT_ALL_THERE = "the batches that it would be made from are not all there"
 
 
@@ -139,7 +139,7 @@ class SegmentsCheck:
                 continue
             indexes.batch(batch.position, header)
             self._epochs.batch(segment.log, batch.position, header)
-            self._note_thinned(walk.gaps > 0)  # before the snapshots up to this batch are checked
+            self._note_thinned(walk.gaps > 0)  # before `producers.batch` checks the snapshots up to this batch
             producers.batch(header, walk.records_of(batch) if header.is_control else ())
             self._note_thinned(header.records_count != header.last_offset_delta + 1)
             report.batches += 1

@@ -30,11 +30,11 @@ from barnabas.storage.producer_state import CompletedTransaction, LastWrite
 class BatchRetention(IntEnum):
     """For one batch."""
 
-    FILTER = 0  # its records are checked one by one; the batch is removed if none is left
-    FILTER_KEEP_HEADER = 1  # the same, but the header stays
-    KEEP = 2  # as it is
+    FILTER = 0  # each record is checked; a batch without remaining records is removed
+    FILTER_KEEP_HEADER = 1  # each record is checked; the header always stays
+    KEEP = 2  # unchanged
     KEEP_WITH_HORIZON = 3  # unchanged, but with a delete horizon
-    HEADER_ONLY = 4  # no record stays
+    HEADER_ONLY = 4  # all records are removed
     DROP = 5
 
 
@@ -47,10 +47,10 @@ class TransactionFilter:
 
     def __init__(self, aborted: Iterable[CompletedTransaction]) -> None:
         self._waiting = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
-        self._aborted: dict[int, CompletedTransaction] = {}  # current ones by producer
-        self._aborted_seen: set[int] = set()  # producers of these with a batch so far
-        self._committed_seen: set[int] = set()  # producers of other transactions with a batch so far
-        self.kept_entries: list[CompletedTransaction] = []  # aborted ones that still have batches, in the order of their markers
+        self._aborted: dict[int, CompletedTransaction] = {}  # producer id -> its transaction at the current offset
+        self._aborted_seen: set[int] = set()  # producers whose aborted transaction had a batch so far
+        self._committed_seen: set[int] = set()  # producers whose other transaction had a batch so far
+        self.kept_entries: list[CompletedTransaction] = []  # aborted transactions that still have batches, ordered by marker
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Whether a data batch belongs to an aborted transaction."""

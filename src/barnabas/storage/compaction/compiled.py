@@ -39,7 +39,7 @@ NOTHING_MAPPED = 2**63 - 1
 SLOT_BYTES = 8
 KEY_OVERHEAD_BYTES = 12
 FEWEST_SLOTS = 16
-GROWTH_OF_RECORD = 16  # bytes that a record may grow by when its time delta and length are written anew
+GROWTH_OF_RECORD = 16  # a rewritten time delta and length can make a record this many bytes longer
 NOTHING = np.zeros(0, np.uint8)
 
 
@@ -82,7 +82,7 @@ class CompiledBatches:
         found = [crc32c(view[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         wrong = (np.array(found, np.int64) != table[:, scanning.CRC]) | (table[:, scanning.MAGIC] != MAGIC)
         for row in rows[wrong].tolist():
-            check_crc(self.data, self.positions[row], self.header(row))  # which says what is wrong
+            check_crc(self.data, self.positions[row], self.header(row))  # raises the error with its reason
 
     def rows(self, wanted: npt.NDArray[np.bool_]) -> tuple[Longs, Bytes]:
         """The kernels' table for the wanted rows, and the buffer of those that were compressed."""
@@ -123,7 +123,7 @@ class CompiledKeys:
         self._first_offset = NOTHING_MAPPED
         self._in_order: Longs | None = None
         self.slots: Longs = np.zeros(FEWEST_SLOTS, np.int64)
-        self.arena: Bytes = np.empty(memory_bytes, np.uint8)  # given by the system only as far as keys fill it
+        self.arena: Bytes = np.empty(memory_bytes, np.uint8)  # the system provides pages only as keys fill them
         self._set_limits()
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class CompiledKeys:
         is_first = not len(self) and bool(wanted.any())
         done = self._add(batches, unpacked, rows, from_offset)
         first = int(np.argmax(wanted))
-        if is_first and done <= first:  # one batch alone is more than the memory holds
+        if is_first and done <= first:  # this batch alone needs more than the memory limit
             return self._add_whatever_it_takes(batches, unpacked, rows, from_offset, first)
         return done
 
@@ -176,7 +176,7 @@ class CompiledKeys:
         return True
 
     def _use_slots(self, count: int) -> None:
-        self.slots = np.zeros(0, np.int64)  # the old ones go before there are others
+        self.slots = np.zeros(0, np.int64)  # free the old slots before the allocation of the next ones
         self.slots = np.zeros(count, np.int64)
         k.fill_slots(self.slots, self.arena, int(self._state[k.ARENA_USED]), self.seed)
         self._set_limits()
@@ -192,7 +192,7 @@ class CompiledKeys:
         self._use_slots(2 * count + FEWEST_SLOTS)
         self._state[k.MOST_KEYS] = count
         done = self._add(batches, unpacked, rows[: row + 1].copy(), from_offset)
-        self._state[k.MOST_KEYS] = self._state[k.ARENA_LIMIT] = 0  # full
+        self._state[k.MOST_KEYS] = self._state[k.ARENA_LIMIT] = 0  # the map accepts no further keys
         self._memory = 0
         return done
 

@@ -20,18 +20,19 @@ from numba import njit, types
 from barnabas.protocol.records.kernels import BYTES, BYTES_IN, LONGS, TABLE, read_varint, varint_size, write_varint
 from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_to
 
-# Columns of the table of rows to look at.
+# Columns of `rows`, the table of the batches to read.
 WHERE, BEGIN, END, COUNT, BASE_OFFSET, BASE_TIME, KEEPS_TOMBSTONES = range(7)
 ROW_COLUMNS = 7
-NOT_THERE, IN_CHUNK, UNPACKED, KEEP_ALL = 0, 1, 2, 3  # WHERE: which buffer a row's records lie in; KEEP_ALL lies in the chunk
+# Values of WHERE: the buffer that holds the records; KEEP_ALL means the chunk too.
+NOT_THERE, IN_CHUNK, UNPACKED, KEEP_ALL = 0, 1, 2, 3
 
-# Columns of `state`: `add_keys` keeps its counts there, and both kernels leave errors there.
+# Columns of `state`: `add_keys` stores its counts there, and both kernels store errors there.
 KEYS, MOST_KEYS, ARENA_USED, ARENA_LIMIT, ERROR, ERROR_ROW, TOMBSTONES_SEEN = range(7)
 STATE_SIZE = 7
 OK, BAD_RECORD, BAD_COUNT = range(3)
 REASONS = {BAD_RECORD: "a record that is none", BAD_COUNT: "more bytes than its records take"}
 
-# Columns of what `filter_records` answers for each row.
+# Columns of the `answers` of `filter_records`.
 KEPT, TOMBSTONES, MAX_DELTA = range(3)
 ANSWER_COLUMNS = 3
 

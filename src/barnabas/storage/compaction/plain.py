@@ -29,7 +29,7 @@ from barnabas.storage.compaction.batch_retention import BatchRetention
 from barnabas.storage.compaction.engine import CorruptBatch
 from barnabas.tuples import new_tuple
 
-BYTES_PER_KEY = 200  # of a dict's entry, the key's and the offset's objects; sys.getsizeof of each, at the worst fill
+BYTES_PER_KEY = 200  # dict entry, key object and offset object by sys.getsizeof, at the worst fill of the dict
 NOTHING_MAPPED = 2**63 - 1
 FILTERED = (BatchRetention.FILTER, BatchRetention.FILTER_KEEP_HEADER, BatchRetention.KEEP_WITH_HORIZON)
 
@@ -96,8 +96,8 @@ class PlainKeys:
             at = [header.base_offset + delta for delta in records.offset_deltas]
             first = bisect_left(at, from_offset)
             before = len(offsets)
-            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # a null key goes again
-            offsets.pop(None, None)  # type: ignore[call-overload]  # what came in by the line above
+            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # may include a null key
+            offsets.pop(None, None)  # type: ignore[call-overload]  # drops the null key
             if len(offsets) > before:
                 self._room -= (len(offsets) - before) * (BYTES_PER_KEY + max(len(key) for key in records.keys if key is not None))
             self._has_tombstones = self._has_tombstones or not all(records.have_value)
@@ -246,14 +246,14 @@ def read_columns(batches: PlainBatches, row: int) -> Columns:
     end = 0
     try:
         for _ in range(batches.headers[row].records_count):
-            size = data[end]  # of the record; like all numbers here it is doubled, and odd where it is negative
+            size = data[end]  # size of the record; every number here is the raw zigzag value: doubled, and odd if negative
             at = end + 1
             if size >= 0x80:
                 high = data[at]
                 size, at = (size & 0x7F | high << 7, at + 1) if high < 0x80 else _doubled(data, end)
             end = at + (size >> 1)
             at += 1
-            while data[at] >= 0x80:  # the time
+            while data[at] >= 0x80:  # skip the timestamp delta
                 at += 1
             at += 1
             delta = data[at]

@@ -62,7 +62,7 @@ def retire_old(files: Files, directory: Path, bases: Iterable[int]) -> list[Path
     """Step 3; the paths to be removed."""
     renamed = []
     for base in bases:
-        for suffix in LOG_LAST:  # while one exists, the log exists too, by which a start recognises them
+        for suffix in LOG_LAST:  # the log is renamed last: a start recognizes the other files by it
             path = directory / file_name(base, suffix)
             if files.exists(path):
                 target = path.with_name(path.name + DELETED_SUFFIX)
@@ -136,7 +136,7 @@ def find_unfinished(files: Files, directory: Path, names: Iterable[str]) -> Unfi
         return None
     first_cleaned = min(map(_base, cleaned), default=None)
     unwanted = cleaned + [name for name in swaps if first_cleaned is not None and _base(name) >= first_cleaned]
-    # Of an old segment behind the first, any file may be left: the power may have gone while they were renamed.
+    # After a power failure during the renames, any file of an old segment may be left; the first one counts only with its log.
     bases = {_base(name) for name in names if OWN_FILE.fullmatch(name)}
     logs = {_base(name) for name in names if OWN_LOG.fullmatch(name)}
     complete = {}

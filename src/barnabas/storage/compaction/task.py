@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from barnabas.storage.producer_state import LastWrite
 
-NEVER_MS = -1  # before every delete horizon
+NEVER_MS = -1  # earlier than every delete horizon
 
 
 class SegmentRef(NamedTuple):

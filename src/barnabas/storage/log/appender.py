@@ -51,8 +51,8 @@ from barnabas.storage.transaction_index import add_aborted
 from barnabas.tuples import new_tuple
 
 CLIENT = AppendOrigin.CLIENT
-WRITTEN_AT_ONCE = 1000  # producers, by a roll: 1 ms; more are left to the next flush of everything
-NEWEST_MS = 2**62  # beyond are no times of records
+WRITTEN_AT_ONCE = 1000  # producers that a roll writes to a snapshot itself, in 1 ms; for more, the next full flush writes it
+NEWEST_MS = 2**62  # no record has a later timestamp
 
 
 class AppendResult(NamedTuple):
@@ -238,11 +238,11 @@ class LogAppender:
             else:
                 PLACE.pack_into(data, 0, *place)
                 written = log.files.pwrite(segment.fileno, data, segment.size)
-            if written != size:  # a disk that is nearly full takes a part: try the rest
+            if written != size:  # a nearly full disk accepts a part of the bytes: try the rest
                 whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
                 write_all(log.files, segment.fileno, memoryview(whole)[written:], segment.size + written)
         except OSError as error:
-            if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
+            if not memoryview(data).readonly:  # restore the producer's bytes: the code that reports the refusal reads them again
                 PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
             raise self._write_failed(error) from error
 
@@ -253,7 +253,7 @@ class LogAppender:
         with suppress(OSError):
             log.cut_torn()
         active = log.segments.active
-        if not active.size:  # it is not the refused batch that its age counts from
+        if not active.size:  # the segment's age must not count from the refused batch
             active.first_timestamp = None
             self.plan_roll()
         return storage_error(log.directory.parent, error)
@@ -306,7 +306,7 @@ class LogAppender:
                 if header.producer_id >= 0:
                     self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
                 position += batch_size
-        finally:  # behind a batch that cannot be counted nothing is in the log: its producers would not be known
+        finally:  # also after an error: batches past one whose producer state failed are not part of the log
             segment.appended_many(noted, log.config.index_interval_bytes)
             log.log_end_offset = segment.next_offset
         return stop, size
@@ -332,8 +332,8 @@ class LogAppender:
             try:
                 add_aborted(segment, completed)
             except OSError as error:
-                # The marker is in the log. Readers of committed records must not get past it without this entry, so even a full disk
-                # takes the log out of use; the next start makes the entry from the marker.
+                # The marker is in the log. Without this entry, readers of committed records must not pass the marker. So even a
+                # full disk takes the log out of use; the next start creates the entry from the marker.
                 raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
@@ -351,7 +351,7 @@ class LogAppender:
         log = self._log
         segment = log.segments.active
         if must_roll(segment, log.config, size, header):
-            # A gap, as a follower of a compacted log has, goes into the segment it comes before: where one ends early, its tail was lost.
+            # A follower of a compacted log stores a gap in the segment before it: a segment that ends early has lost its tail.
             within_reach = header.last_offset <= log.log_end_offset + MAX_RELATIVE_OFFSET
             segment = self.roll(now_ms, log.log_end_offset if within_reach and segment.size else header.base_offset)
         if not segment.size and header.max_timestamp >= 0:

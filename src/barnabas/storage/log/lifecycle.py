@@ -118,7 +118,7 @@ class Log(LogState):
             is_folder_durable=clean_shutdown,
         )
         for segment in loaded.segments:
-            segment.synced = clean_shutdown  # the file of a killed process may have no durable name yet
+            segment.synced = clean_shutdown  # after a kill, the name of the segment file may not be durable yet
 
     def sync_name(self) -> None:
         """Make the names in the folder durable, and whose log it is; blocks. Of many logs made one after the other, the first such call
@@ -217,7 +217,7 @@ class Log(LogState):
                 self.snapshot()
                 self.epoch_file.write()
             self.flush()
-            if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
+            if not active.synced:  # an empty segment was not flushed; its file name must be durable before the next append
                 active.sync_records()
             active.sync_indexes()
             self.truncator.sync_cut()
@@ -275,11 +275,12 @@ class Log(LogState):
         try:
             known = checkpoints.read_partition_metadata(self.files, path)
         except CorruptLog as error:
-            if clean_shutdown:  # something else than a loss of power did it, so the log may be of an earlier topic of that name
+            # A clean stop rules out a power failure as the cause: the log may belong to an older topic of that name.
+            if clean_shutdown:
                 raise
             logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
             known = None
-            self.files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
+            self.files.unlink(path)  # the id may stay unknown, and a clean stop must not leave a broken file
         if known is not None:
             self.topic_id = known
         elif self.topic_id is not None:

@@ -51,9 +51,9 @@ class LogState:
         self.topic_id = topic_id
         self.config = config
         self.log_start_offset = 0
-        self.kept_start_offset = 0  # at most `log_start_offset`: where the log begins after a crash, as far as is known
-        self.is_overstated = False  # since a cut the disk may say that the log begins, was synced, or goes on past where it does
-        self.lowest_cut = MAX_OFFSET  # of those that may not be on the disk
+        self.kept_start_offset = 0  # the log start offset that the disk is known to hold; at most `log_start_offset`
+        self.is_overstated = False  # set by a truncation: the offsets in the checkpoint files may be too high
+        self.lowest_cut = MAX_OFFSET  # lowest end offset of the truncations that may not be on the disk yet
         self.announced_cuts = 0
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
@@ -63,17 +63,18 @@ class LogState:
         self.epoch_file: EpochFile
         self.flusher: Flusher
         self.producer_states = ProducerStates()
-        self.roll_size = self.roll_time = self.roll_offset = -1  # a batch past one of them may begin a new segment
-        self.is_torn = False  # a write failed: bytes may lie behind the active segment's size
-        self.snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
-        # Where the last roll was that left its snapshot to a flush, and the producers there.
+        self.roll_size = self.roll_time = self.roll_offset = -1  # a batch past one of these bounds may need another segment
+        self.is_torn = False  # a write failed: the file may hold bytes past the active segment's size
+        self.snapshot_offset = -1  # of the last producer snapshot written since the log was opened or truncated; -1: none
+        # Offset of the last roll that left its snapshot to a flush, and the producers at that offset.
         self.rolled_producers: tuple[int, Sequence[ProducerEntry]] = -1, ()
         self.garbage: list[Garbage] = []
-        self.as_on_disk: tuple[int, int, int, int] | None = None  # `extent` of which the files tell everything
+        self.as_on_disk: tuple[int, int, int, int] | None = None  # the value of `extent` at which the files were complete
         self.closed = False
-        self.swapping: Segment | None = None  # the cleaned one
-        self.cleaned_end = 0  # below it records may be gone for newer ones of their keys, which lie below it as well
-        self.lowest_truncation = MAX_OFFSET  # since whoever counts how far the log is clean has set it back
+        self.swapping: Segment | None = None  # the cleaned segment
+        # Compaction may have removed records below this offset whose keys have later records below it.
+        self.cleaned_end = 0
+        self.lowest_truncation = MAX_OFFSET  # since the log cleaner (`server.cleaning`) last reset this field
 
     @property
     def extent(self) -> tuple[int, int, int, int]:

@@ -31,7 +31,7 @@ from barnabas.storage.transaction_index import aborted_of
 
 logger = logging.getLogger(__name__)
 MAX_SEGMENTS = 2**31
-REPLAYED_AT_ONCE_BYTES = 8 * 1024  # 100 of the smallest batches, which take 1 ms
+REPLAYED_AT_ONCE_BYTES = 8 * 1024  # 100 of the smallest batches; replaying them takes 1 ms
 
 
 class LogTruncator:
@@ -93,7 +93,7 @@ class LogTruncator:
             try:
                 self._appender.roll(now_ms, log.log_end_offset)
             except StorageExhausted:
-                count -= 1  # the sealed ones go, which makes room
+                count -= 1  # without a roll only the sealed segments go; this frees space
         if count and log.segments.bases[count] > log.log_start_offset:
             log.log_start_offset = log.segments.bases[count]
             log.epoch_file.epochs.truncate_from_start(log.log_start_offset)
@@ -135,7 +135,7 @@ class LogTruncator:
         garbage, log.garbage = log.garbage, []
         return garbage
 
-    # Compaction, which `compaction.replacing` leads through these
+    # Compaction; `compaction.segment_replacement` calls these methods
 
     def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
         """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
@@ -150,7 +150,7 @@ class LogTruncator:
         segments = log.segments
         start = bisect_left(segments.bases, replaced[0])
         old = segments.sealed[start : start + len(replaced)]
-        is_here = cleaned.directory == log.directory  # not so if the log has moved to another log directory meanwhile
+        is_here = cleaned.directory == log.directory  # false if the log has moved to another log directory in the meantime
         if log.closed or log.is_swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
             raise SegmentsGone(log.directory.name)
         cleaned.created_ms, cleaned.written_ms = old[-1].created_ms, old[-1].written_ms
@@ -164,7 +164,7 @@ class LogTruncator:
         log.swapping = None
         log.garbage.append(garbage)
 
-    # Truncation, which a follower needs
+    # Truncation; followers need it
 
     def plan_truncation(self, offset: int, at_once_bytes: int = REPLAYED_AT_ONCE_BYTES) -> ProducerRewind | None:
         """The slow part of `truncate_to`: the caller runs it in a thread and gives it to that method. None where it is quick, because it
@@ -213,7 +213,7 @@ class LogTruncator:
                 sync_file(log.files, segment.path)
             log.files.sync_directory(log.directory)
         except FileNotFoundError:
-            return  # cut again, deleted, or moved to another log directory, which was synced
+            return  # truncated again, deleted, or moved to another log directory, whose files are synced
         except OSError as error:
             raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
@@ -269,7 +269,7 @@ class LogTruncator:
         log = self._log
         log.flusher.truncating()
         created_ms = log.segments.active.created_ms
-        garbage = retire(log.files, list(log.segments))  # renamed, for the first one may get a name that is in use
+        garbage = retire(log.files, list(log.segments))  # renamed first: the first segment may get a name that is in use
         first = Segment.create(log.files, log.directory, offset, created_ms, log.config.preallocated_bytes)
         log.segments.start_over(first)
         log.garbage.append(garbage)

@@ -125,7 +125,8 @@ class LogCreation:
             dirs.unforgotten.discard((home.path, key))
         folder = home.path / f"{key[0]}-{key[1]}"
         was_there = dirs.files.exists(folder)
-        if was_there and self._is_of_another_topic(folder, topic_id):  # deleted when the disk did not let it be renamed
+        # The topic was deleted, but the disk refused to rename its folder.
+        if was_there and self._is_of_another_topic(folder, topic_id):
             self._set_aside(key, folder, home)
             was_there = False
         try:
@@ -139,7 +140,7 @@ class LogCreation:
         """Whether a folder says so; its log may be long, or too damaged to be opened."""
         try:
             found = checkpoints.read_partition_metadata(self._dirs.files, folder / checkpoints.PARTITION_METADATA)
-        except CorruptLog:  # it says nothing, and the log is taken for one that was being made
+        except CorruptLog:  # the file names no topic, so the folder counts as an interrupted creation
             return False
         except OSError as error:
             raise storage_error(folder.parent, error) from error

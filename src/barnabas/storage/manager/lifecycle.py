@@ -82,7 +82,8 @@ class LogManager(LogDirs):
                 )
                 found.append(FoundLog(key, directory, opening))
             if directory.is_new and not here:
-                logger.info("event=log-directory-new path=%s", directory.path)  # there was no shutdown, clean or not
+                # A fresh directory had no shutdown, so the line names none.
+                logger.info("event=log-directory-new path=%s", directory.path)
             else:
                 logger.info(
                     "event=log-directory-found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean
@@ -132,7 +133,7 @@ class LogManager(LogDirs):
             self.close_log(entry)
         failed = self.unclosed
         recovery_points, starts = self.checkpoints.recovery_points(), self.checkpoints.start_offsets()
-        # Where one that failed still says that it has all, the others must not say it too.
+        # If a failed directory keeps its claim to be complete, the others must not claim it.
         is_sure = all(directory.failure is None or directory.forget_boot() for directory in self.directories)
         for directory in self.directories:
             if directory.failure is not None:

@@ -55,19 +55,17 @@ class LogDirs:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.by_partition: dict[TopicPartition, Log] = {}
         self.homes: dict[TopicPartition, LogDirectory] = {}
-        self.counts: Counter[Path] = Counter()  # of logs, by directory
-        self.leaving: dict[
-            TopicPartition, LogDirectory
-        ] = {}  # where logs were that have moved, while the old folder has its name
+        self.counts: Counter[Path] = Counter()  # log directory -> number of its logs
+        self.leaving: dict[TopicPartition, LogDirectory] = {}  # old directories of moved logs whose old folder still has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.startup_scan = StartupScan(self.files, self.failed_at_start)
         self._cordoned: frozenset[str] = frozenset()
         self.closed = False
-        self.unclosed: dict[LogDirectory, StorageError] = {}  # the error of the first log that failed to close
+        self.unclosed: dict[LogDirectory, StorageError] = {}  # the first error of a log that failed to close
         self.checkpoint_lock = Lock()
-        self.unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
+        self.unforgotten: set[tuple[Path, TopicPartition]] = set()  # deleted logs that the checkpoints of a directory still name
         self._first_has_metadata = first_has_metadata
-        self.hidden: set[TopicPartition] = set()  # their folders may lie in a directory that failed before it was looked through
+        self.hidden: set[TopicPartition] = set()  # logs that may lie in a directory that failed before the startup scan read it
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:

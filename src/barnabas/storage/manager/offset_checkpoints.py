@@ -76,7 +76,7 @@ class OffsetCheckpoints:
             try:
                 self._dirs.files.sync_directory(log_.directory)
             except FileNotFoundError:
-                continue  # deleted meanwhile
+                continue  # the log was deleted in the meantime
             except OSError as error:
                 raise storage_error(log_.directory.parent, error) from error
         self.write_log_start_offsets()

@@ -27,9 +27,9 @@ from barnabas.storage.segment.file_names import ABORTED_SUFFIX, SUFFIXES, file_n
 from barnabas.storage.segment.lookup import SegmentLookup
 from barnabas.storage.segment.segment_file import NO_TIMESTAMP, SegmentFile
 
-RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
-LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
-RESERVED_BYTES = 4 * 1024 * 1024  # at once; takes 15 us
+RECENT_BATCHES = 256  # the last batches whose positions stay in memory, at least this many: 4 kB
+LARGE_BATCH_BYTES = 64 * 1024  # reserve space for batches of at least this size
+RESERVED_BYTES = 4 * 1024 * 1024  # per reservation; takes 15 us
 NEVER_AGAIN = 2**63 - 1
 
 
@@ -126,7 +126,7 @@ class Segment(SegmentFile):
         """
         try:
             self.files.reserve(self.fileno, self.size, size + more)
-        except OSError:  # unknown to this file system, or no room: then writing does without
+        except OSError:  # the file system cannot reserve, or is full: write without a reservation
             self.reserved = NEVER_AGAIN
         else:
             self.reserved = self.size + size + more
@@ -166,7 +166,7 @@ class Segment(SegmentFile):
         start = entry[1] if entry else 0
         batches = list(self.scan.walk(start))
         for position, header in batches:
-            self.scan.read_batch(position, header)  # a header that lies about its offsets would mislead every lookup
+            self.scan.read_batch(position, header)  # checks the offsets, because a wrong header would mislead every lookup
         interval = self.size
         self.recount_from(start)
         for _, header in batches:
@@ -226,9 +226,9 @@ class Segment(SegmentFile):
         if self.knows("integrity"):
             self.integrity.end_offset = partial(int, self.next_offset)
 
-    # Values found on first use
+    # Values computed on first use
 
-    if not TYPE_CHECKING:  # a type checker would take any name for a field
+    if not TYPE_CHECKING:  # hidden, because a type checker would accept any attribute name
 
         def __getattr__(self, name: str) -> Any:
             find_out = FOUND_OUT_LATER.get(name)

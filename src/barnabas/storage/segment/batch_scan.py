@@ -11,8 +11,8 @@ from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.segment.segment_file import SegmentFile
 from barnabas.storage.verify import measure
 
-BASE_OFFSET_BYTES = 8  # of a batch's header, the first
-WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
+BASE_OFFSET_BYTES = 8  # the first bytes of a batch header
+WALK_BYTES = 8 * 1024  # per read when only headers are read: two index intervals
 
 
 class BatchScan:
@@ -108,7 +108,7 @@ class BatchScan:
         least_offset = segment.base_offset
         while position < segment.size:
             try:
-                for position, header in self.walk(position):  # noqa: B020 - it goes on where the walk ended
+                for position, header in self.walk(position):  # noqa: B020 - the next walk starts at `position`
                     yield position, header
                     least_offset = header.next_offset
                 return

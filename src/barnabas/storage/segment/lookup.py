@@ -47,7 +47,7 @@ class SegmentLookup:
             return Position(known.position, known.first_offset)
         recent = segment.recent_last
         slot = bisect_left(recent, offset)
-        if slot:  # an older batch is known, so none before is meant
+        if slot:  # the batch before this slot ends below `offset`, so no older batch can hold it
             if slot == len(recent):
                 return None
             return new_tuple(Position, (segment.recent_positions[slot], recent[slot - 1] + 1))
@@ -57,7 +57,8 @@ class SegmentLookup:
             return Position(0, segment.base_offset)
         end = segment.integrity.end_of_read(offset)
         if end is not None:
-            return Position(end, offset) if end < segment.size else None  # a gap ends the segment
+            # At the end of the file: the offset is in a gap that ends the segment.
+            return Position(end, offset) if end < segment.size else None
         entry = segment.index.floor(offset - segment.base_offset)
         start = entry[1] if entry else 0
         if segment.integrity.damages:
@@ -66,7 +67,7 @@ class SegmentLookup:
             for position, header in self._scan.walk(start):
                 if header.base_offset + header.last_offset_delta >= offset:
                     if header.base_offset > offset or header.next_offset > segment.next_offset:
-                        # A gap of compaction, or a header or an index entry that lies.
+                        # Either compaction left a gap, or a header or an index entry is wrong.
                         return self._find_around(offset, start if position > start else 0)
                     return Position(position, header.base_offset)
         except CorruptLog:
@@ -110,9 +111,9 @@ class SegmentLookup:
         """Where the batch begins that goes past byte `limit`, of those from the one at `position` on."""
         segment = self._segment
         try:
-            for position, header in self._scan.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it begins there
+            for position, header in self._scan.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it starts at `position`
                 if position + header.size > limit:
-                    # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
+                    # Note only verified bytes. Not even the CRC covers the base offset.
                     if segment.integrity.covers(position, position + HEADER_SIZE):
                         segment.integrity.note_end(header.base_offset, position)
                     break

@@ -47,31 +47,31 @@ class SegmentFile:
         "written_ms",
     )
 
-    has_aborted: bool  # whether there is a file of aborted transactions
+    has_aborted: bool  # whether the segment has a `.txnindex` file
     index: SparseIndex
     time_index: SparseIndex
     max_timestamp: int
-    offset_of_max_timestamp: int  # last offset of the batch that has it
-    recent_last: array[int]  # last offsets of the last batches
+    offset_of_max_timestamp: int  # last offset of the batch with `max_timestamp`
+    recent_last: array[int]  # last offsets of the latest batches
     recent_positions: array[int]
     integrity: SegmentIntegrity
-    written_ms: int  # when the last batch came; `append_run` does not count, for its records have timestamps
+    written_ms: int  # time of the last append in ms; `append_run` does not set it, because its records have timestamps
 
     def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
         self.files = files
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.name_suffix = name_suffix  # behind the names of its files, while it takes the place of others (compaction)
+        self.name_suffix = name_suffix  # suffix of the file names while the segment replaces others (compaction)
         self.size = 0
-        self.reserved = 0  # up to this byte the file system has set space aside
+        self.reserved = 0  # the file system has reserved space up to this byte
         self.next_offset = base_offset
-        self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
+        self.first_timestamp: int | None = None  # of the first batch, once known; the age for a roll counts from it
         self.bytes_since_index_entry = 0
-        self.synced = False  # whether its name is known to be durable
-        self.pins = 0  # flushes under way, which use the descriptor: it must not be closed to save descriptors
-        self.used = False  # since `open_files` last looked at it
-        self.open_files: OpenFiles | None = None  # who bounds the number of open ones, while it is part of a log
+        self.synced = False  # whether the file name is known to be durable
+        self.pins = 0  # running flushes; they use the descriptor, so it must stay open
+        self.used = False  # since `open_files` last looked at this segment
+        self.open_files: OpenFiles | None = None  # bounds the number of open files; None outside a log
         self._fileno: int | None = None
 
     @property

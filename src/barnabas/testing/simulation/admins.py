@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 REFUSED_DELETIONS = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.POLICY_VIOLATION)
-NOT_NOW = (ErrorCode.INVALID_REPLICATION_FACTOR,)  # fewer brokers are there than the topic wants replicas
+NOT_NOW = (ErrorCode.INVALID_REPLICATION_FACTOR,)  # fewer brokers run than the topic needs for its replicas
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "retention.ms": ("-1", "2000", "6000"),
     "retention.bytes": ("-1", "3000", "20000"),
@@ -58,7 +58,7 @@ class Admin(Struct):
     world: World
     client: AsyncClient
     histories: dict[TopicPartition, PartitionHistory]
-    lasting: list[TopicPartition]  # those that stay
+    lasting: list[TopicPartition]  # partitions that no admin deletes
     pause_s: float
     is_over: Callable[[], bool]
     random: Random

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 AUDITOR = "auditor"
-ROTTEN_PATIENCE_MS = 100  # the client gives up soon: a damaged batch is refused for ever
+ROTTEN_PATIENCE_MS = 100  # short, because the broker refuses a damaged batch on every attempt
 
 
 class Auditor:
@@ -55,7 +55,7 @@ class Auditor:
             except KafkaError as error:
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-                position = start = await self._start_behind(key, history, position)  # records expire while others are read
+                position = start = await self._start_behind(key, history, position)  # records expire while the auditor reads
                 records = [record for record in records if record.offset >= start]
                 continue
             found, following = records_of(fetched, position)
@@ -80,7 +80,7 @@ class Auditor:
             except KafkaError as error:
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-                # Time passes while damage is asked for again and again, and records expire.
+                # Records expire while the auditor requests the damaged batch again and again.
                 position = start = await self._start_behind(key, history, position)
                 continue
             if following == position:

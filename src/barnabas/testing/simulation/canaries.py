@@ -21,7 +21,7 @@ class WithoutSync(FaultyFiles):
     """A broker, or a cleaner, that never syncs: every sync says that all is well and does nothing."""
 
     def __init__(self, files: FaultyFiles) -> None:
-        # One process, one table of descriptors: what the simulation knows of the process must hold for this one.
+        # Share the state of `files`: the process and the simulation must use the same table of descriptors.
         self.__dict__ = files.__dict__
 
     def sync(self, fileno: int, /) -> None:
@@ -79,7 +79,7 @@ def truncation_off_by_one() -> Iterator[None]:
                 yield before
             before = found
         if before is not None and before[0] + before[1].size == args[2]:
-            yield before  # nothing is to be cut off
+            yield before  # the log has no damaged end, so recovery truncates nothing
 
     with mock.patch.object(recovery, "scan_batches", one_less):
         yield

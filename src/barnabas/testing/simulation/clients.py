@@ -37,7 +37,7 @@ LOST_ITS_PLACE = (
 NOT_KNOWN_EVERYWHERE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
-)  # a broker learns of a topic later than another
+)  # brokers learn of a topic at different times
 
 
 def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:
@@ -83,9 +83,9 @@ class Producing(Struct):
     batches: int
     pause_s: float
     value_bytes: int
-    keys: int = 0  # of the topic, if its records have some
-    tombstones: float = 0.0  # how many of the records
-    codec: int = 0  # of compression
+    keys: int = 0  # number of different keys; 0: records without keys
+    tombstones: float = 0.0  # share of tombstones
+    codec: int = 0  # compression codec
 
 
 class Producer:
@@ -116,7 +116,7 @@ class Producer:
         self._history = history
         self._how = how
         self._topic_id = topic_id
-        self._life = 0  # of the producer id; numbers start anew with it, as sequences do
+        self._life = 0  # number of the current producer id; record numbers start again with it, like sequences
         self._number = 0
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class Producer:
                     continue
                 if error.code not in LOST_ITS_PLACE or not how.idempotent:
                     raise Violation(f"{self.name}: a batch was refused with {error.code.name}") from error
-                producer_id, epoch = await self._new_producer_id()  # the batch may have been appended or not
+                producer_id, epoch = await self._new_producer_id()  # it is unknown whether the batch was appended
             except ClientError:
                 if how.idempotent:
                     producer_id, epoch = await self._new_producer_id()
@@ -141,7 +141,7 @@ class Producer:
                 if self._topic_id not in (None, self._client.cluster.topics[self._topic].topic_id):
                     producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
                     continue
-                # Answers of before a power cut say nothing of what is left, nor do those of a leader that did not wait for others.
+                # A power cut after the request, or a leader that did not wait for its followers, may lose the records.
                 if cuts == self._history.power_cuts and (how.acks == ACKS_ALL or not self._history.replicated):
                     self._history.acknowledged(produced.base_offset, identities)
             await asyncio.sleep(how.pause_s * self._random.random())
@@ -224,10 +224,11 @@ class Consumer:
                     continue
                 raise Violation(f"{self._history.name}: a fetch at {position} was refused with {error.code.name}") from error
             except ClientError:
-                position += self._history.rotten > 0  # the broker refuses a damaged batch for ever: step over it
+                # the broker refuses a damaged batch on every attempt, so the reader skips it
+                position += self._history.rotten > 0
                 continue
             if life != self._world.epoch:
-                continue  # the broker was restarted meanwhile, the answer may be older than that
+                continue  # a broker was restarted in the meantime, and the response may be older
             if cuts != self._history.power_cuts:
                 position, cuts = min(position, self._history.high_watermark), self._history.power_cuts
                 continue

@@ -75,7 +75,7 @@ class ClusterSimulation(Workload):
         """The run ends with it."""
         self._failed = self._failed or violation
 
-    # --- the course of it
+    # --- the course of the run
 
     def _main(self) -> None:
         for node in self.nodes:
@@ -86,7 +86,7 @@ class ClusterSimulation(Workload):
         self._work(works, RUN_LIMIT_S)
         self._rest()
         self._examine()
-        self._rest()  # leaders may have been balanced meanwhile
+        self._rest()  # leaders may have moved to the preferred replicas in the meantime
         compare_replicas(self.nodes)
         self._check_places()
         for node in self.nodes:
@@ -139,7 +139,7 @@ class ClusterSimulation(Workload):
             await admins.until_done(partial(client.create_topics, [wanted]), ErrorCode.TOPIC_ALREADY_EXISTS)
         await client.close()
 
-    # --- those who change things
+    # --- admins
 
     def _admins(self) -> list[asyncio.Task[None]]:
         tasks = []
@@ -178,11 +178,12 @@ class ClusterSimulation(Workload):
         self.keep_book(topic, index, replicated=True)
         key, number = (topic.name, index), 100 + index
         first, added = self.histories[topic.name, 0], self.histories[key]
-        added.retention_ms, added.retention_bytes = first.retention_ms, first.retention_bytes  # as it was set meanwhile
+        # an admin may have changed the retention
+        added.retention_ms, added.retention_bytes = first.retention_ms, first.retention_bytes
         self._join_work(self.produce(number, key, self.scenario.producers[0][1]))
         self._join_work(self.consume(number, key))
 
-    # --- the end, and what fate asks for
+    # --- the end of the run, and methods for the fault injector
 
     def start_elsewhere(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Something that goes on beside; where it fails, the run does."""
@@ -195,7 +196,7 @@ class ClusterSimulation(Workload):
             self._failed = self._failed or task.exception()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():  # noqa: ASYNC110 - in virtual time looking costs little
+        while not condition():  # noqa: ASYNC110 - polling is cheap in virtual time
             await asyncio.sleep(LOOKS_S)
 
     async def _come_to_rest(self) -> None:

@@ -27,10 +27,10 @@ from barnabas.testing.simulation.history import Register, TopicPartition, Violat
 MIN_IN_SYNC = "min.insync.replicas"
 UNKNOWN = "where it was made"
 PREFERRED = 0
-CANCELLED_OFTEN = 0.25  # of the requests to move
+CANCELLED_OFTEN = 0.25  # share of requests that cancel a move
 MAY_REFUSE_MOVE = (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
 MAY_REFUSE_ELECTION = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-MOST_PARTITIONS = 4  # of a topic that is enlarged
+MOST_PARTITIONS = 4  # of a topic that gets more partitions
 
 
 async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicPartition, Register]) -> None:
@@ -43,7 +43,7 @@ async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicParti
         place = places.setdefault(key, Register(f"the place of {key[0]}-{key[1]}", [UNKNOWN]))
         number = place.asking(text_of(target)) if target is not None else 0
         if target is None:
-            place.lost_power()  # back to where it was, which is any of the places before
+            place.lost_power()  # a cancelled move may return to any earlier placement
         item = ReassignableTopic(name=key[0], partitions=[ReassignablePartition(partition_index=key[1], replicas=target)])
         answer = await _answer(admin, AlterPartitionReassignmentsRequest(topics=[item], timeout_ms=2_000))
         if answer is None:
@@ -89,7 +89,7 @@ async def tune_brokers(
         value = admin.random.choice(choices[name])
         where = admin.random.choice((ALL_BROKERS, str(admin.random.choice(brokers))))
         if name == MIN_IN_SYNC:
-            where = ALL_BROKERS  # one has none of its own
+            where = ALL_BROKERS  # this setting exists only for all brokers together
             for (_, setting), register in settings.items():
                 if setting == name:
                     register.asking(value)

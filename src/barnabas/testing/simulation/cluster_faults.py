@@ -29,8 +29,8 @@ from barnabas.testing.simulation.node import Node
 if TYPE_CHECKING:
     from barnabas.testing.simulation.cluster import ClusterSimulation
 
-LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never come
-SUPERVISOR_S = 1.0  # between attempts to start a broker that does not
+LONGEST_WAIT_S = 3.0  # for a process to die during a change; the change may never happen
+SUPERVISOR_S = 1.0  # between attempts to start a broker that fails to start
 LOOKS_S = 0.05
 REST_LIMIT_S = 180.0
 LOSSES = frozenset({"power-cut", "wipe", "disk-fails"})
@@ -45,7 +45,7 @@ class ClusterFaultInjector:
         self._nodes = simulation.nodes
         self._ensemble = simulation.ensemble
         self._random = random
-        self._has_lost = False  # a machine has lost something, and the cluster was not at rest since
+        self._has_lost = False  # whether a machine has lost data since the cluster was last at rest
 
     async def run(self, incidents: list[ClusterIncident]) -> None:
         for incident in incidents:
@@ -102,7 +102,8 @@ class ClusterFaultInjector:
         """In the middle of a change to the disk."""
         if node.process is None:
             return
-        self._simulation.logged_errors.excuse("cleaner-dies")  # it may be the one to die; the broker notices before it is killed
+        # the cleaner may be the process that dies, and its broker notices that before it is killed
+        self._simulation.logged_errors.excuse("cleaner-dies")
         node.kill_in(incident.changes)
         waited_s = 0.0
         while node.process is not None and not node.has_died and waited_s < LONGEST_WAIT_S:
@@ -245,7 +246,7 @@ class ClusterFaultInjector:
         other = self._random.choice([each for each in self._nodes if each is not node])
         await self._kill(incident, other)
 
-    # --- what follows
+    # --- recovery
 
     def heal(self) -> None:
         """All is as it should be, but for processes that are not there."""

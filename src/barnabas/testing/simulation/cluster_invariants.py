@@ -38,7 +38,7 @@ class InvariantChecker:
     def __init__(self, simulation: ClusterSimulation) -> None:
         self._simulation = simulation
         self._leaders: dict[Term, str] = {}
-        self._marks: dict[Term, int] = {}  # high watermarks
+        self._marks: dict[Term, int] = {}  # high watermark of each term
         self._states: dict[tuple[str, int], PartitionState] = {}
         self._heads: dict[str, bytes] = {}
         self._tree = simulation.ensemble.tree
@@ -86,7 +86,7 @@ class InvariantChecker:
                     self._head_written(path)
                 elif path.startswith(store_entries.PARTITIONS):
                     self._chunk_written(path)
-        except Violation as violation:  # the broker that wrote would catch it
+        except Violation as violation:  # report it to the run: the writing broker would catch the exception
             self._simulation.report_violation(violation)
 
     def _head_written(self, path: str) -> None:
@@ -127,7 +127,7 @@ class InvariantChecker:
             told = f"{state.leader} leads with {ends[state.leader]}, and {furthest} has {ends[furthest]} (epoch, end)"
             raise Violation(f"{topic}-{index} was lost: {told}")
 
-    # --- now and then
+    # --- from time to time
 
     def _compare(self) -> None:
         """Check that replicas in sync have all committed records, and that no log contradicts itself."""
@@ -138,7 +138,7 @@ class InvariantChecker:
             for partition in process.broker.partitions:
                 partition.log.validate()
                 if not partition.is_leader or self._heads.get(partition.topic) != partition.topic_id.bytes:
-                    continue  # the topic was deleted, be there another of the name or not
+                    continue  # the topic was deleted, and may have been created again
                 state = self._states.get((partition.topic, partition.index))
                 if state is not None and state.leader == node.number and state.leader_epoch == partition.leader_epoch:
                     self._compare_with(partition, state)
@@ -148,7 +148,7 @@ class InvariantChecker:
             process = self._simulation.nodes[number - 1].process
             broker = None if process is None or process.files.dead else process.broker
             if broker is None or broker.member is None or broker.member.is_down:
-                continue  # it is taken out before it is active, where it has not all it had
+                continue  # a broker that lost data leaves the in-sync replicas before it becomes active
             other = broker.partitions.get(leading.topic, leading.index)
             if other is None or other.is_offline or other.topic_id != leading.topic_id:
                 continue

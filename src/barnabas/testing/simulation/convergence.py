@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.node import Node
 
 FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)")
-Contents = Mapping[int, tuple[bytes | None, bytes | None]]  # key and value by offset
+Contents = Mapping[int, tuple[bytes | None, bytes | None]]  # offset -> key and value
 
 
 def unrest(nodes: Sequence[Node]) -> str:
@@ -120,7 +120,7 @@ def _start(nodes: Sequence[Node], topic: Topic, index: int) -> int:
 def _contents(node: Node, topic: str, index: int, *, compacted: bool) -> Contents:
     """All records; of a compacted log those that count, for when the others go is each replica's own business."""
     found: dict[int, tuple[bytes | None, bytes | None]] = {}
-    undecided: dict[int, list[int]] = {}  # offsets of open transactions, by producer
+    undecided: dict[int, list[int]] = {}  # producer id -> offsets in its open transaction
     for header, record in _records(node, f"{topic}-{index}"):
         if not compacted or not header.is_control:
             found[record.offset] = _bytes(record.key), _bytes(record.value)

@@ -34,8 +34,8 @@ class CrashOutcome(Enum):
 
     KEPT = "kept"
     LOST = "lost"
-    PREFIX = "prefix"  # the first few, the last of them torn
-    MIXED = "mixed"  # any of them
+    PREFIX = "prefix"  # the first changes; the last of them is torn
+    MIXED = "mixed"  # any subset of the changes
 
 
 CRASH_OUTCOMES = (
@@ -73,8 +73,8 @@ class Truncate(Struct):
 class File(Struct, eq=False):
     """One file: what lies between `data` and `durable` is `pending`, in order."""
 
-    data: bytearray = field(default_factory=bytearray)  # as processes read it
-    durable: bytearray = field(default_factory=bytearray)  # as the platter has it
+    data: bytearray = field(default_factory=bytearray)  # the content that processes read
+    durable: bytearray = field(default_factory=bytearray)  # the content on the disk itself
     pending: list[Write | Truncate] = field(default_factory=list)
     modified_ms: int = 0
 
@@ -119,9 +119,9 @@ class File(Struct, eq=False):
             return
         outcome = random.choice(CRASH_OUTCOMES)
         kept = {CrashOutcome.KEPT: len(self.pending), CrashOutcome.LOST: 0}.get(outcome, random.randint(0, len(self.pending)))
-        end: int | None = None  # behind it the platter has blocks that a truncation, not yet on it, gave up
+        end: int | None = None  # the disk has old blocks after this position, because a truncation has not reached it yet
         for number, change in enumerate(self.pending):
-            grows = number < kept  # its effect on the size is on the platter
+            grows = number < kept  # whether the change of the file's size has reached the disk
             if isinstance(change, Truncate):
                 if grows:
                     resize(self.durable, change.size)
@@ -150,7 +150,7 @@ class Folder(Struct, eq=False):
     durable: dict[str, Node] = field(default_factory=dict)
     pending: list[tuple[tuple[str, Node | None], ...]] = field(
         default_factory=list
-    )  # the files that each change gives to names; None removes a name
+    )  # each change maps names to files; None removes a name
 
     def change(self, *names: tuple[str, Node | None]) -> None:
         apply(self.names, names)

@@ -59,7 +59,7 @@ class Faults(Struct):
     """The faults of one disk."""
 
     armed: list[Fault] = field(default_factory=list)
-    cold: Callable[[Path], bool] | None = None  # which files are not in the page cache
+    cold: Callable[[Path], bool] | None = None  # whether a file is missing from the page cache
 
     def arm(self, *operations: Operation, errno: int = errors.EIO, after: int = 0, times: int = 1) -> Fault:
         fault = Fault(frozenset(operations), errno, after, times)

@@ -54,7 +54,7 @@ class VirtualStore(MemoryStore):
 
     def _check_connected(self) -> None:
         if self._ensemble.is_cut_off(self._loop.host):
-            self.suspend()  # it is asking that tells
+            self.suspend()  # the request shows that the connection is lost
         super()._check_connected()
 
     def _tell(self) -> None:
@@ -82,9 +82,9 @@ class Ensemble:
         self.session_timeout_s = session_timeout_s
         self._world = world
         self._random = Random(world.random.getrandbits(64))
-        self._stores: dict[str, VirtualStore] = {}  # by the machine
+        self._stores: dict[str, VirtualStore] = {}  # host -> store of its broker
         self._loop = new_loop(world, HOST, HOST, world.note)
-        self._cut_off: dict[str, int] = {}  # machines, and a number that each new cut changes
+        self._cut_off: dict[str, int] = {}  # host -> number of its last cut
         self._cuts = 0
 
     def open(self, loop: VirtualLoop) -> VirtualStore:
@@ -105,7 +105,7 @@ class Ensemble:
     def delay_s(self) -> float:
         return self._random.choice((0.0005, 0.0005, 0.005, 0.1)) * (0.5 + self._random.random())
 
-    # --- what happens to clients
+    # --- faults of clients
 
     def cut_off(self, host: str) -> None:
         """The machine does not reach the ensemble."""
@@ -124,7 +124,7 @@ class Ensemble:
             self._world.note(f"{host} reaches {HOST} again")
             store = self._stores.get(host)
             if store is not None:
-                store.suspend()  # where it was too short to be noticed
+                store.suspend()  # also after a cut that was too short to be noticed
                 store.resume()
 
     def expire(self, host: str) -> None:

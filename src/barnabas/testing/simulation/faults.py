@@ -24,8 +24,8 @@ from barnabas.testing.simulation.scenario import Incident
 
 AUDITOR = "auditor"
 START_LIMIT_S = 60.0
-LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never come
-LOOKS_S = 0.2  # between two looks of the operator
+LONGEST_WAIT_S = 3.0  # for a process to die during a change; the change may never happen
+LOOKS_S = 0.2  # between two checks by the operator
 CHANGES = frozenset(Operation) - {Operation.READ}
 
 
@@ -88,7 +88,7 @@ class FaultInjector:
                 self._node.disk.capacity_bytes = None
                 await self._come_back(Incident("restart", 0), crashed=True, may_lose_tail=True)
 
-    # --- blows that the broker survives
+    # --- faults that the broker survives
 
     async def _disconnect(self, _: Incident) -> None:
         ends = self._world.network.connections(self._node.host)
@@ -116,7 +116,7 @@ class FaultInjector:
         self._simulation.logged_errors.excuse("cleaner-dies")
         process.cleaner.files.kill_in = incident.changes
 
-    # --- those it does not
+    # --- faults that stop the broker
 
     async def _restart(self, incident: Incident) -> None:
         await self._stop()
@@ -167,7 +167,7 @@ class FaultInjector:
                 logs.setdefault(path.parent, []).append((path, file))
         return [each for segments in logs.values() for each in segments[:-1]]
 
-    # --- down and up again
+    # --- stop and restart
 
     async def _stop(self) -> None:
         try:
@@ -175,7 +175,7 @@ class FaultInjector:
         except StorageError:
             if not self._node.faults.armed:
                 raise
-            self._node.kill()  # a process that ends with an error
+            self._node.kill()  # the process ends with an error
         else:
             self._simulation.gone(self._node)
 
@@ -183,7 +183,7 @@ class FaultInjector:
         if incident.changes:
             self._simulation.logged_errors.excuse(
                 "cleaner-dies"
-            )  # where it is the one to die, the broker may notice before it is killed
+            )  # the cleaner may be the process that dies, and the broker notices that before it is killed
             self._node.kill_in(incident.changes)
             waited_s = 0.0
             while not self._node.has_died and waited_s < LONGEST_WAIT_S:
@@ -194,7 +194,7 @@ class FaultInjector:
     async def _come_back(self, incident: Incident, *, crashed: bool, may_lose_tail: bool) -> None:
         """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
         power = incident.kind == "power-cut"
-        self._node.faults.heal()  # a broker whose disk fails while it starts need not start
+        self._node.faults.heal()  # a broker need not start while its disk fails
         self._world.network.admitted = frozenset({AUDITOR})
         if incident.again:
             starting = self._node.start()

@@ -20,7 +20,7 @@ from barnabas.storage.files import TEMPORARY_SUFFIX, Buffer
 from barnabas.testing.simulation.disk import Disk, File, Folder, missing
 from barnabas.testing.simulation.disk_faults import Faults, Operation
 
-FIRST_DESCRIPTOR = 1 << 20  # no number that the system gives, should one get to it by mistake
+FIRST_DESCRIPTOR = 1 << 20  # larger than any real descriptor, so that an accidental use of a real one fails
 
 
 class ProcessKilled(BaseException):
@@ -39,7 +39,7 @@ class FaultyFiles:
         self.disk = disk
         self.faults = faults or Faults()
         self.dead = False
-        self.kill_in: int | None = None  # changes from now until the process dies in the middle of one
+        self.kill_in: int | None = None  # number of changes until the process dies during one
         self._observe = observe
         self._open: dict[int, tuple[File, Path]] = {}
         self._locks: dict[int, File] = {}
@@ -248,7 +248,7 @@ class FaultyFiles:
         if sync:
             self.sync_directory(path.parent)
 
-    # --- inside
+    # --- internal
 
     def _descriptor(self, file: File, path: Path) -> int:
         fileno = next(self._numbers)

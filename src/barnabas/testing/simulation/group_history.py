@@ -18,27 +18,27 @@ from msgspec import Struct, field
 
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 
-NOTHING = "-1"  # the offset of a partition that nobody committed
+NOTHING = "-1"  # offset of a partition without a commit
 
 
 class Commit(NamedTuple):
     """A commit on its way."""
 
     place: TopicPartition
-    number: int  # in the partition's register
+    number: int  # index of the commit in the partition's register
     generation: int
-    newest: int  # the newest generation that had begun when it was sent
+    newest: int  # the newest generation when the commit was sent
 
 
 class GroupHistory(Struct):
     """The observations of one group."""
 
     name: str
-    newest: int = -1  # generation
-    owners: dict[int, dict[TopicPartition, str]] = field(default_factory=dict)  # by generation
+    newest: int = -1  # the newest generation
+    owners: dict[int, dict[TopicPartition, str]] = field(default_factory=dict)  # generation -> partition -> member
     offsets: dict[TopicPartition, Register] = field(default_factory=dict)
-    given: dict[TopicPartition, set[int]] = field(default_factory=dict)  # offsets that some member has got
-    refused: int = 0  # commits of generations that were over
+    given: dict[TopicPartition, set[int]] = field(default_factory=dict)  # offsets that any member has received
+    refused: int = 0  # refused commits of old generations
 
     def assigned(self, generation: int, member: str, places: list[TopicPartition]) -> None:
         owners = self.owners.setdefault(generation, {})

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 MOST_RECORDS_OF_A_BATCH = 4
-RECORD_OVERHEAD_BYTES = 200  # of a record, at most: its batch's header, its own fields, its key
+RECORD_OVERHEAD_BYTES = 200  # upper bound for the header of a record's batch, the record's own fields and its key
 TopicPartition = tuple[str, int]
 
 
@@ -57,24 +57,24 @@ class PartitionHistory(Struct):
     """The observations of one partition."""
 
     name: str
-    flushed: bool = False  # flush.messages=1: a power cut takes nothing
+    flushed: bool = False  # with flush.messages=1 a power cut loses no record
     compacted: bool = False
-    replicated: bool = False  # reads go to several brokers; one may know a lower high watermark than another
-    retention_ms: int = -1  # the shortest that was ever set; -1 is for ever
-    retention_bytes: int = -1  # the fewest
+    replicated: bool = False  # reads go to several brokers; some may have a lower high watermark
+    retention_ms: int = -1  # the shortest that was ever set; -1 is unlimited
+    retention_bytes: int = -1  # the smallest that was ever set; -1 is unlimited
     delete_retention_ms: int = 86_400_000
     sent: dict[bytes, Sent] = field(default_factory=dict)
-    values: dict[int, bytes] = field(default_factory=dict)  # offset -> what lies there
+    values: dict[int, bytes] = field(default_factory=dict)  # offset -> identity of the record
     kept: set[int] = field(default_factory=set)  # offsets that were acknowledged or read
-    deletable: int = 0  # DeleteRecords asked for everything below
-    deleted: int = 0  # and was told that everything below is gone
+    deletable: int = 0  # a DeleteRecords request named this offset, so records below it may be gone
+    deleted: int = 0  # a broker confirmed the deletion below this offset
     high_watermark: int = 0
     log_start: int = 0
-    power_cuts: int = 0  # of those that may have taken a tail
-    tail_losses: int = 0  # records they took
-    rotten: int = 0  # bits that were flipped: what cannot be read is to be refused, not served
+    power_cuts: int = 0  # power cuts that may have lost the end of the log
+    tail_losses: int = 0  # records that these cuts have lost
+    rotten: int = 0  # flipped bits: a broker must refuse damaged records and not return them
 
-    # --- what clients tell
+    # --- observations of clients
 
     def sending(self, value: bytes, sent: Sent) -> None:
         self.sent[value] = sent
@@ -133,14 +133,14 @@ class PartitionHistory(Struct):
         if self.retention_ms < 0 or age_ms <= self.retention_ms:
             raise Violation(f"lost write: {self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
 
-    # --- what happens to the broker
+    # --- restarts and audits
 
     def restarted(self, *, crashed: bool, may_lose_tail: bool, start: int, end: int) -> None:
         """The broker is back, and says that the log is [start, end); called before clients are let in again."""
         if start < self.deleted:
             raise Violation(f"{self.name}: the log begins at {start}, and all below {self.deleted} was deleted")
         if crashed:
-            self.log_start = 0  # its checkpoint is written now and then
+            self.log_start = 0  # the checkpoint of the log start may be older
             self.high_watermark = min(self.high_watermark, end)
         lost = sorted(offset for offset in self.kept if offset >= end)
         if may_lose_tail and not self.flushed:
@@ -166,7 +166,7 @@ class PartitionHistory(Struct):
     def refused(self, offsets: list[int]) -> None:
         """Record the offsets that an audit could not read because of damaged bits."""
         most = self.rotten * MOST_RECORDS_OF_A_BATCH
-        if len(offsets) > most and not self.compacted:  # there a gap behind the damage is refused with it
+        if len(offsets) > most and not self.compacted:  # in a compacted log, the gap after a damaged batch is refused with it
             raise Violation(
                 f"{self.name}: {len(offsets)} offsets are refused from {offsets[0]} on, {self.rotten} bits have rotted"
             )
@@ -215,8 +215,8 @@ class Register(Struct):
     """One value that is written again and again, by one writer: a committed offset, a setting."""
 
     name: str
-    asked: list[str] = field(default_factory=list)  # the first is what it was before anybody wrote
-    acknowledged: int = 0  # index into `asked`: nothing older can be read
+    asked: list[str] = field(default_factory=list)  # the first is the value before any write
+    acknowledged: int = 0  # index into `asked`: a read returns this value or a later one
 
     def asking(self, value: str) -> int:
         self.asked.append(value)

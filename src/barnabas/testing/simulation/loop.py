@@ -33,9 +33,9 @@ from barnabas.testing.simulation.trace import Trace
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-START_S = 1_000.0  # of the monotonic clock
-START_MS = 1_750_000_000_000  # of the wall clock
-STEPS_WITHOUT_TIME = 200_000  # events of one moment, after which something must be going round in circles
+START_S = 1_000.0  # start of the monotonic clock
+START_MS = 1_750_000_000_000  # start of the wall clock
+STEPS_WITHOUT_TIME = 200_000  # more events at one time mean an endless loop
 
 
 class Stuck(Exception):
@@ -56,7 +56,7 @@ class World:
         self.now_s = START_S
         self.wall_offset_ms = START_MS - int(START_S * 1000)
         self.network = Network(self)
-        self.epoch = 0  # grows when a broker comes or goes
+        self.epoch = 0  # increases when a broker starts or ends
         self._ready: deque[events.Handle] = deque()
         self._timed: list[tuple[float, int, events.Handle]] = []
         self._order = count()
@@ -96,7 +96,7 @@ class World:
         self._steps += 1
         if self._steps > STEPS_WITHOUT_TIME:
             raise Stuck(f"one moment does not end: {handle!r}")
-        loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's own base class works with it too
+        loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's base class uses it too
         if handle._cancelled or loop.dead:
             return None
         if loop.frozen_until_s > self.now_s:
@@ -137,7 +137,7 @@ class _Job:
         self.loop.world.note(f"{self.loop.name} job {getattr(self.function, '__qualname__', '?')}")
         try:
             result = self.function(*self.args)
-        except Exception as error:  # noqa: BLE001 - it is whoever waits for the job that has to deal with it
+        except Exception as error:  # noqa: BLE001 - the code that awaits the job handles the error
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
@@ -199,11 +199,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.name = name
         self.host = host
         self.dead = False
-        self.frozen_until_s = 0.0  # a process that is stopped and continued (SIGSTOP): what is due comes late, and in order
+        self.frozen_until_s = 0.0  # the process is stopped (SIGSTOP) until this time; its events come late, but in order
         self._on_error = on_error
         self._default_executor = VirtualExecutor(4, f"{name}-default")
 
-    # --- asyncio's needs
+    # --- methods that asyncio needs
 
     def time(self) -> float:
         return self.world.now_s
@@ -222,7 +222,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.world.soon(handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # there are no threads
+    call_soon_threadsafe = call_soon  # the simulation has no threads
 
     def call_later(
         self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
@@ -250,7 +250,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if not self.dead and not isinstance(error, ProcessKilled):
             self._on_error(f"{context.get('message')}: {error!r}")
 
-    # --- what goes to threads
+    # --- threads
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         pool = executor or self._default_executor
@@ -270,18 +270,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         return await self.world.network.connect(self, protocol_factory, host, port)
 
-    # --- life and death
+    # --- the end of the process
 
     def die(self) -> None:
         """The process is gone in this moment."""
         self.dead = True
         for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # nobody waits for it, and that is as it should be
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # a dead process awaits no tasks
             coroutine = task.get_coro()
-            with suppress(RuntimeError, ProcessKilled):  # it may await something on its way out, which it never will get
+            # the coroutine may await again while it closes, which raises RuntimeError
+            with suppress(RuntimeError, ProcessKilled):
                 coroutine.close()
 
 
 def new_loop(world: World, name: str, host: str, on_error: Callable[[str], None]) -> VirtualLoop:
     """A loop; what asyncio's has and no process of the simulation calls is not there."""
-    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # nobody calls the missing methods
+    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # the simulation does not call the missing methods

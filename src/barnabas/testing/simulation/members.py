@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 GROUP = "members"
-SETTINGS = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "300"}  # of brokers
+SETTINGS = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "300"}  # of the brokers
 SESSION_MS, REBALANCE_MS = 3_000, 1_000
 PROTOCOL = "shares"
-STANDS_STILL, LEAVES = 0.03, 0.03  # how often, of its turns
+STANDS_STILL, LEAVES = 0.03, 0.03  # shares of turns in which a member pauses or leaves
 RETRY_S = 0.1
 OTHER_COORDINATOR = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a coordinator that has not heard of a topic yet refuses a commit
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # the coordinator does not know the topic yet and refuses the commit
 )
 OUT_OF_THE_GROUP = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID)
 
@@ -124,7 +124,7 @@ class Member:
         )
         self._check(synced.error_code)
         places = _decode(bytes(synced.assignment))
-        # A static member that comes back under another id takes over its own part, in the same generation (KIP-345).
+        # A static member that returns with another member id takes over its own partitions in the same generation (KIP-345).
         self._book.assigned(self._generation, self._instance_id or self._member_id, places)
         for place in places:
             offset = await committed_offset(self._client, self._book.name, place, stable=False)
@@ -161,13 +161,13 @@ class Member:
             self._member_id = ""
             await self._ask(LeaveGroupRequest(group_id=self._book.name, members=[identity]))
 
-    # --- at work
+    # --- work
 
     async def _turn(self) -> None:
         chance = self._random.random()
         if chance < STANDS_STILL:
             await asyncio.sleep(SESSION_MS / 1000 * (0.5 + self._random.random()))
-            await self._commit_all()  # as if nothing had been
+            await self._commit_all()  # like a process that did not notice the pause
         elif chance < STANDS_STILL + LEAVES and self._instance_id is None:
             await self._leave()
             raise Rejoin
@@ -200,7 +200,7 @@ class Member:
                 return
             raise Violation(f"{history.name}: a fetch at {position} was refused with {error.code.name}") from error
         if life != self._world.epoch:
-            return  # a broker came or went, and the answer may be older than that
+            return  # a broker started or ended in the meantime, and the response may be older
         records, following = records_of(fetched, position)
         history.started_at(fetched.log_start_offset, self._world.now_ms())
         history.read(position, records, high_watermark=fetched.high_watermark, log_start=fetched.log_start_offset)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World
 
 WINDOW_BYTES = 64 * 1024
-CONNECT_AGAIN_S = 0.2  # between attempts of the system to connect where nothing gets through
+CONNECT_AGAIN_S = 0.2  # between two connection attempts by the operating system
 Address = tuple[str, int]
 
 
@@ -43,10 +43,8 @@ class Network:
         self._servers: dict[Address, VirtualServer] = {}
         self._open: dict[VirtualTransport, None] = {}
         self._next_port = 40_000
-        self.admitted: frozenset[str] | None = None  # the only machines that may connect; None: all may
-        self._held: dict[
-            tuple[str, str], list[Callable[[], None]]
-        ] = {}  # by blocked way: what is to arrive when it is open again
+        self.admitted: frozenset[str] | None = None  # only these machines may connect; None admits all
+        self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}  # blocked way -> pieces that arrive when it opens
 
     def listen(self, loop: VirtualLoop, factory: Callable[[], Any], host: str, port: int) -> VirtualServer:
         address = host, port
@@ -61,7 +59,7 @@ class Network:
 
     async def connect(self, loop: VirtualLoop, factory: Callable[[], Any], host: str, port: int) -> tuple[VirtualTransport, Any]:
         await asyncio.sleep(self.delay_s())
-        while not self.is_open(loop.host, host):  # noqa: ASYNC110 - the system asks again and again, too
+        while not self.is_open(loop.host, host):  # noqa: ASYNC110 - the operating system retries too
             await asyncio.sleep(CONNECT_AGAIN_S)
         server = self._servers.get((host, port))
         is_admitted = self.admitted is None or loop.host in self.admitted
@@ -78,7 +76,7 @@ class Network:
         accepted.start(server.factory())
         protocol = factory()
         client.start(protocol)
-        await asyncio.sleep(0)  # the protocol is told before whoever connects goes on
+        await asyncio.sleep(0)  # the protocol gets `connection_made` before the caller continues
         return client, protocol
 
     def block(self, source: str, target: str) -> None:
@@ -131,7 +129,7 @@ class Network:
         transport.reset_soon()
         transport.peer.reset_soon(
             at_s=held_until_s + self.delay_s()
-        )  # at the same moment it would come first, and drop what was held
+        )  # later than the held pieces: a reset at the same time would come first and drop them
 
     def process_died(self, loop: VirtualLoop, *, silently: bool) -> None:
         """A process is gone, with its servers and its ends of connections."""
@@ -208,13 +206,13 @@ class VirtualTransport(asyncio.Transport):
         self.loop = loop
         self.server: VirtualServer | None = None
         self.closed = False
-        self.under_way = 0  # bytes sent that the other side's protocol has not taken yet
+        self.under_way = 0  # bytes sent that the peer's protocol has not received yet
         self._network = network
         self._protocol: asyncio.BufferedProtocol | None = None
         self._received = bytearray()
         self._paused = False
-        self._arrival_s = 0.0  # of the last piece sent; the next comes no earlier
-        self._held_until_s = 0.0  # pieces that are under way arrive no earlier
+        self._arrival_s = 0.0  # arrival time of the last piece; later pieces do not arrive before it
+        self._held_until_s = 0.0  # pieces in flight do not arrive before this time
         self._on_room: Callable[[], None] | None = None
 
     def start(self, protocol: Any) -> None:
@@ -226,7 +224,7 @@ class VirtualTransport(asyncio.Transport):
             self._protocol.connection_made(self)
             self._deliver()
 
-    # --- asyncio's side
+    # --- methods for asyncio
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         match name:
@@ -267,7 +265,7 @@ class VirtualTransport(asyncio.Transport):
     def is_reading(self) -> bool:
         return not self._paused
 
-    # --- bytes under way
+    # --- bytes in flight
 
     @property
     def room(self) -> int:
@@ -325,7 +323,7 @@ class VirtualTransport(asyncio.Transport):
         if self._on_room is not None and not self.closed:
             self._on_room()
 
-    # --- the end
+    # --- closing
 
     def reset_soon(self, at_s: float | None = None) -> None:
         """The other side is gone; this one learns it in a while, after what had been sent before."""
@@ -360,7 +358,7 @@ class VirtualOutbox(Outbox):
 
     def _wait_for_turn(self) -> None:
         super()._wait_for_turn()
-        if self._watching:  # as a socket, whose room is told until nobody asks for it
+        if self._watching:  # as with a real socket: it reports room as long as it is watched
             self._transport.tell_room_soon()
 
     def _watch(self) -> None:
@@ -380,10 +378,10 @@ class VirtualOutbox(Outbox):
         return len(data)
 
     def _goes_by_sendfile(self, region: Region) -> bool:
-        return False  # which would depend on the time that it takes
+        return False  # the choice of sendfile would depend on the real time that it takes
 
     def _is_tried_again(self) -> bool:
-        return False  # its time stands still meanwhile
+        return False  # virtual time stands still until the next turn, so the reader makes no room before it
 
     def _send_file(self, region: Region) -> None:
         data = self._pinned_files.files.pread(region.fileno, min(region.size, self._room_left()), region.position)

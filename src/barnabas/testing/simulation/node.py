@@ -29,7 +29,7 @@ from barnabas.testing.simulation.simulated_cleaner import SimulatedCleaner
 
 PORT = 9092
 UUID_BITS = 128
-MADE_AGAIN = (  # the ends of their names
+MADE_AGAIN = (  # name endings of files that a broker can rebuild
     checkpoints.RECOVERY_POINTS,
     checkpoints.HIGH_WATERMARKS,
     checkpoints.CLEANED_OFFSETS,
@@ -39,7 +39,7 @@ MADE_AGAIN = (  # the ends of their names
     ABORTED_SUFFIX,
     SNAPSHOT_SUFFIX,
 )
-TORN_OF_ALL = 0.05  # most power cuts of a run find all of them whole
+TORN_OF_ALL = 0.05  # share of such files torn in a power cut; small, so that most cuts leave all of them whole
 
 
 class Process(Struct):

@@ -15,14 +15,14 @@ from barnabas.testing.simulation.simulation import Simulation
 from barnabas.testing.simulation.transactions.replicated import ReplicatedTransactions
 from barnabas.testing.simulation.transactions.single import TransactionSimulation
 
-CLUSTER = "cluster"  # the profile of runs with several brokers
-TRANSACTIONS, REPLICATED_TRANSACTIONS = "transactions", "transactions-cluster"  # of those with transactional clients
+CLUSTER = "cluster"  # profile of runs with several brokers
+TRANSACTIONS, REPLICATED_TRANSACTIONS = "transactions", "transactions-cluster"  # profiles of runs with transactional clients
 WHOLE_PROFILES: dict[str, type[ClusterSimulation | TransactionSimulation]] = {
     CLUSTER: ClusterSimulation,
     TRANSACTIONS: TransactionSimulation,
     REPLICATED_TRANSACTIONS: ReplicatedTransactions,
 }
-SEEDS_AT_ONCE = 5  # handed to a process together
+SEEDS_AT_ONCE = 5  # seeds given to a process at once
 
 
 def begin_process() -> None:

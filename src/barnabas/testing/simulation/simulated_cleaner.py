@@ -64,7 +64,7 @@ class SimulatedCleaner:
         finally:
             del self._running[reports]
             worker.cancel()
-            if not self._loop.dead:  # else this coroutine is being closed, and may not wait
+            if not self._loop.dead:  # in a dead loop this coroutine is being closed, and must not await
                 await asyncio.wait([worker])
 
     async def _work(self, task: CleaningTask, reports: asyncio.Queue[Report], on_progress: Progress) -> None:

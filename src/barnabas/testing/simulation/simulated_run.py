@@ -59,10 +59,10 @@ class SimulatedRun(ABC):
         logger.addHandler(self.logged_errors)
         failure = None
         was_collecting = gc.isenabled()
-        gc.disable()  # a run is short and makes little that refers to itself: collecting would be a fifth of its time
+        gc.disable()  # a run is short and creates few reference cycles; collection would take 20% of its time
         try:
             self._main()
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
+        except Exception as error:  # noqa: BLE001 - any error in a run is its verdict
             failure = f"{type(error).__name__}: {error}"
         finally:
             logger.removeHandler(self.logged_errors)
@@ -87,7 +87,7 @@ class SimulatedRun(ABC):
     def _end(self) -> None:
         """Leave nothing running."""
 
-    # --- letting things happen
+    # --- driving the loop
 
     def _work(self, tasks: list[asyncio.Task[None]], limit_s: float) -> None:
         """Let things happen until all of `tasks` are done; what one of them raises ends the run."""
@@ -125,7 +125,7 @@ class SimulatedRun(ABC):
             if world.now_s > end_s:
                 raise Stuck(f"not done after {limit_s:.0f} s")
 
-    def _after(self, loop: VirtualLoop | None) -> None:  # noqa: B027 - most runs look only when they are asked to
+    def _after(self, loop: VirtualLoop | None) -> None:  # noqa: B027 - most runs check nothing after an event
         """An event of `loop` has happened; None: nothing has."""
 
     async def elsewhere(self, task: asyncio.Task[R]) -> R:

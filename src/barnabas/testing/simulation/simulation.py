@@ -69,7 +69,7 @@ class Simulation(Workload):
     def addresses(self) -> str:
         return self.node.address
 
-    # --- the course of it
+    # --- the course of the run
 
     def _main(self) -> None:
         self._finish(self.node.start())
@@ -125,7 +125,7 @@ class Simulation(Workload):
         await client.create_topics(topics)
         await client.close()
 
-    # --- what fate asks for
+    # --- for the fault injector
 
     async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
         self._audits += 1

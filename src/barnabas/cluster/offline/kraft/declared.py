@@ -69,7 +69,7 @@ class KraftDeclared(Struct):
                 Operation(operation),
                 Permission(permission),
             )
-        except ValueError:  # a name of a later version
+        except ValueError:  # a value of a later Kafka version
             self.refused[WORDS[Kind.ACL]] += 1
 
     def _add_user(self, reader: Reader) -> None:

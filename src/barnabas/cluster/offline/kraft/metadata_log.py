@@ -33,7 +33,7 @@ FRAME_VERSION = 1
 TOPIC, PARTITION, CONFIG, PARTITION_CHANGE, REMOVE_TOPIC, PRODUCER_IDS = 2, 3, 4, 5, 9, 15
 LEADER_TAG = 1  # "no leader" in a partition change
 NO_LEADER_CHANGE = -2
-# Other kinds that a node with both roles writes; a single broker does not need them.
+# Other record kinds that a node with both roles writes; a single broker does not need them.
 WITHOUT_LOSS = {
     0: "registrations",
     1: "unregistrations",
@@ -63,10 +63,10 @@ class KraftMetadata(Struct):
 
     names: dict[UUID, str] = field(default_factory=dict)
     partitions: dict[UUID, dict[int, KraftPartition]] = field(default_factory=dict)
-    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # by resource type and name
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # (resource type, name) -> settings
     next_producer_id: int = 0
     declared: KraftDeclared = field(default_factory=KraftDeclared)
-    left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that are left out
+    left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that are not adopted
 
     def replay(self, value: bytes) -> None:
         """Replay one record.
@@ -84,7 +84,7 @@ class KraftMetadata(Struct):
         elif kind == PARTITION:
             index, topic_id = reader.int32(), reader.uuid()
             replicas = reader.int32s()
-            for _ in range(3):  # in sync, being removed, being added
+            for _ in range(3):  # in-sync, removing and adding replicas
                 reader.int32s()
             leader, leader_epoch = reader.int32(), reader.int32()
             self.partitions.setdefault(topic_id, {})[index] = KraftPartition(leader, leader_epoch, replicas)

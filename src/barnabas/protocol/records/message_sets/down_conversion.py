@@ -106,7 +106,7 @@ def _convert(records: Iterable[Record], header: BatchHeader, magic: int, offset:
     for record in records:
         last, newest = record.offset, max(newest, record.timestamp)
         if magic and start < 0:
-            start = last  # offsets inside count from the first message
+            start = last  # inner offsets are relative to the first message
         write_message(last - max(start, 0), magic, attributes, record.timestamp, record.key, record.value, inner)
     data = compress(codec, inner)
     if codec == Compression.LZ4 and magic == 0:

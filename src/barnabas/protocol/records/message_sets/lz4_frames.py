@@ -12,7 +12,7 @@ from barnabas.protocol.records.record import invalid
 FRAME_MAGIC = b"\x04\x22\x4d\x18"
 _FLAGS = len(FRAME_MAGIC)
 _CONTENT_SIZE_BIT, _CONTENT_SIZE = 0x08, 8
-_DESCRIPTOR = 2  # flags and block descriptor
+_DESCRIPTOR = 2  # bytes: flags and block descriptor
 _PRIME_1, _PRIME_3, _PRIME_4, _PRIME_5 = 0x9E3779B1, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 _PRIME_2 = 0x85EBCA77
 _MASK = 0xFFFFFFFF

@@ -28,7 +28,8 @@ _ATTRIBUTES = 17
 _HEAD = struct.Struct(">qiIbb")  # offset, size, CRC, magic, attributes
 _HEAD_SIZE = _HEAD.size
 _LENGTH, _TIME = struct.Struct(">i"), struct.Struct(">q")
-_COVERED_0, _COVERED_1 = struct.Struct(">bb"), struct.Struct(">bbq")  # what stands between the CRC and the length of the key
+# The fields between the CRC and the key length, for magic 0 and 1.
+_COVERED_0, _COVERED_1 = struct.Struct(">bb"), struct.Struct(">bbq")
 _PLACE = struct.Struct(">qiI")
 NULL = _LENGTH.pack(-1)
 MAX_INT32 = 2**31 - 1

@@ -17,7 +17,7 @@ from barnabas.registry.formats.avro.printing import canonical_text
 from barnabas.registry.formats.avro.types import Collected, Enum, Field, Fixed, Named, Place, Primitive, Record, Type, Union
 from barnabas.registry.formats.interface import Incompatibility
 
-_PROMOTED = {  # the types that a reader's primitive type reads besides itself
+_PROMOTED = {  # writer types that a reader's primitive type accepts, besides its own type
     "long": ("int",),
     "float": ("int", "long"),
     "double": ("int", "long", "float"),
@@ -35,9 +35,9 @@ _DESCRIPTIONS = {
 }
 _FRAME = "{{errorType:'{kind}', description:'{description}', additionalInfo:'{info}'}}"
 _Found = list[Incompatibility]
-_Key = tuple[int, int]  # the identities of a reader and a writer
+_Key = tuple[int, int]  # `id` of the reader's type and of the writer's type
 _Pair = tuple[Type, Type, Place | None, int]
-_Steps = Generator[_Pair, Any, _Found]  # it is sent a _Found for each pair; None starts it
+_Steps = Generator[_Pair, Any, _Found]  # yields pairs and receives a _Found for each; the first `send` passes None
 
 
 class _GiveUp(Exception):
@@ -86,7 +86,8 @@ class _Comparison:
     def _enter(self, pair: _Pair, stack: list[tuple[_Key | None, _Steps]]) -> _Found | None:
         """The result for a pair that is known or of primitive types; None if its steps are on the stack now."""
         reader, writer, place, depth = pair
-        plain = isinstance(reader, Primitive) or isinstance(writer, Primitive)  # one object in many places
+        # primitive types are shared objects, so their `id` does not identify a place
+        plain = isinstance(reader, Primitive) or isinstance(writer, Primitive)
         key = None if plain else (id(reader), id(writer))
         known = self._known.get(key) if key else None
         if known is not None:
@@ -97,7 +98,8 @@ class _Comparison:
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return [] if _reads_kind(reader.kind, writer.kind) else _type_mismatch(reader, writer, place)
         if key:
-            self._known[key] = []  # compatible, unless something else is wrong: this ends the recursion
+            # ends the recursion: a pair inside itself counts as compatible until another difference is found
+            self._known[key] = []
         stack.append((key, self._steps(reader, writer, place, depth + 1)))
         return None
 

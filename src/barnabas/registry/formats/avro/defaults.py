@@ -11,7 +11,7 @@ from barnabas.limits import MAX_AVRO_DEPTH
 from barnabas.registry.formats.avro.types import Collected, Enum, Fixed, Primitive, Record, Type, Union
 from barnabas.registry.formats.interface import InvalidSchema
 
-NOT_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))  # the texts by which a float or double default names these numbers
+NOT_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))  # the texts of these numbers as a default of a float or double
 _TEXTS = frozenset(("string", "bytes", "enum", "fixed"))
 _BOUNDS = {"int": 1 << 31, "long": 1 << 63}
 
@@ -46,7 +46,7 @@ class DefaultCheck:
         key = id(kind), id(value)
         known = self._fits.get(key)
         if known is None:
-            self._fits[key] = False  # a default that needs itself has no end
+            self._fits[key] = False  # ends the recursion: a default that contains itself is infinite
             known = self._fits[key] = self._parts_fit(kind, value, depth + 1)
         return known
 

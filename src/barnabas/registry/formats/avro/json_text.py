@@ -15,7 +15,7 @@ from barnabas.registry.formats.interface import InvalidSchema
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _LOWER_ESCAPE = re.compile(r"\\u00[01][0-9a-f]")
-# An unclosed string or comment matches up to the end, so the whole text is searched once.
+# An unclosed string or comment matches up to the end, so the search takes linear time.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+"?|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 
 
@@ -59,7 +59,7 @@ def float_text(value: float) -> str:
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     shown = "".join(map(str, digits)).rstrip("0")
     power = int(exponent) + len(digits) - 1
-    if len(shown) == 1:  # Java writes two digits at least, those nearest to the value
+    if len(shown) == 1:  # Java writes at least two digits, the two nearest to the value
         mantissa, _, scale = f"{size:.1e}".partition("e")
         return f"{'-' * sign}{mantissa}E{int(scale)}"
     return f"{'-' * sign}{shown[0]}.{shown[1:]}E{power}"

@@ -40,7 +40,7 @@ _RESERVED_OF_FIELD = frozenset(("default", "doc", "name", "order", "type", "alia
 _ORDERS = ("ascending", "descending", "ignore")
 _WORD = re.compile(r"[^\W\d]\w*")
 _ASCII_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHOWN = 100  # characters of a wrong value that an error shows
+_SHOWN = 100  # characters of an invalid value in an error message
 MAX_FIXED_SIZE = (1 << 31) - 1
 
 
@@ -105,7 +105,7 @@ class Parser:
             if kind is None:
                 full = word if "." in word or not namespace else f"{namespace}.{word}"
                 self._unresolved.append(_Unresolved(full, holder, len(holder) if isinstance(holder, list) else 0, place))
-                kind = PLAIN["null"]  # until it is resolved
+                kind = PLAIN["null"]  # a placeholder until the name is resolved
         _put(holder, kind)
 
     def _parse(self, node: Any, namespace: str, place: Place | None, depth: int) -> Type:

@@ -14,7 +14,7 @@ from barnabas.registry.formats.avro.logical_types import logical_attributes
 from barnabas.registry.formats.avro.types import Collected, Enum, Field, Fixed, Named, Primitive, Record, Type, Union
 from barnabas.registry.formats.interface import InvalidSchema
 
-Piece = str | tuple[Type, str]  # text, or a type to print and the namespace around it
+Piece = str | tuple[Type, str]  # text, or a type to print with the namespace around the type
 PrintType = Callable[[Type, str], list[Piece]]
 
 

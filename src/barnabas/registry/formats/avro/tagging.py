@@ -69,7 +69,7 @@ def changed_text(canonical: str, added: Mapping[Entity, Collection[str]], remove
     return json_text(root, depth=_UNBOUNDED)
 
 
-_UNBOUNDED = 1_000  # levels; a canonical text has been checked already
+_UNBOUNDED = 1_000  # levels; the depth of a canonical text was already checked
 
 
 def _nodes(root: Any) -> dict[Entity, dict[str, Any]]:

@@ -90,7 +90,7 @@ class Fixed(Named, eq=False):
 
 Type = Primitive | Collected | Union | Record | Enum | Fixed
 
-PLAIN = {kind: Primitive(kind) for kind in PRIMITIVES}  # primitive types without properties
+PLAIN = {kind: Primitive(kind) for kind in PRIMITIVES}  # primitive types without further properties
 
 
 def branch_name(branch: Type) -> str:

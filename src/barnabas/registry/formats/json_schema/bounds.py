@@ -12,7 +12,7 @@ def _value(node: Node, keyword: str) -> int | Decimal | None:
     value = node.raw.get(keyword)
     exclusive = "exclusiveM" + keyword.removeprefix("m")
     if keyword in ("maximum", "minimum") and node.raw.get(exclusive) is True:
-        return None  # draft 4 makes the bound exclusive by a flag beside it
+        return None  # in draft 4 this flag makes the bound exclusive, so the keyword sets no inclusive bound
     if value is True:
         value = node.raw.get("m" + keyword.removeprefix("exclusiveM"))
     return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None

@@ -18,7 +18,8 @@ from barnabas.registry.formats.json_schema.model import Node, Schemas
 from barnabas.registry.formats.json_schema.steps import Report, Steps, TooLarge
 from barnabas.registry.formats.json_schema.text import Interner
 
-_KNOWN = Difference("TYPE_CHANGED", ("recursion",) * (MAX_JSON_SCHEMA_PATH + 1))  # deeper than every path that is reported
+# result of an unfinished pair; deeper than any path in a report
+_KNOWN = Difference("TYPE_CHANGED", ("recursion",) * (MAX_JSON_SCHEMA_PATH + 1))
 
 
 class Comparison:
@@ -72,7 +73,7 @@ class Comparison:
                     answer = None
             key, steps = next(reversed(open_pairs.items()))
             try:
-                wanted = steps.send(answer)  # type: ignore[arg-type]  # None starts a generator
+                wanted = steps.send(answer)  # type: ignore[arg-type]  # the first `send` must pass None
             except StopIteration as end:
                 found: list[Difference] = end.value
                 known[key] = answer = found

@@ -52,7 +52,7 @@ COMPATIBLE = frozenset(
     ]
 )
 
-LENIENT = COMPATIBLE | frozenset(  # what `compatibilityPolicy=LENIENT` lets pass
+LENIENT = COMPATIBLE | frozenset(  # differences that `compatibilityPolicy=LENIENT` allows
     {
         "ADDITIONAL_PROPERTIES_NARROWED",
         "ADDITIONAL_PROPERTIES_REMOVED",
@@ -121,7 +121,7 @@ _SENTENCES = {
     "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": _ADDED,
     "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": _ADDED,
     "TOO_LARGE_TO_COMPARE": "The schemas at path '{path}' take too many comparisons to tell whether they are compatible",
-}  # Confluent's registry has an empty sentence for the kinds that are not here, such as SCHEMA_ADDED
+}  # Confluent's registry has an empty sentence for all other kinds, such as SCHEMA_ADDED
 
 
 class Difference(NamedTuple):

@@ -69,7 +69,7 @@ class Documents:
             located = self._add(other, _joined(self.root.place.base, name), self.root.place.draft)
             for uri in (name, f"./{name}"):
                 self._named.setdefault(uri.rstrip("#"), located)
-        for schema in self._pending:  # grows while it is walked: a target can be outside the known places
+        for schema in self._pending:  # `_resolve` may add schemas to the list: a target can be outside the known places
             self._targets[id(schema)] = self._resolve(schema)
 
     def place(self, schema: Json, around: Place) -> Place:

@@ -66,5 +66,5 @@ def check(text: str, schema: Json, draft: Draft) -> None:
     except jsonschema_rs.ValidationError as error:
         place = "#/" + "/".join(str(step) for step in error.instance_path)
         raise InvalidSchema(f"Invalid JSON Schema at '{place[:200]}': {error.message[:500]}") from None
-    except ValueError as error:  # a number beyond every number of jsonschema-rs
+    except ValueError as error:  # a number is too large for jsonschema-rs
         raise InvalidSchema(f"Invalid JSON Schema: {error}") from None

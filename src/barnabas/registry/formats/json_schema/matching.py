@@ -18,8 +18,8 @@ def maximum_matching(columns_of_row: Sequence[Sequence[int]], columns: int) -> d
 
 
 def _augment(start: int, columns_of_row: Sequence[Sequence[int]], row_of_column: list[int | None]) -> None:
-    came_from: dict[int, int] = {}  # the row from which a column was reached
-    column_of: dict[int, int] = {}  # the column of a row on the way
+    came_from: dict[int, int] = {}  # column -> the row from which the search reached it
+    column_of: dict[int, int] = {}  # row on the path -> the column that it holds
     waiting = deque([start])
     while waiting:
         row = waiting.popleft()
@@ -32,7 +32,7 @@ def _augment(start: int, columns_of_row: Sequence[Sequence[int]], row_of_column:
                 column_of[holder] = column
                 waiting.append(holder)
                 continue
-            while True:  # free: give every row on the way the column that it reached
+            while True:  # the column is free: each row on the path takes the column that the search reached from it
                 row = came_from[column]
                 row_of_column[column] = row
                 if row == start:

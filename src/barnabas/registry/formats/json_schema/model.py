@@ -45,7 +45,7 @@ _OBJECT = frozenset(
 _ARRAY = frozenset(
     {"items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "prefixItems", "unevaluatedItems"}
 )
-_LATE = {  # keywords that a draft does not know
+_LATE = {  # keywords that do not exist in a draft
     Draft.DRAFT_4: {"propertyNames", "contains"},
     Draft.DRAFT_2020_12: {"additionalItems"},
 }
@@ -88,7 +88,7 @@ class Node:
         self.type_name = type_name
         self.criterion = criterion
         self._parts = _combined_first(parts) if parts is not None else None
-        self.whole = True  # its title and the like are its own, not those of the allOf around it
+        self.whole = True  # False if the title and other annotations belong to the allOf around this node
 
     @property
     def parts(self) -> list[Node]:
@@ -135,7 +135,7 @@ class Node:
     @property
     def identity(self) -> object:
         """Equal for parts that say the same."""
-        return self.kind, self.type_name, self.criterion, self.whole, self.number(self.raw)  # type: ignore[arg-type]  # any JSON has a number
+        return self.kind, self.type_name, self.criterion, self.whole, self.number(self.raw)  # type: ignore[arg-type]  # `number` accepts any JSON
 
 
 def _combined_first(parts: list[Node]) -> list[Node]:

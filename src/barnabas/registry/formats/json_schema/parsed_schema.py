@@ -65,7 +65,7 @@ class JsonSchema:
             if entity.kind == "SR_FIELD":
                 of_fields.add(id(raw))
             elif id(raw) in of_fields:
-                continue  # the tags of a field's schema are the field's
+                continue  # the tags of a field's own schema count as tags of the field
             if names:
                 found[entity] = frozenset(names)
         return found

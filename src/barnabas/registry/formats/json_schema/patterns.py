@@ -13,7 +13,7 @@ import re2
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
-_OPTIONS.max_mem = 1024 * 1024  # bytes of one compiled expression
+_OPTIONS.max_mem = 1024 * 1024  # bytes per compiled expression
 _BACKTRACK_STEPS = 10_000
 _SYNTAX = jsonschema_rs.Draft7Validator({"format": "regex"}, validate_formats=True, offline=True)
 

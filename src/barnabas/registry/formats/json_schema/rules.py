@@ -117,5 +117,5 @@ def _multiple(before: Json, after: Json) -> str:
         if Decimal(after) % Decimal(before) == 0:
             return "EXPANDED"
         return "REDUCED" if Decimal(before) % Decimal(after) == 0 else "CHANGED"
-    except InvalidOperation:  # their quotient has more digits than a Decimal
+    except InvalidOperation:  # the quotient has more digits than a Decimal can hold
         return "CHANGED"

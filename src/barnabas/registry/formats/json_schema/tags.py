@@ -13,7 +13,7 @@ from barnabas.registry.formats.json_schema.model import RANK, Kind, Node
 from barnabas.registry.formats.json_schema.text import Json, mapping, write
 
 TAGS = "confluent:tags"
-_ONE_SCHEMA = {  # the step of a path for each keyword that holds one schema
+_ONE_SCHEMA = {  # keyword that holds one schema -> step of the path
     Kind.ARRAY: {"items": "array"},
     Kind.NOT: {"not": "not"},
     Kind.CONDITIONAL: {"if": "conditional.if", "then": "conditional.then", "else": "conditional.else"},
@@ -37,9 +37,9 @@ def entities(root: Node) -> Iterator[tuple[Entity, Json]]:
             if path in seen:
                 continue
             seen.add(path)
-            yield Entity(path, "SR_RECORD"), node.raw  # type: ignore[misc]  # a node of this kind is an object
+            yield Entity(path, "SR_RECORD"), node.raw  # type: ignore[misc]  # the schema of an OBJECT node is an object
             for name, child in node.children("properties").items():
-                yield Entity(f"{path}.{name}", "SR_FIELD"), child.raw  # type: ignore[misc]  # true and false have no tags
+                yield Entity(f"{path}.{name}", "SR_FIELD"), child.raw  # type: ignore[misc]  # the schemas true and false have no tags
         work.extend(_inside(node, scope))
 
 

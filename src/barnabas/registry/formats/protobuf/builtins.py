@@ -13,7 +13,7 @@ from barnabas.registry.formats.protobuf.parser import parse_file
 META_PATH = "confluent/meta.proto"
 DECIMAL_PATH = "confluent/type/decimal.proto"
 
-# Facts of Confluent's interface: clients compile against these names and numbers.
+# Fixed by Confluent's interface: clients are compiled with these names and numbers.
 _META = """syntax = "proto3"; package confluent;
 import "google/protobuf/descriptor.proto";
 option java_package = "io.confluent.protobuf"; option java_outer_classname = "MetaProto";

@@ -176,7 +176,7 @@ class _Comparison:
             old_field = old_fields.get(number) or old_oneofs[old_members[number]][number]
             oneof = new_members.get(number)
             new_field = new_fields.get(number) if oneof is None else new_oneofs[oneof][number]
-            if new_field is not None and old_members.get(number) != oneof:  # its oneof has changed
+            if new_field is not None and old_members.get(number) != oneof:  # the field moved into, out of or between oneofs
                 self._fields(place.at(number), old_field, new_field)
         self._types(place, old, new)
 
@@ -226,7 +226,7 @@ def _kind(names: Names, type_name: str, scope: str) -> tuple[str, str]:
     if scalar is not None:
         return scalar, ""
     full_name = names.resolve(type_name, scope)
-    assert full_name is not None, type_name  # the pool has resolved it too
+    assert full_name is not None, type_name  # the pool has already resolved the name
     return ("number" if isinstance(names.types[full_name].node, Enum) else "message"), full_name
 
 

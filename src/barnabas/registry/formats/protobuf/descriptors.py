@@ -63,7 +63,7 @@ def _message(made: Any, message: Message, proto3: bool) -> None:
             _field(made.field.add(), field, made, proto3).oneof_index = index
         for group in oneof.groups:
             _group(made, group, proto3).oneof_index = index
-    for made_field in optional:  # a field with presence stands in a oneof of its own, behind all others
+    for made_field in optional:  # each optional field has its own synthetic oneof, after all other oneofs
         made_field.oneof_index = len(made.oneof_decl)
         made.oneof_decl.add(name="_" + made_field.name)
     for group in message.groups:

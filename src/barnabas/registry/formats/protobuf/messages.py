@@ -25,7 +25,7 @@ COMPATIBLE = frozenset(
     )
 )
 
-# Confluent's sentences, two spaces and odd colons included: clients search them.
+# The exact sentences of Confluent's registry, with double spaces and odd colons, because clients search for them.
 _SENTENCES = {
     "MESSAGE_REMOVED": "The new schema is missing a MESSAGE type at path '{path}' in the old schema",
     "FIELD_KIND_CHANGED": "The type of a field at path '{path}' in the new schema does not match the old schema",

@@ -30,7 +30,7 @@ from barnabas.registry.formats.protobuf.tree import (
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+\.?(?:[eE][+-]?[0-9]+)?[fF]?)")
 _OCTAL = re.compile(r"0[0-7]+")
 _OWN_PREFIX = "confluent."
-_MAX_EXPONENT = 30  # of a number that is written out; 1e999999 stays as it is
+_MAX_EXPONENT = 30  # numbers with a larger exponent, such as 1e999999, are not written out
 
 
 def normalize(file: File, names: Names) -> File:

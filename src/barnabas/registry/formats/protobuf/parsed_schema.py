@@ -30,7 +30,7 @@ from barnabas.registry.formats.protobuf.tags import change_tags, tags_of
 from barnabas.registry.formats.protobuf.tree import File
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_PATH = "default"  # the file's own name, as Confluent's registry calls it
+_PATH = "default"  # name of the schema's own file, as in Confluent's registry
 
 
 class ProtobufSchema:

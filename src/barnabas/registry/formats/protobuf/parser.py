@@ -31,7 +31,7 @@ _LABELS = frozenset(("optional", "required", "repeated"))
 _EDITIONS = frozenset(("2023", "2024"))
 _MAP_KEYS = SCALARS - {"double", "float", "bytes"}
 
-Parts = defaultdict[str, list[Any]]  # the parts of a body, by the name of the node's attribute
+Parts = defaultdict[str, list[Any]]  # attribute name of the node -> parts of the body
 
 
 def parse_file(text: str) -> File:
@@ -215,7 +215,7 @@ def _ranges(tokens: Tokens, maximum: int) -> Ranges:
                 values.append(first)
         if not tokens.taken(","):
             break
-    bracketed_options(tokens)  # of extension ranges; Confluent's form drops them
+    bracketed_options(tokens)  # options of extension ranges; Confluent's normalised form drops them
     tokens.expect(";")
     return Ranges(tuple(values))
 

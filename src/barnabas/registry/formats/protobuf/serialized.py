@@ -19,7 +19,7 @@ from barnabas.registry.formats.protobuf.builtins import META_PATH, builtin_file,
 from barnabas.registry.formats.protobuf.names import Names
 from barnabas.registry.formats.protobuf.tree import Aggregate, Enum, Field, File, Message, Option, Text, Value, Word
 
-_Owner = tuple[Any, str, tuple[Option, ...]]  # a descriptor, its scope, its options
+_Owner = tuple[Any, str, tuple[Option, ...]]  # descriptor, scope, options
 
 
 def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, names: Names) -> FileDescriptorProto:
@@ -74,7 +74,8 @@ def _message(message: Message, made: Any, outer: str) -> Iterator[_Owner]:
     fields = [*message.fields, *(field for oneof in message.oneofs for field in oneof.fields)]
     yield from _fields(fields, made.field, scope)
     yield from _fields([field for extend in message.extends for field in extend.fields], made.extension, scope)
-    for oneof, one in zip(message.oneofs, made.oneof_decl, strict=False):  # those of optional fields stand behind
+    # the synthetic oneofs of optional fields come after these
+    for oneof, one in zip(message.oneofs, made.oneof_decl, strict=False):
         yield one, scope, oneof.options
     nested = {one.name: one for one in made.nested_type}
     for inner in message.messages:

@@ -7,7 +7,7 @@ import re
 from barnabas.limits import MAX_PROTOBUF_CHARACTERS, MAX_PROTOBUF_DEPTH, MAX_PROTOBUF_NAMES
 from barnabas.registry.formats.interface import InvalidSchema
 
-# Every quantifier is possessive or bounded by its first character, so the time grows with the length of the text only.
+# Each quantifier is possessive or bounded by its first character, so the time is linear in the length of the text.
 _TOKEN = re.compile(
     r"""(?:\s++|//[^\n]*+|/\*.*?\*/)*+"""
     r"""(\.?[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+|\.?[0-9](?:[eE][+-]|[\w.])*+|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|.|\Z)""",
@@ -18,7 +18,7 @@ _FULL_NAME = re.compile(r"\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 _ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_MAX_DIGITS = 20  # of a number; a longer one is out of every range
+_MAX_DIGITS = 20  # digits of a number; a longer number is out of any range
 
 
 class Tokens:
@@ -36,7 +36,7 @@ class Tokens:
     @property
     def peek(self) -> str:
         """The next token."""
-        return self._tokens[self._at]  # type: ignore[no-any-return]  # re gives lists of Any
+        return self._tokens[self._at]  # type: ignore[no-any-return]  # re returns lists of Any
 
     def after(self) -> str:
         """The token behind the next one."""

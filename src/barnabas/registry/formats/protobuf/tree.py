@@ -88,7 +88,7 @@ class Ranges(NamedTuple):
 class Field(NamedTuple):
     """A field. That of a map has the type of its keys in `map_key`, and the type of its values in `type`."""
 
-    label: str  # "", "optional", "required", "repeated"
+    label: str  # "", "optional", "required" or "repeated"
     type: str
     name: str
     number: int

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 LOOKS_S = 1.0
-SLACK_S = 40.0  # past the longest time-out of a transaction, for markers to be written
+SLACK_S = 40.0  # for the markers after the longest transaction timeout
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
@@ -56,7 +56,7 @@ class TransactionAuditor:
 
     async def decide(self) -> None:
         """All clients are done: wait until every transaction has ended, and judge."""
-        while self._client_processes.late_requests.under_way:  # noqa: ASYNC110 - in virtual time looking costs little
+        while self._client_processes.late_requests.under_way:  # noqa: ASYNC110 - polling is cheap in virtual time
             await asyncio.sleep(LOOKS_S)
         await self._wait_ends()
         contents = await self.look()

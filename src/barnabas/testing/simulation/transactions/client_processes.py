@@ -83,7 +83,7 @@ class ClientProcesses:
             tasks += [loop.create_task(reader.follow(self.is_over, random)) for reader in readers]
         return tasks
 
-    # --- their lives
+    # --- lives of the processes
 
     async def _live(self, client: Client) -> None:
         began_s = self._world.now_s
@@ -91,7 +91,7 @@ class ClientProcesses:
         for number, how in enumerate(client.instances):
             await asyncio.sleep(max(0.0, began_s + how.after_s - self._world.now_s))
             mine.append(self._begin(client, number, how))
-        while not all(process.is_over for process in mine):  # noqa: ASYNC110 - in virtual time looking costs little
+        while not all(process.is_over for process in mine):  # noqa: ASYNC110 - polling is cheap in virtual time
             await asyncio.sleep(LOOKS_S)
         self._working -= 1
         self._writing -= client.source is None

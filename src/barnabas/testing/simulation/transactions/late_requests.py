@@ -18,7 +18,7 @@ from barnabas.protocol.base_message import Message
 from barnabas.testing.simulation.clients import client_config
 from barnabas.testing.simulation.loop import World, new_loop
 
-LATENESS_S = (0.005, 0.1, 1.0, 6.0)  # about; the last is longer than the shortest transaction.timeout.ms
+LATENESS_S = (0.005, 0.1, 1.0, 6.0)  # approximate; the last is longer than the shortest transaction.timeout.ms
 PATIENCE_MS = 2_000
 
 
@@ -26,8 +26,8 @@ class Delivery(Enum):
     """How a request gets to its broker."""
 
     NORMAL = "normal"
-    TWICE = "twice"  # and once more, later
-    LATE = "late"  # later, and whoever sent it hears nothing
+    TWICE = "twice"  # at once, and again later
+    LATE = "late"  # only later; the sender gets no response
 
 
 class LateRequests:
@@ -68,7 +68,7 @@ class LateRequests:
         def ask() -> Plan[object]:
             return (yield from call(request, at_most=at_most))
 
-        with suppress(BarnabasError):  # nobody waits for the answer
+        with suppress(BarnabasError):  # no client waits for the response
             await client.run(ask())
             self.delivered += 1
         self.under_way -= 1

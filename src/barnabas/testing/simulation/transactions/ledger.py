@@ -37,7 +37,7 @@ class Outcome(Enum):
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # it was asked for, and no answer came that says what became of it
+    UNKNOWN = "unknown"  # the client requested the end, but got no response that shows the result
 
 
 class Transaction(Struct, eq=False):
@@ -52,13 +52,13 @@ class Transaction(Struct, eq=False):
     number: int
     owner: Owner
     began_s: float
-    sent: dict[bytes, TopicPartition] = field(default_factory=dict)  # values, in the order of their sending
+    sent: dict[bytes, TopicPartition] = field(default_factory=dict)  # value -> partition, in the order of sending
     acknowledged: set[bytes] = field(default_factory=set)
-    offsets: dict[TopicPartition, int] = field(default_factory=dict)  # of the group, as they are to be committed with it
-    read_from: set[Transaction] = field(default_factory=set)  # whose records it has read
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)  # offsets of the group that the transaction commits
+    read_from: set[Transaction] = field(default_factory=set)  # transactions whose records this one has read
     commit_asked_s: float | None = None
     outcome: Outcome = Outcome.OPEN
-    ended_s: float | None = None  # when the client was told of the end
+    ended_s: float | None = None  # time at which the client learned of the end
 
     def __str__(self) -> str:
         return f"{self.writer}#{self.number}"
@@ -90,8 +90,8 @@ class Partition(Struct):
 
     name: str
     compacted: bool = False
-    values: dict[int, bytes] = field(default_factory=dict)  # offset -> what lies there
-    offsets: dict[bytes, int] = field(default_factory=dict)  # the other way round
+    values: dict[int, bytes] = field(default_factory=dict)  # offset -> value
+    offsets: dict[bytes, int] = field(default_factory=dict)  # value -> offset
     high_watermark: int = 0
 
 
@@ -107,9 +107,10 @@ class Ledger:
         self.partitions = {place: Partition(f"{place[0]}-{place[1]}", place[0] in kept) for place in places}
         self.transactions: list[Transaction] = []
         self.values: dict[bytes, Value] = {}
-        self._owners: dict[str, dict[Owner, tuple[str, float]]] = {}  # by transactional id: which client was told so, and when
+        # transactional id -> owner -> the client that became this owner, and when
+        self._owners: dict[str, dict[Owner, tuple[str, float]]] = {}
 
-    # --- what clients tell
+    # --- observations of clients
 
     def owns(self, writer: str, client: str, owner: Owner, now_s: float) -> None:
         """A client of the transactional id `writer` was told that it is `owner` from now on."""
@@ -158,7 +159,7 @@ class Ledger:
             self._check_owner(transaction, transaction.commit_asked_s, "a commit")
         transaction.outcome, transaction.ended_s = outcome, now_s
 
-    # --- what readers tell
+    # --- observations of readers
 
     def read_any(self, place: TopicPartition, records: Iterable[Seen], high_watermark: int) -> None:
         """An answer to a reader of all records."""
@@ -215,7 +216,7 @@ class Ledger:
         asked_s = transaction.commit_asked_s
         return asked_s is not None and self._fenced_s(transaction) >= asked_s
 
-    # --- inside
+    # --- internal
 
     def _fenced_s(self, transaction: Transaction) -> float:
         """When somebody knew of a newer epoch than the one of this transaction."""

@@ -45,10 +45,10 @@ from barnabas.testing.simulation.transactions.ledger import Owner
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
-GROUP_KEY, TRANSACTION_KEY = 0, 1  # of FindCoordinator
+GROUP_KEY, TRANSACTION_KEY = 0, 1  # key types in FindCoordinator
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
 TO_ABORT = frozenset({ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE})
-AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})  # nothing was done
+AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})  # the broker has changed nothing
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 
@@ -71,7 +71,7 @@ class Flow(Struct, frozen=True):
     produce: int
     end: int
     commit_offsets: int
-    late: frozenset[type[Message]]  # of what may be late or come twice
+    late: frozenset[type[Message]]  # requests that the simulation may delay or repeat
 
 
 OLDER = Flow(
@@ -111,12 +111,12 @@ class TransactionalProducer:
         self._coordinators: dict[tuple[int, str], int] = {}
         self._sequences: dict[TopicPartition, int] = {}
         self._added: set[object] = set()
-        self._has_gap = False  # a batch was given up: what follows it in the same epoch would be out of order
+        self._has_gap = False  # a batch was given up, so later batches of the same epoch would be out of order
         self.transactional_id = transactional_id
         self.owner = Owner(-1, -1)
-        self.is_end_sure = True  # whether every request to end the transaction, but for the last one, has certainly done nothing
+        self.is_end_sure = True  # whether each request to end the transaction, except the last one, certainly had no effect
 
-    # --- what a client does
+    # --- operations of a client
 
     async def init(self) -> Owner:
         """Become the owner of the transactional id; asks until there is an answer."""
@@ -300,7 +300,7 @@ class TransactionalProducer:
         delivery = self._late_requests.draw() if type(request) in self._flow.late and broker is not None else Delivery.NORMAL
         if delivery is not Delivery.NORMAL and broker is not None:
             self._late_requests.later(f"{broker.host}:{broker.port}", request, at_most)
-            self.is_end_sure = False  # where this is the end, it may come once more
+            self.is_end_sure = False  # a request to end the transaction may arrive again
         if delivery is Delivery.LATE:
             await asyncio.sleep(client.config.request_timeout_ms / 1000 * self._random.random())
             raise Lost

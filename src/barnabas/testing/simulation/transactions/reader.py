@@ -19,7 +19,7 @@ from barnabas.storage.markers import parse_marker
 from barnabas.testing.simulation.history import TopicPartition, Violation
 from barnabas.testing.simulation.transactions.ledger import Ledger, Seen, Transaction
 
-MOST_IDLE = 8  # a reader that finds nothing new asks more and more rarely
+MOST_IDLE = 8  # largest pause, in multiples of the shortest: a reader without new records polls less and less often
 
 
 class Read(NamedTuple):
@@ -67,7 +67,7 @@ class _Aborted:
 
     def __init__(self, fetched: Fetched) -> None:
         self._coming = sorted(fetched.aborted, key=lambda each: each[1], reverse=True)
-        self._open: set[int] = set()  # producers in the middle of an aborted transaction
+        self._open: set[int] = set()  # producers whose aborted transaction has begun and not ended
 
     def is_aborted(self, header: BatchHeader, fetched: Fetched, position: int) -> bool:
         while self._coming and self._coming[-1][1] <= header.last_offset:
@@ -94,7 +94,7 @@ class Reader:
         self._committed = client.config.read_committed
         self.place = place
         self.position = 0
-        self.seen: set[int] = set()  # offsets of records
+        self.seen: set[int] = set()  # offsets of the records that were read
 
     async def poll(self, by: Transaction | None = None) -> list[Seen]:
         """Ask once; what came.

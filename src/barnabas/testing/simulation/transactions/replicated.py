@@ -74,5 +74,5 @@ def _scenario(random: Random, clients: Clients) -> ClusterScenario:
     if not all(how.second for client in clients.clients for how in client.instances):
         for incident in scenario.incidents:
             if incident.kind == "linger":
-                incident.kind = "disconnect"  # an end that comes late is what the older flow does not stand
+                incident.kind = "disconnect"  # the older flow does not tolerate a delayed request to end a transaction
     return scenario

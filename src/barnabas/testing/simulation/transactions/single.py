@@ -88,7 +88,7 @@ class TransactionSimulation(SimulatedRun):
         await client.create_topics(topics)
         await client.close()
 
-    # --- what fate asks for
+    # --- for the fault injector
 
     async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
         self._audits += 1

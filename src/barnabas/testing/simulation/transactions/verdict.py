@@ -22,7 +22,7 @@ from itertools import pairwise
 from barnabas.testing.simulation.history import TopicPartition, Violation
 from barnabas.testing.simulation.transactions.ledger import Ledger, Outcome, Seen, Transaction
 
-Contents = Mapping[TopicPartition, list[Seen]]  # the records that read_committed readers see, in offset order
+Contents = Mapping[TopicPartition, list[Seen]]  # the records that read_committed readers get, in the order of offsets
 
 
 class Verdict:

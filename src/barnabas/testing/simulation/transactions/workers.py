@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 GROUP = "copiers"
 KEYS = 4
 MOST_RECORDS = 3
-WANDERS_OFF = 0.04  # of the transactions: their client does nothing for so long that they time out
-EMPTY_POLLS = 10  # after which a copier takes its partition to be at its end, once all writers are done
+WANDERS_OFF = 0.04  # share of transactions whose client is idle until they time out
+EMPTY_POLLS = 10  # after so many empty polls, with all writers done, a copier is at the end of its partition
 
 
 class WorkerContext(Struct):
@@ -114,7 +114,7 @@ class Worker:
         except (Refused, GivenUp):
             commits = False
         except Fenced:
-            self._end(transaction, Outcome.ABORTED)  # nobody has asked to commit it
+            self._end(transaction, Outcome.ABORTED)  # the client has not requested the commit
             raise
         if not transaction.sent:
             self._end(transaction, Outcome.ABORTED)

@@ -1,0 +1,90 @@
+"""The columns of a table from the words that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.tables.column_types import Field, json_field
+from barnabas.tables.declaration import declared
+from barnabas.tables.errors import TableError
+from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.json_format import JsonFormat
+from barnabas.tables.scalar_format import ScalarFormat
+from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES, Columns
+
+FORMATS = ("raw", "text", "json", "avro", "protobuf", "json_schema", "auto")
+Declaration = str | pa.Schema | Sequence[Field]
+
+
+def columns_of(
+    topic: str,
+    *,
+    format: str = "raw",  # noqa: A002 - the word that users write
+    columns: Declaration | None = None,
+    key: Declaration | None = None,
+    registry: RegistryAddress | str | None = None,
+    mode: str = "permissive",
+) -> Columns:
+    """The columns of a table.
+
+    Args:
+        format: of values. `raw` and `text` give one column `value`, of bytes or of text. `json` gives the declared columns; without a
+            declaration, one column `value` of JSON text. `avro`, `protobuf`, `json_schema`: the newest schema of the subject
+            `TOPIC-value` gives the columns. `auto`: that schema if there is a registry and the subject; else `raw`.
+        columns: a text such as `id bigint, name text`, or Arrow fields.
+        key: `raw` (the default, a column `_key` of bytes), `text` (a column `_key` of text), or a declaration: one column takes the whole
+            key, several columns are fields of a JSON object.
+        registry: a URL, or an address with settings.
+        mode: of records that do not fit: `permissive`, `drop` or `fail`.
+
+    Raises:
+        TableError: the words do not fit each other.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
+    if format not in FORMATS:
+        raise TableError(f"the format is {format!r}; it can be {', '.join(FORMATS)}")
+    if mode not in MODES:
+        raise TableError(f"the mode is {mode!r}; it can be {', '.join(MODES)}")
+    made = Columns(_key_format(key), _value_format(topic, format, _fields(columns), registry), mode)
+    _check_names(made)
+    return made
+
+
+def _value_format(topic: str, name: str, fields: Sequence[Field] | None, registry: RegistryAddress | str | None) -> ColumnFormat:
+    if name == "json":
+        return ScalarFormat(json_field("value")) if fields is None else JsonFormat(fields)
+    if fields is not None:
+        raise TableError(f"columns are declared, and the format is {name}; only json takes declared columns")
+    if name == "text":
+        return Raw("value", pa.string())
+    if name == "raw" or (name == "auto" and registry is None):
+        return Raw("value")
+    raise TableError(f"the format {name} cannot be read")
+
+
+def _key_format(key: Declaration | None) -> ColumnFormat:
+    if key is None or key == "raw":
+        return Raw("_key")
+    if key == "text":
+        return Raw("_key", pa.string())
+    fields = _fields(key) or []
+    return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
+
+
+def _fields(declaration: Declaration | None) -> Sequence[Field] | None:
+    if declaration is None or not isinstance(declaration, str):
+        return None if declaration is None else list(declaration)
+    return declared(declaration)
+
+
+def _check_names(columns: Columns) -> None:
+    seen: set[str] = {field.name for field in (*META_FIELDS, *EXTRA_FIELDS)}
+    for field in (*columns.value.fields, *columns.key.fields):
+        if field.name in seen:
+            raise TableError(
+                f"there are two columns {field.name}; each table has {', '.join(each.name for each in META_FIELDS)} too"
+            )
+        seen.add(field.name)

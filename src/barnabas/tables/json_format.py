@@ -1,0 +1,57 @@
+"""JSON objects as columns. `json_values` has the rules for values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas.tables.column_types import Field, table_field
+from barnabas.tables.formats import Array, Decoded, columns_for, without_deleted
+from barnabas.tables.json_encoding import rows_of
+from barnabas.tables.json_values import Misfit, row_converter
+
+
+class JsonFormat:
+    """A JSON object in each payload, whose fields are columns.
+
+    Args:
+        fields: of any types that tables have; their nullability is not checked.
+
+    Raises:
+        TableError: a type that tables do not have.
+    """
+
+    uses_headers = False
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self.fields: Sequence[Field] = tuple(table_field(each) for each in fields)
+        self._by_name = {each.name: each for each in self.fields}
+
+    def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
+        return decode_each([self._by_name[name] for name in wanted], payloads)
+
+    def payload_of(self, column: str, value: Any) -> bytes | None:
+        return None  # spaces and other fields may stand around it
+
+    def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
+        columns = columns_for(self.fields, batch)
+        return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
+
+
+def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:
+    """Columns of the payloads, by the rules of `json_values` for one payload after the other."""
+    convert = row_converter(fields)
+    nothing = [None] * len(fields)
+    rows: list[list[Any]] = []
+    reasons: list[str | None] = []
+    for payload in payloads.to_pylist():
+        try:
+            rows.append(convert(payload))
+            reasons.append(None)
+        except Misfit as misfit:
+            rows.append(nothing)
+            reasons.append(str(misfit))
+    columns = [pa.array([row[number] for row in rows], field.type) for number, field in enumerate(fields)]
+    return Decoded(columns, pa.array(reasons, pa.string()) if any(reasons) else None)

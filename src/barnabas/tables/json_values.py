@@ -1,0 +1,348 @@
+"""What JSON means as values of columns, one value at a time. `json_format` asks this for the records that the kernels do not take.
+
+| column | takes |
+|---|---|
+| boolean | `true`, `false` |
+| whole numbers | numbers without a fraction, also `1.0` and `1e3`, within the range of the type |
+| real, double | numbers within the range; the texts `NaN`, `Infinity`, `-Infinity` |
+| decimal | numbers, or texts of numbers, rounded half up to the digits behind the point |
+| text | texts; any other value as its JSON text |
+| json | any value, as its JSON text |
+| uuid | texts of 36 characters |
+| binary | base64 |
+| date, timestamps | ISO 8601 texts; numbers are milliseconds since 1970 (UTC) |
+| time | ISO 8601 texts; numbers are milliseconds since midnight |
+| list, struct, map | arrays, objects, objects |
+
+A field that is missing or `null` is null, a field without a column is ignored, and of fields with the same name the last one counts.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+import re
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID as UuidClass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from barnabas import limits
+from barnabas.tables import iso_times
+from barnabas.tables.column_types import JSON, UUID, Field, mark_of, type_name
+
+Convert = Callable[[Any, str, str], Any]  # a parsed value, its JSON text, the path to it
+
+_NAMED_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+_SPACE = re.compile(r"[ \t\n\r]*")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_WIDE = Context(prec=100)
+_SHOWN = 60  # characters of a value in a reason
+
+
+class Misfit(ValueError):
+    """A record that does not fit; the text is the reason."""
+
+
+class Number(str):
+    """The text of a number."""
+
+    __slots__ = ()
+
+
+def _no_constant(name: str) -> None:
+    raise Misfit(f"it is no JSON: {name}")
+
+
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+_scan = _DECODER.raw_decode
+
+
+def parse(payload: bytes) -> tuple[Any, str]:
+    """The JSON value of a payload, with numbers as `Number`s, and its text without spaces around it. Raises Misfit."""
+    try:
+        text = payload.decode().strip(" \t\n\r")
+        check_depth(text)
+        return _DECODER.decode(text), text
+    except UnicodeDecodeError as error:
+        raise Misfit(f"it is no JSON: byte {error.start} is no UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise Misfit(f"it is no JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise Misfit(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays") from None
+
+
+def check_depth(text: str) -> None:
+    """Raises Misfit for more than `MAX_VALUE_DEPTH` objects and arrays inside of each other."""
+    if text.count("[") + text.count("{") <= limits.MAX_VALUE_DEPTH:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(text):
+        depth += bool(match[1]) - bool(match[2])
+        if depth > limits.MAX_VALUE_DEPTH:
+            raise Misfit(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays")
+
+
+def members(text: str) -> dict[str, tuple[Any, str]]:
+    """The values of an object with their texts; `text` is valid JSON."""
+    found: dict[str, tuple[Any, str]] = {}
+    at = _after_space(text, 1)
+    while text[at] != "}":
+        name, at = _scan(text, at)
+        begin = _after_space(text, _after_space(text, at) + 1)
+        value, end = _scan(text, begin)
+        found[name] = value, text[begin:end]
+        at = _after_comma(text, end)
+    return found
+
+
+def items(text: str) -> list[tuple[Any, str]]:
+    """The values of an array with their texts; `text` is valid JSON."""
+    found: list[tuple[Any, str]] = []
+    at = _after_space(text, 1)
+    while text[at] != "]":
+        value, end = _scan(text, at)
+        found.append((value, text[at:end]))
+        at = _after_comma(text, end)
+    return found
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _after_comma(text: str, at: int) -> int:
+    at = _after_space(text, at)
+    return _after_space(text, at + 1) if text[at] == "," else at
+
+
+def row_converter(fields: Sequence[Field]) -> Callable[[bytes | None], list[Any]]:
+    """A function that makes the values of the fields from a payload that is a JSON object, or null. It raises Misfit."""
+    converters = [(field.name, converter(field)) for field in fields]
+
+    def convert(payload: bytes | None) -> list[Any]:
+        if payload is None:
+            return [None] * len(converters)
+        value, text = parse(payload)
+        if value is None:
+            return [None] * len(converters)
+        if type(value) is not dict:
+            raise Misfit(f"it is {_shown(text)}, not a JSON object")
+        found = members(text)
+        return [each(*found.get(name, _MISSING), name) for name, each in converters]
+
+    return convert
+
+
+_MISSING = (None, "null")
+
+
+def converter(field: Field) -> Convert:
+    """A function that makes the value of a field of a type that tables have."""
+    inner = _converter(field)
+
+    def convert(value: Any, text: str, path: str) -> Any:
+        return None if value is None and field_takes_null else inner(value, text, path)
+
+    field_takes_null = mark_of(field) != JSON
+    return convert if field_takes_null else inner
+
+
+def _converter(field: Field) -> Convert:  # noqa: C901 - one case for each type
+    kind, mark, name = field.type, mark_of(field), type_name(field)
+    if mark == JSON:
+        return lambda value, text, path: None if value is None else text
+    if mark == UUID:
+        return _uuid
+    if pt.is_boolean(kind):
+        return lambda value, text, path: value if type(value) is bool else _wrong(path, text, name)
+    if pt.is_integer(kind):
+        return _integer(kind, name)
+    if pt.is_floating(kind):
+        return _float(kind, name)
+    if pt.is_decimal(kind):
+        return _decimal(kind, name)
+    if pt.is_string(kind):
+        return _text
+    if pt.is_binary(kind):
+        return _binary
+    if pt.is_date(kind):
+        return _moment(iso_times.date_of_text, iso_times.date_of_millis, name)
+    if pt.is_time(kind):
+        return _moment(iso_times.time_of_text, iso_times.time_of_millis, name)
+    if pt.is_timestamp(kind):
+        return _moment(iso_times.timestamp_of_text, iso_times.timestamp_of_millis, name)
+    if pt.is_list(kind):
+        return _list(kind, name)
+    if pt.is_struct(kind):
+        return _struct(kind, name)
+    assert pt.is_map(kind), kind
+    return _map(kind, name)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def _wrong(path: str, text: str, name: str) -> Any:
+    raise Misfit(f"{path} is {_shown(text)}, not {name}")
+
+
+def _out_of_range(path: str, text: str, name: str) -> Any:
+    raise Misfit(f"{path} is {_shown(text)}, out of the range of {name}")
+
+
+def _number(value: Any, path: str, text: str, name: str) -> Decimal:
+    try:
+        return Decimal(value)
+    except InvalidOperation:  # an exponent of more than 18 digits
+        _out_of_range(path, text, name)
+        raise AssertionError from None
+
+
+def _integer(kind: pa.DataType, name: str) -> Convert:
+    signed = pt.is_signed_integer(kind)
+    high = 2 ** (kind.bit_width - signed) - 1
+    low = -high - 1 if signed else 0
+
+    def convert(value: Any, text: str, path: str) -> int:
+        if type(value) is not Number:
+            _wrong(path, text, name)
+        number = _number(value, path, text, name)
+        if number.is_zero():
+            return 0
+        if number.adjusted() > 20:
+            _out_of_range(path, text, name)
+        if number != number.to_integral_value():
+            _wrong(path, text, name)
+        if not low <= number <= high:
+            _out_of_range(path, text, name)
+        return int(number)
+
+    return convert
+
+
+def _float(kind: pa.DataType, name: str) -> Convert:
+    def convert(value: Any, text: str, path: str) -> float:
+        if type(value) is Number:
+            found = float(value)
+            if pt.is_float32(kind):
+                found = float(pa.scalar(found, pa.float64()).cast(pa.float32(), safe=False).as_py())
+            if math.isinf(found):
+                _out_of_range(path, text, name)
+            return found
+        found_name = _NAMED_FLOATS.get(value) if type(value) is str else None
+        return _wrong(path, text, name) if found_name is None else found_name
+
+    return convert
+
+
+def _decimal(kind: Any, name: str) -> Convert:
+    unit = Decimal(1).scaleb(-kind.scale)
+    most = Decimal(10).scaleb(kind.precision - kind.scale - 1)
+
+    def convert(value: Any, text: str, path: str) -> Decimal:
+        if type(value) is not Number and not (type(value) is str and _NUMBER.fullmatch(value)):
+            _wrong(path, text, name)
+        number = _number(value, path, text, name)
+        if not number.is_zero() and number.adjusted() > kind.precision:
+            _out_of_range(path, text, name)
+        rounded = number.quantize(unit, ROUND_HALF_UP, context=_WIDE)
+        if abs(rounded) >= most:
+            _out_of_range(path, text, name)
+        return rounded
+
+    return convert
+
+
+def _text(value: Any, text: str, path: str) -> str:
+    if type(value) is not str:
+        return text
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Misfit(f"{path} is {_shown(text)}, which has half of a surrogate pair") from None
+    return value
+
+
+def _uuid(value: Any, text: str, path: str) -> str:
+    if type(value) is not str or not _UUID.fullmatch(value):
+        _wrong(path, text, UUID)
+    return str(UuidClass(value))
+
+
+def _binary(value: Any, text: str, path: str) -> bytes:
+    if type(value) is not str:
+        _wrong(path, text, "base64")
+    try:
+        return b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        _wrong(path, text, "base64")
+        raise AssertionError from None
+
+
+def _moment(of_text: Callable[[str], int | None], of_millis: Callable[[Decimal], int | None], name: str) -> Convert:
+    def convert(value: Any, text: str, path: str) -> int:
+        if type(value) is Number:
+            found = of_millis(_number(value, path, text, name))
+            return _out_of_range(path, text, name) if found is None else found
+        if type(value) is not str:
+            _wrong(path, text, name)
+        found = of_text(value)
+        return _wrong(path, text, name) if found is None else found
+
+    return convert
+
+
+def _list(kind: Any, name: str) -> Convert:
+    item = converter(kind.value_field)
+
+    def convert(value: Any, text: str, path: str) -> list[Any]:
+        if type(value) is not list:
+            _wrong(path, text, name)
+        return [item(each, raw, f"{path}[{number}]") for number, (each, raw) in enumerate(items(text))]
+
+    return convert
+
+
+def _struct(kind: Any, name: str) -> Convert:
+    converters = [(field.name, converter(field)) for field in kind]
+
+    def convert(value: Any, text: str, path: str) -> dict[str, Any]:
+        if type(value) is not dict:
+            _wrong(path, text, name)
+        found = members(text)
+        return {each: make(*found.get(each, _MISSING), f"{path}.{each}") for each, make in converters}
+
+    return convert
+
+
+def _map(kind: Any, name: str) -> Convert:
+    item = converter(kind.item_field)
+    key = _map_key if pt.is_string(kind.key_type) else _integer(kind.key_type, type_name(kind.key_field))
+
+    def convert(value: Any, text: str, path: str) -> list[tuple[Any, Any]]:
+        if type(value) is not dict:
+            _wrong(path, text, name)
+        found = {}
+        for each, (value_of, raw) in members(text).items():
+            inside = f"{path}.{each}"
+            key_text = json.dumps(each)
+            known = key(Number(each) if key is not _map_key and _NUMBER.fullmatch(each) else each, key_text, f"a key of {path}")
+            found[known] = item(value_of, raw, inside)
+        return list(found.items())
+
+    return convert
+
+
+def _map_key(value: Any, text: str, path: str) -> str:
+    return _text(value, text, path)
