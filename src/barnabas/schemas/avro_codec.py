@@ -9,6 +9,7 @@ from typing import Any
 
 import fastavro
 from fastavro._read_py import schemaless_reader as _careful_reader  # the same in Python, whose recursion ends with an error
+from fastavro.read import SchemaResolutionError
 
 from barnabas import limits
 from barnabas.schemas.avro_bounds import has_weightless_items, is_recursive
@@ -33,6 +34,7 @@ _FAILURES = (
     OverflowError,
     ArithmeticError,
     RecursionError,
+    SchemaResolutionError,
 )
 
 
