@@ -181,6 +181,18 @@ def test_avro_data_that_the_readers_schema_cannot_hold_is_refused(written: Any, 
         codec_of(ours, theirs).decode(data)
 
 
+def test_avro_containers_have_no_namespace() -> None:
+    fields = [
+        {"name": "a", "type": {"type": "array", "items": "In"}},
+        {"name": "m", "type": {"type": "map", "values": ["null", "x.In"]}},
+    ]
+    inner = {"name": "in", "type": {"type": "enum", "name": "In", "symbols": ["A"]}}
+    schema = {"type": "record", "name": "R", "namespace": "x", "fields": [inner, *fields]}
+    codec = codec_of(RegisteredSchema(None, None, "AVRO", json.dumps(schema)))
+    value = {"in": "A", "a": ["A"], "m": {"k": None}}
+    assert codec.decode(codec.encode(value)) == value
+
+
 def test_protobuf_evolves_by_number(client: RegistryClient) -> None:
     old, new = (f'syntax = "proto3"; message M {{ int32 {name} = 1; }} message N {{ string s = 1; }}' for name in ("a", "b"))
     client.put("config", "p-value", body={"compatibility": "NONE"})
