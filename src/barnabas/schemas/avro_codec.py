@@ -11,6 +11,7 @@ import fastavro
 
 # the reader in Python: deep recursion raises an error instead of a stack overflow
 from fastavro._read_py import schemaless_reader as _careful_reader
+from fastavro.read import SchemaResolutionError
 
 from barnabas import limits
 from barnabas.schemas.avro_bounds import has_weightless_items, is_recursive
@@ -35,6 +36,7 @@ _FAILURES = (
     OverflowError,
     ArithmeticError,
     RecursionError,
+    SchemaResolutionError,
 )
 
 

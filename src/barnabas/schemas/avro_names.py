@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+CONTAINERS = {"array", "map"}
 NAMED = {"record", "error", "enum", "fixed"}
 
 
@@ -45,7 +46,7 @@ def _inline(schema: Any, namespace: str, known: dict[str, Any], defined: set[str
     if isinstance(schema, list):
         return [_inline(each, namespace, known, defined) for each in schema]
     if isinstance(schema, str):
-        if schema in PRIMITIVES:
+        if schema in PRIMITIVES or schema in CONTAINERS:
             return schema
         name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
         if name not in defined and name not in known and schema in known:

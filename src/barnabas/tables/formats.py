@@ -2,7 +2,8 @@
 
 Rules
   1. A format converts a whole array at once; it never sees single records.
-  2. A record that does not fit has null in every column, and a reason. The scan decides what becomes of it.
+  2. A record that does not fit has null in each column that cannot be made of it, and a reason. The scan decides what becomes of it.
+     A column does not depend on the other columns that are asked for.
   3. A null payload is no bad record: all its columns are null, as a deletion in a compacted topic has them.
   4. Encoded rows decode to the same rows.
 """
@@ -27,7 +28,7 @@ class Decoded(NamedTuple):
 
     Args:
         columns: in the order asked for; each as long as the payloads.
-        reasons: a text for each record that does not fit, null for the others; None if all fit.
+        reasons: a text for each record that does not fit the columns asked for, null for the others; None if all fit.
     """
 
     columns: Sequence[Array]

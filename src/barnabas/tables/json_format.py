@@ -12,7 +12,7 @@ from barnabas.tables.column_types import Field, table_field
 from barnabas.tables.formats import Array, Decoded, columns_for, replaced, without_deleted
 from barnabas.tables.json_columns import decode_objects
 from barnabas.tables.json_encoding import rows_of
-from barnabas.tables.json_values import Misfit, row_converter
+from barnabas.tables.json_values import row_converter
 
 
 class JsonFormat:
@@ -56,15 +56,7 @@ def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> De
 def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:
     """Columns of the payloads, by the rules of `json_values` for one payload after the other."""
     convert = row_converter(fields)
-    nothing = [None] * len(fields)
-    rows: list[list[Any]] = []
-    reasons: list[str | None] = []
-    for payload in payloads.to_pylist():
-        try:
-            rows.append(convert(payload))
-            reasons.append(None)
-        except Misfit as misfit:
-            rows.append(nothing)
-            reasons.append(str(misfit))
-    columns = [pa.array([row[number] for row in rows], field.type) for number, field in enumerate(fields)]
+    found = [convert(payload) for payload in payloads.to_pylist()]
+    reasons = [reason for _, reason in found]
+    columns = [pa.array([row[number] for row, _ in found], field.type) for number, field in enumerate(fields)]
     return Decoded(columns, pa.array(reasons, pa.string()) if any(reasons) else None)

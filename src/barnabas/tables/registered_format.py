@@ -36,7 +36,7 @@ from barnabas.tables.kernels.json_spans import ABSENT, LATER
 
 PREFIX = 5  # bytes: 0 and the id
 OTHER = -1  # in place of an id
-_PROGRAMS = 256  # that a process keeps
+_PROGRAMS = 256  # that a format keeps
 _lock = threading.Lock()  # the schemas of a process are not safe for several threads
 
 Rows = npt.NDArray[np.intp]
@@ -73,7 +73,7 @@ class RegisteredFormat:
         self.fields: Sequence[Field] = tuple(kind) if self._is_struct else (shape.field(name),)
         self._by_name = {field.name: field for field in self.fields}
         self._header = KEY_HEADER if is_key else VALUE_HEADER
-        self._programs: dict[tuple[int, tuple[str, ...]], Program | None] = {}
+        self._programs: dict[int, Program | None] = {}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
         fields = [self._by_name[name] for name in wanted]
@@ -103,7 +103,7 @@ class RegisteredFormat:
         if schema_id != OTHER and self._is_struct:
             if self._reader.schema.schema_type == "JSON" and self._is_json(schema_id):
                 return decode_json(fields, payloads, PREFIX)
-            program = self._program(schema_id, fields) if self._reader.schema.schema_type == "AVRO" else None
+            program = self._program(schema_id) if self._reader.schema.schema_type == "AVRO" else None
             if program is not None:
                 return self._decode_flat(program, payloads, headers, fields)
         return self._decode_each(payloads, headers, fields)
@@ -113,7 +113,7 @@ class RegisteredFormat:
         states = np.zeros(len(payloads), np.uint8)
         if payloads.null_count:
             states[payloads.is_null().to_numpy(zero_copy_only=False)] = ABSENT
-        columns = decode_flat(program, fields, data, ends[:-1] + np.int32(PREFIX), ends[1:], states)
+        columns = decode_flat(program, self.fields, fields, data, ends[:-1] + np.int32(PREFIX), ends[1:], states)
         later = np.flatnonzero(states == LATER)
         if not len(later):
             return Decoded(columns)
@@ -129,16 +129,15 @@ class RegisteredFormat:
         columns = [pc.struct_field(values, field.name) for field in fields] if self._is_struct else [values]
         return Decoded(columns, reasons if reasons.null_count < len(reasons) else None)
 
-    def _program(self, schema_id: int, fields: Sequence[Field]) -> Program | None:
-        key = schema_id, tuple(field.name for field in fields)
-        if key not in self._programs:
+    def _program(self, schema_id: int) -> Program | None:
+        if schema_id not in self._programs:
             writer = self._schema(schema_id)
             if writer is None:
                 return None  # it may be registered later
             if len(self._programs) >= _PROGRAMS:
                 self._programs.clear()
-            self._programs[key] = _compiled(writer, self._reader.schema, fields)
-        return self._programs[key]
+            self._programs[schema_id] = _compiled(writer, self._reader.schema, self.fields)
+        return self._programs[schema_id]
 
     def _is_json(self, schema_id: int) -> bool:
         schema = self._schema(schema_id)
@@ -193,8 +192,9 @@ def _rows_with(headers: Array, name: str) -> Rows:
     is_equal: Any = pc.equal(names, pa.scalar(name))
     if not pc.any(is_equal).as_py():
         return np.zeros(0, np.intp)
-    is_named: Any = np.asarray(is_equal)  # names are never null
-    return np.unique(np.asarray(pc.list_parent_indices(headers))[is_named])
+    is_named = is_equal.to_numpy(zero_copy_only=False)  # names are never null
+    parents: Any = pc.list_parent_indices(headers)
+    return np.unique(parents.to_numpy()[is_named])
 
 
 def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | None:

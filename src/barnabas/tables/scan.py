@@ -28,6 +28,9 @@ META_FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field(TIMESTAMP, pa.timestamp("us", tz="UTC")),
 )
 EXTRA_FIELDS: tuple[pa.Field[Any], ...] = (pa.field(HEADERS, HEADER_TYPE), pa.field(VALUE, pa.binary()))
+BAD_SCHEMA = pa.schema([
+    *META_FIELDS[:2], pa.field("_key", pa.binary()), pa.field(VALUE, pa.binary()), pa.field("_reason", pa.string(), nullable=False)
+])  # fmt: skip
 MODES = ("permissive", "drop", "fail")
 
 
@@ -36,7 +39,8 @@ class Columns(Struct, frozen=True):
 
     Args:
         key, value: the formats of both parts of a record.
-        mode: of records that do not fit: `permissive` (their columns are null), `drop` or `fail`.
+        mode: of records that do not fit: `permissive` (columns that cannot be made of them are null), `drop` or `fail`. With `drop` and
+            `fail` a record must fit all columns, also those that a scan does not ask for.
     """
 
     key: ColumnFormat
@@ -64,7 +68,7 @@ class ScanReport(Struct):
         indexed_offsets: of them, those for which the index of keys was asked.
         bytes: of record batches that were read.
         rows: that were decoded.
-        bad: records that do not fit the table.
+        bad: records that do not fit the columns; with `permissive`, those that the scan asked for.
     """
 
     planned: dict[int, list[Bounds]] = {}
@@ -139,8 +143,44 @@ class Scan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, partition by partition in the order of offsets. Raises BadRecord in the mode `fail`."""
+        for records in self._records():
+            batch = self._batch(records)
+            self.report.rows += batch.num_rows
+            yield batch
+
+    def bad_records(self, limit: int | None = None) -> pa.Table:
+        """The records of the scan that do not fit the table's columns, in any mode: partition, offset, key, value and reason.
+
+        Args:
+            limit: the most rows.
+        """
+        found: list[pa.RecordBatch] = []
+        rows = 0
+        for records in self._records():
+            reason = self._reasons(records)
+            if reason is None:
+                continue
+            columns = [*(records.column(name) for name in ("partition", "offset", "key", "value")), reason]
+            bad = pa.RecordBatch.from_arrays(columns, schema=BAD_SCHEMA).filter(reason.is_valid())
+            found.append(bad if limit is None else bad.slice(0, limit - rows))
+            rows += found[-1].num_rows
+            if rows == limit:
+                break
+        return pa.Table.from_batches(found, BAD_SCHEMA)
+
+    def _reasons(self, records: pa.RecordBatch) -> Any:
+        """Why each record does not fit; None if all do."""
+        headers = records.column("headers") if "headers" in records.schema.names else None
+        found = []
+        for layout, name in ((self._columns.key, "key"), (self._columns.value, "value")):
+            reasons = layout.decode(records.column(name), headers, [each.name for each in layout.fields]).reasons
+            if reasons is not None:
+                found.append(reasons)
+        return pc.coalesce(*found) if found else None
+
+    def _records(self) -> Iterator[pa.RecordBatch]:
+        needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
         for partition, ranges in self.report.planned.items():
-            needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
             decoder = RecordDecoder(self._snapshot.topic, partition, include_headers=needs_headers)
             for start, end in ranges:
                 for chunk in self._source.chunks(self._snapshot, partition, start, end):
@@ -148,9 +188,7 @@ class Scan:
                     for records in decoder.decode(chunk.records, start, end, chunk.aborted):
                         if self._lookup is not None:
                             self._lookup.observe(partition, records)
-                        batch = self._batch(records)
-                        self.report.rows += batch.num_rows
-                        yield batch
+                        yield records
 
     def count(self) -> int:
         """The number of rows that `batches` gives, by batch headers alone where no format may refuse a record."""
@@ -183,9 +221,12 @@ class Scan:
         return self._without_bad(batch, records, [each.reasons for each in (keys, values) if each.reasons is not None])
 
     def _decoded(self, layout: ColumnFormat, payloads: Any, headers: Any, names: Sequence[str]) -> Decoded:
-        wanted = names if names or self._columns.mode == "permissive" else [layout.fields[0].name] if layout.fields else []
+        if self._columns.mode == "permissive":
+            return layout.decode(payloads, headers, names)
+        wanted = [each.name for each in layout.fields]
         found = layout.decode(payloads, headers, wanted)
-        return found if names else Decoded([], found.reasons)
+        made = dict(zip(wanted, found.columns, strict=True))
+        return Decoded([made[name] for name in names], found.reasons)
 
     def _without_bad(self, batch: pa.RecordBatch, records: pa.RecordBatch, reasons: list[Any]) -> pa.RecordBatch:
         if not reasons:
