@@ -1,6 +1,6 @@
-"""The bounds on everything that a peer can make grow.
+"""The bounds on everything that grows with a peer's input.
 
-Bounds that a user may set are configuration keys (`config/definitions/`); these are the bounds that nobody needs to set.
+Bounds that a user may set are configuration keys (`config/definitions/`); no user needs to set the bounds here.
 """
 
 MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a message

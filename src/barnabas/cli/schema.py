@@ -46,7 +46,7 @@ def schema() -> None:
 
 
 def schema_options(function: Any) -> Any:
-    """The options that say what a file holds."""
+    """The options that describe the schema in a file."""
     for option in (
         click.option("--reference", "references", type=Text(read_reference), multiple=True, metavar="NAME=SUBJECT:VERSION",
                      help="A schema that this one names; repeatable."),
@@ -57,7 +57,7 @@ def schema_options(function: Any) -> Any:
 
 
 def body_of(file: str, schema_type: str | None, references: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A schema as the registry takes it."""
+    """A schema in the registry's form."""
     ending = next((kind for end, kind in TYPE_OF_ENDING.items() if file.endswith(end)), "avro")
     body: dict[str, Any] = {"schema": read_input(file), "schemaType": (schema_type or ending).upper()}
     if references:

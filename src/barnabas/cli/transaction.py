@@ -1,5 +1,5 @@
-"""`barnabas transaction`: open transactions, the one that blocks a partition's readers, and ending transactions that nothing
-else ends."""
+"""`barnabas transaction`: lists open transactions, finds the one that blocks a partition's readers, and ends transactions that
+nothing else ends."""
 
 from __future__ import annotations
 

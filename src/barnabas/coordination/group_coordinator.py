@@ -37,7 +37,8 @@ class GroupCoordinator:
     """The groups of one broker.
 
     Args:
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         topics: the metadata for consumer groups.
         is_coming: see `CoordinatorRuntime`.
     """
@@ -123,8 +124,8 @@ class GroupCoordinator:
             await self._settled(hosted, request.group_id)
 
     async def _settled(self, hosted: HostedShard[GroupShard], group_id: str) -> None:
-        """Classic members of a consumer group are in records too, so their responses, also refusals, depend on these
-        records."""
+        """If the group is a consumer group, wait for its records to be committed. They contain the classic members too, so
+        responses and refusals to these depend on them."""
         if isinstance(hosted.shard.groups.get(group_id), ConsumerGroup):
             await self._runtime.settled(hosted)
 

@@ -37,7 +37,7 @@ def from_barnabas(
     """The records of a topic with their values (and keys) parsed.
 
     The columns stay; `value` becomes a struct of `schema` and `key` a string, or a struct of `key_schema`. A null value stays null.
-    With a `registered` schema each value is decoded by the schema that the record names, and comes as the registered one describes it.
+    With a `registered` schema, each value is decoded with the schema that the record names, and converted to the registered one.
 
     Args:
         schema: fields of JSON values, as `"customer string, amount double"` or a StructType; or `registered(subject)`.

@@ -1,7 +1,7 @@
 """The answers of one connection that wait for earlier answers.
 
-Clients tell answers apart by their order alone, so an answer leaves when all earlier ones have left. `AnswerOrder` keeps the places of the
-unfinished requests and of the requests behind them. `Connection` sends the answers.
+Clients match answers to requests by the order of the answers, so an answer leaves when all earlier ones have left. `AnswerOrder` keeps the
+places of the unfinished requests and of the requests behind them. `Connection` sends the answers.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class AnswerOrder:
     """The places of one connection.
 
     Attributes:
-        waiting: the places in the order of the requests; the first request is unfinished.
-        effect: of all requests in `waiting`.
-        held_bytes: of the known answers in `waiting`.
+        waiting: the places of the requests, in their order; the first request is unfinished.
+        effect: the effect of all requests in `waiting` together.
+        held_bytes: memory of the known answers in `waiting`.
     """
 
     __slots__ = ("effect", "held_bytes", "waiting")

@@ -1,7 +1,7 @@
 """The table of APIs this broker serves: each family of `apis/` registers its handlers and hooks here.
 
-Produce and Fetch have handlers of their own that work on the frame; everything else is decoded and handed to a handler. `ServingBroker` is
-what all of them ask of the broker.
+Produce and Fetch have handlers that read the frame themselves. Every other request is decoded and given to its handler. `ServingBroker`
+lists the parts of the broker that all handlers use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The broker: makes all its parts and connects them, and starts and stops them.
+"""The broker: makes, connects, starts and stops all its parts.
 
-A start goes from the bottom up: data folder, metadata, logs, groups, sockets. A stop goes from the top down. So no part is asked for
-anything before it is there. Only the event loop touches the state. Calls that may block run in `io_threads`.
+A start goes from the bottom up: data folder, metadata, logs, groups, sockets. A stop goes from the top down. So no part is used before it
+is ready. Only the event loop touches the state. Calls that may block run in `io_threads`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ELSEWHERE = (
 
 
 def encode_cluster_id(random_id: UUID) -> str:
-    """Kafka's text of 128 random bits: 22 characters."""
+    """128 random bits as text, in Kafka's form of 22 characters."""
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
@@ -104,7 +104,7 @@ async def _close(part: AuditLog | HttpEndpoint | Forwarder | LivenessProber | Qu
 
 
 class Opened(Flag):
-    """The parts that a start makes. A stop closes the parts that the start has reached, and no others."""
+    """The parts that a start has opened. A stop closes these parts and no others."""
 
     CONTROLLER = auto()
     LOGS = auto()
@@ -115,8 +115,8 @@ class Broker:
     """One broker in one event loop.
 
     Args:
-        config: as the user gave it.
-        loop: everything runs on it.
+        config: the settings from the user.
+        loop: runs all parts of the broker.
         environment: the machine that the broker runs on.
     """
 
@@ -185,7 +185,7 @@ class Broker:
         self.connection_rates = ConnectionRates(services, self.quotas)
 
     def _make_log_parts(self) -> None:
-        """Make the parts that keep logs, and those that keep them equal to the logs of other brokers."""
+        """Make the parts that store logs, and the parts that keep them equal to the logs of other brokers."""
         services, around = self.services, self.environment
         self.faults = services.faults = StorageFaults(services, self._stop_for, self._unload_coordinator)
         self.group_commit = GroupCommit(
@@ -233,7 +233,7 @@ class Broker:
         """Open the data folder and accept connections.
 
         Raises:
-            StorageError, StoreUnavailable: the data folder cannot be used, or another broker uses it.
+            StorageError, StoreUnavailable: the data folder is unusable, or another broker uses it.
             OSError: an address is not available.
         """
         started_ms = self.clock.monotonic_ms()
@@ -282,8 +282,9 @@ class Broker:
         )
 
     def _open_tls(self) -> None:
-        """Open TLS with the settings that were changed at run time. If they cannot be used, open it with the settings of the start, so that
-        clients can connect and change them."""
+        """Open TLS with the current settings. If they are unusable, open it with the settings of the start, so that clients can connect
+        and change them.
+        """
         try:
             self.tls.open(self.config)
         except ConfigError as error:
@@ -337,7 +338,7 @@ class Broker:
         return member
 
     def _take_controller(self, controller: StandaloneController | Member) -> None:
-        """Use `controller` for topics and settings. It decides, or it asks the broker that does."""
+        """Use `controller` for topics and settings. It decides itself, or asks the broker that is the controller."""
         self.controller = self.services.controller = controller
         controller.policies = self.plugins.policies
         self._opened |= Opened.CONTROLLER
@@ -361,7 +362,7 @@ class Broker:
         self._registered = True
 
     async def _bind(self) -> None:
-        """Bind every address, so that clients can be told the ports. Connections are not accepted yet."""
+        """Bind every address, so that the broker can tell clients the ports. It does not accept connections yet."""
         advertised = {endpoint.listener: endpoint for endpoint in self.config.advertised_endpoints}
         hostname = socket.getfqdn() if any(is_everywhere(e.host) for e in advertised.values()) else ""
         for endpoint in self.config.listener_endpoints:
@@ -370,7 +371,7 @@ class Broker:
             self.endpoints.append(advertise(advertised.get(endpoint.listener, endpoint), bound, hostname))
 
     async def stop(self) -> None:
-        """Stop all parts that the start has reached, and mark the data folder as clean."""
+        """Stop all parts that the start has opened, and mark the data folder as clean."""
         await _close(self.liveness_prober)
         await cluster_session.leave(self.services)
         self.services.is_ready = False
@@ -473,7 +474,7 @@ class Broker:
         return await self.coordinators.find(context, names, TRANSACTIONS_TOPIC if of_transactions else OFFSETS_TOPIC)
 
     def _unload_coordinator(self, topic: str, index: int) -> None:
-        """The disk of a partition failed. Stop coordinating its groups or transactions; their clients look for another coordinator."""
+        """Unload the coordinator of a partition whose disk failed; its clients then look for another coordinator."""
         if Opened.COORDINATORS in self._opened:
             self.coordinators.unload(topic, index)
 

@@ -1,17 +1,17 @@
 """One client connection: it receives bytes, passes frames to the dispatcher, and sends the answers in the order of the requests.
 
 Rules
-  1. Requests take effect in their order, and answers leave in the same order: the protocol has no other way to tell them apart. A request
-     begins when all earlier requests have ended. `request_order.py` has the exceptions: produce requests behind produce requests that wait
-     for replicas, and fetches behind fetches. A request that may not begin yet waits, and all requests behind it wait too.
-  2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`). While the frames
-     in memory exceed `queued.max.request.bytes`, no connection is read.
+  1. Requests take effect in their order, and answers leave in the same order, because clients match them by order. A request begins when
+     all earlier requests have ended. `request_order.py` has the exceptions: produce requests after produce requests that wait for
+     replicas, and fetches after fetches. A request that may not begin yet waits, and all later requests wait too.
+  2. The broker does not read from a connection that does not take its answers (`limits.MAX_UNSENT_BYTES`,
+     `limits.MAX_REQUESTS_IN_FLIGHT`). While the frames in memory exceed `queued.max.request.bytes`, it reads from no connection.
   3. A turn of the loop handles at most `limits.MAX_REQUESTS_PER_TURN` requests of a connection. Runs of produce requests cost little and
-     are not counted. So other connections get a turn while one client sends many requests.
-  4. A broken frame closes the connection with one log line. No input of a peer may raise past `buffer_updated`.
+     do not count. So other connections get a turn while one client sends many requests.
+  4. A broken frame closes the connection with one log line. No input of a peer may make `buffer_updated` raise an exception.
 
-`FrameReader` keeps unfinished frames. Whole frames are handled in the buffer that all connections of the loop share (`Receiver`). A handler
-must not keep a view of a frame after it returns.
+`FrameReader` keeps unfinished frames. Whole frames are handled in the buffer that all connections of the loop share (`Receiver`). A
+handler must not keep a view of a frame after it returns.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         """Reserve the next place in the order of answers, for a request that has not ended.
 
         Args:
-            effect: of the request. It decides whether the requests behind it must wait.
+            effect: the effect of the request. It decides whether later requests must wait.
         """
         answer = Answer()
         if not self._answers:
@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def send(self, parts: list[Part]) -> None:
-        """Answer the current request, of which no part waits."""
+        """Answer the current request, no part of which waits."""
         outbox = self._outbox
         if outbox is None:
             return
@@ -166,14 +166,14 @@ class Connection(asyncio.BufferedProtocol):
             self._check_unsent(outbox)
 
     def flush(self) -> None:
-        """Send the answers now, and not together with the answers of the other requests that came with it."""
+        """Send the answers now, and not together with the answers to the other requests that arrived at the same time."""
         if self._outbox is not None:
             self._outbox.flush()
             if self._when_sent is not None:
                 self._tell_sent()
 
     def when_sent(self, call: Callable[[], None] | None) -> None:
-        """Call `call` in a turn of the loop after all answers so far have left; it replaces the earlier `call`."""
+        """Call `call` in a turn of the loop after all answers so far have left. It replaces an earlier `call`."""
         self._when_sent = call
 
     def _tell_sent(self) -> None:
@@ -190,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         """Answer a request that had to wait.
 
         Args:
-            among_many: the same turn of the loop completes other answers too, and sends all of them at its end. Not for file regions.
+            among_many: this turn of the loop completes other answers too, and sends all of them at its end. Not for file regions.
         """
         outbox = self._outbox
         if outbox is None:
@@ -238,8 +238,9 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def hand_over(self) -> int | None:
-        """Stop reading until `take_back` or the end: another thread reads from the duplicate descriptor that this returns. None if the
-        connection cannot be handed over (TLS)."""
+        """Stop reading until `take_back` or the end, and return a duplicate descriptor, from which another thread reads. None if this
+        connection cannot be handed over (TLS, or work is under way).
+        """
         outbox = self._outbox
         if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self.paused_for:
             return None
@@ -251,14 +252,14 @@ class Connection(asyncio.BufferedProtocol):
         return os.dup(outbox.descriptor)
 
     def take_back(self, received: bytes) -> None:
-        """Continue to read. `received` was read elsewhere and not handled."""
+        """Continue to read. Another thread has read `received`, and has not handled it."""
         self.frames.keep_back(memoryview(bytearray(received + self.frames.take_backlog())))
         self.resume("handed over")
 
     # --- pausing
 
     def put_off(self, reason: str) -> None:
-        """Leave the current request, of which nothing was done. It comes again after `resume`."""
+        """Stop the current request before it has changed anything. The request comes again after `resume`."""
         self.is_put_off = True
         self.pause(reason)
 

@@ -1,6 +1,6 @@
 """The small HTTP endpoint for operators: /metrics, /healthz, /readyz.
 
-It serves only GET with a short head. Other requests get a status. Each request is answered, and then the connection is closed.
+It serves only GET with a short head. Other requests get an error status. The endpoint closes each connection after one answer.
 """
 
 from __future__ import annotations

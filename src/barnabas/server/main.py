@@ -37,13 +37,13 @@ def run(
     log_level: str = "info",
     on_ready: Callable[[str], None] | None = None,
 ) -> int:
-    """Run a broker until one of the ending signals; returns the exit code.
+    """Run a broker until a signal ends it. Returns the exit code.
 
     Args:
         properties: Kafka's configuration keys and their text.
         metrics_listener: `host:port` for /metrics, /healthz and /readyz; None for none.
         log_level: debug, info, warning or error.
-        on_ready: called with `host:port` of the first listener when the broker accepts connections; must not block.
+        on_ready: gets `host:port` of the first listener when the broker accepts connections; must not block.
     """
     logging.basicConfig(
         level=log_level.upper(),
@@ -79,7 +79,7 @@ def run(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The factory of uvloop; on platforms without it, of plain asyncio."""
+    """The factory of uvloop; None, for plain asyncio, on platforms without it."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -88,7 +88,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def allow_open_files() -> None:
-    """Take as many descriptors as the system grants. A partition and a connection need one each, and a shell's usual limit is 1024."""
+    """Raise the limit of descriptors as far as the system allows. A partition and a connection need one each, and a shell's usual limit is
+    1024.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -141,7 +143,9 @@ async def _serve(
 
 
 async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stopping: asyncio.Event) -> bool:
-    """Whether the broker has started. A signal ends the start, because reading the logs after a crash may take minutes."""
+    """Start the broker. Returns whether it has started: a signal ends the start, because the read of the logs after a crash may take
+    minutes.
+    """
     starting, told = asyncio.create_task(broker.start(metrics_address)), asyncio.create_task(stopping.wait())
     await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
@@ -158,7 +162,7 @@ async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stoppi
 
 
 def _say_ready(broker: Broker) -> None:
-    """Print to standard output. A broker continues if standard output is closed."""
+    """Print the line of a ready broker to standard output. The broker continues if standard output is closed."""
     try:
         print(_ready_line(broker), flush=True)
     except OSError as error:

@@ -1,8 +1,8 @@
 """Asks the system's scheduler for short time slices, so that the loop waits less for other threads.
 
-If more threads want to run than there are cores, a woken thread waits until another's slice ends. That takes milliseconds; the loop works
-50 us on a request. Linux 6.12 and later let a thread say that short slices are enough. The thread then runs before threads with longer
-slices when it wakes up. Its share of the time stays the same, and it needs no privilege. On other systems nothing changes.
+If more threads want to run than there are cores, a thread that wakes up waits until the slice of another thread ends. That takes
+milliseconds; the loop needs 50 us for a request. In Linux 6.12 and later a thread can ask for short slices. It then runs before threads
+with longer slices when it wakes up. Its share of the time stays the same, and it needs no privilege. On other systems nothing changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ATTRIBUTES = struct.Struct("=IIQiIQQQ")  # size, policy, flags, nice value, pri
 
 
 def ask_for_short_turns() -> bool:
-    """Ask for the calling thread; whether the system accepted it. A thread with another scheduling policy keeps it."""
+    """Ask for the calling thread. Returns whether the system accepted it. A thread with another scheduling policy keeps its policy."""
     number = _SCHED_SETATTR.get(platform.machine())
     if platform.system() != "Linux" or number is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return False

@@ -1,7 +1,7 @@
 """The broker's periodic jobs: each job has an interval and runs on the loop, one run at a time.
 
 Jobs run at whole intervals after the first job was added, not after their own last run. So jobs that are due in the same second run in one
-turn of the loop and wake an idle broker once. A missed run is not made up for.
+turn of the loop and wake an idle broker only once. A missed run is not repeated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Job = Callable[[], Awaitable[None] | None]
 
 
 class PeriodicJobs:
-    """Runs jobs until it is closed. A job that fails is logged, and runs again at its next time."""
+    """Runs jobs until `close`. If a job fails, the error is logged, and the job runs again at its next time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

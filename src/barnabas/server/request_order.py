@@ -1,19 +1,19 @@
-"""The order in which the requests of one connection take effect: which requests may overlap.
+"""The order in which the requests of one connection take effect, and which of them may overlap.
 
 Rules
   1. A request begins when all earlier requests of its connection have ended. So it sees their changes, and they do not see its changes.
      Kafka does the same for every request: it reads the next request when it has answered the earlier one.
   2. Requests of the same kind may overlap if their effects have an order of their own. The next one begins while the earlier ones wait for
-     replicas, the disk or the controller. These are Produce (a log appends in the order of arrival), OffsetCommit (a coordinator's log does
-     the same), Fetch (rule 4), and requests that brokers pass on. Each of the latter belongs to another client, which waits for its own
+     replicas, the disk or the controller. These are Produce (a log appends in the order of arrival), OffsetCommit (a coordinator's log
+     does the same), Fetch (rule 4), and requests that brokers pass on. Each of the last kind belongs to another client with its own
      answer.
   3. A request that only reads also waits for an earlier read. Otherwise its older answer would follow the newer one. Example: a consumer
      whose fetch brings record 0 would then learn from ListOffsets that the partition is empty.
-  4. A Fetch begins behind a Fetch that reads the disk, and behind one that waits in a fetch session: the later request of a session, or its
-     end, answers the earlier one. Nothing begins behind a Fetch that waits without a session.
-  5. A request that changes something in some cases counts as a change: Metadata and FindCoordinator make topics.
+  4. A Fetch may begin after a Fetch that reads the disk, and after one that waits in a fetch session: the later request of a session, or
+     its end, answers the earlier one. No request begins after a Fetch that waits without a session.
+  5. A request that may change something counts as a change: Metadata and FindCoordinator can create topics.
 
-`connection.py` holds frames back by these rules. docs/internals/server.md says what they mean for clients.
+`connection.py` holds frames back by these rules. docs/internals/server.md tells their meaning for clients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Metrics with a sample for each of many things: partitions, offsets of groups.
+"""Metrics with a sample for each of many items: partitions, offsets of groups.
 
-Their lines of Prometheus' page are written while the numbers are taken. A line takes 1 us this way and 5 us with the library, and there may
-be hundreds of thousands of lines. The caller takes the numbers in several turns of the loop (`in_turns`).
+Their lines of Prometheus' page are written during the read of the numbers. A line takes 1 us this way and 5 us with the library, and there
+may be hundreds of thousands of lines. The caller reads the numbers in several turns of the loop (`in_turns`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 def in_turns(items: Iterable[Item]) -> Iterator[Item | None]:
-    """The items, with None after each few hundred of them: then a turn of the loop may end."""
+    """The items, with a None after each few hundred: there the loop may do other work."""
     for count, item in enumerate(items, 1):
         yield item
         if count % SAMPLES_PER_TURN == 0:
@@ -26,7 +26,7 @@ def in_turns(items: Iterable[Item]) -> Iterator[Item | None]:
 
 
 class Series:
-    """A gauge with a sample for each of many things.
+    """A gauge with a sample for each of many items.
 
     Args:
         labels: the names of the labels, in the order of their values.

@@ -46,6 +46,19 @@ def parse_listener(text: str, default_port: int) -> Listener:
     return Listener(url.scheme, url.hostname, default_port if port is None else port)
 
 
+def check_postgres(address: str) -> None:
+    """Raises ServiceError if Postgres clients cannot be served at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_server((host.strip("[]"), int(port))).close()
+    except OSError as error:
+        reason = "another program has this port" if error.errno == errno.EADDRINUSE else error.strerror
+        raise ServiceError(
+            f"SQL cannot listen on {address} for Postgres clients: {reason}; "
+            "--postgres-listener HOST:PORT chooses another address, and port 0 takes a free port"
+        ) from None
+
+
 def bind(entry: ServiceEntry, listener: Listener) -> socket.socket:
     """A socket that listens; raises ServiceError, whose line names the service and the way out."""
     try:

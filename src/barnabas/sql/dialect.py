@@ -148,7 +148,9 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     except RecursionError:
         raise SqlError(TOO_COMPLEX, "the statement has too many expressions inside of each other") from None
     except (SqlglotError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
-        raise syntax_error(f"the statement cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from None
+        raise syntax_error(
+            f"the statement cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        ) from None
     if len(trees) != 1 or trees[0] is None:
         raise syntax_error("the statement cannot be read")
     return trees[0]

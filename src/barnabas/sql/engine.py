@@ -83,7 +83,10 @@ class SqlEngine:
         except ConfigError as error:
             raise of_failure(error) from error
         return replace(
-            self.config, tls=own.tls or self.config.tls, credentials=own.credentials or self.config.credentials, client_id=own.client_id
+            self.config,
+            tls=own.tls or self.config.tls,
+            credentials=own.credentials or self.config.credentials,
+            client_id=own.client_id,
         )
 
     def close(self) -> None:

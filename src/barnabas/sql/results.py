@@ -77,7 +77,7 @@ class Streamed:
                     batch = next(self._batches, None)
                 except SqlError:
                     raise
-                except Exception as error:  # noqa: BLE001 - an error of a scan arrives through DuckDB as one of many types
+                except Exception as error:
                     raise self._translate(error) from error
                 if batch is None:
                     return
@@ -104,5 +104,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         try:
             columns.append(column.cast(wanted.type))
         except pa.ArrowInvalid as error:
-            raise SqlError(OUT_OF_RANGE, f"a value of the column {wanted.name} is out of range for {wanted.type}", detail=str(error)) from None
+            raise SqlError(
+                OUT_OF_RANGE, f"a value of the column {wanted.name} is out of range for {wanted.type}", detail=str(error)
+            ) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)

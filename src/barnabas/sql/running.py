@@ -84,7 +84,9 @@ class Running:
             if self._active == 1:
                 self._reason = None
                 if seconds:
-                    self._ticket = self._deadlines.add(seconds, lambda: self.cancel("canceling statement due to statement timeout"))
+                    self._ticket = self._deadlines.add(
+                        seconds, lambda: self.cancel("canceling statement due to statement timeout")
+                    )
 
     def stop(self) -> None:
         """It ended. What it still streams keeps it alive through its leases."""

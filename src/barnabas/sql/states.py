@@ -43,7 +43,10 @@ _NAMED = re.compile(r'(?:column|name|Table|alias) "?([^"\s]+)"?', re.IGNORECASE)
 _BINDER: Sequence[tuple[str, str]] = (
     (r"Referenced column|does not have a column|not found in FROM clause|Values list .* does not have", UNDEFINED_COLUMN),
     (r"[Aa]mbiguous", AMBIGUOUS_COLUMN),
-    (r"must appear in the GROUP BY|aggregate function calls cannot be nested|cannot contain aggregates|GROUP BY clause", GROUPING_ERROR),
+    (
+        r"must appear in the GROUP BY|aggregate function calls cannot be nested|cannot contain aggregates|GROUP BY clause",
+        GROUPING_ERROR,
+    ),
     (r"No function matches", UNDEFINED_FUNCTION),
     (r"Referenced table", UNDEFINED_TABLE),
     (r"[Dd]uplicate alias", DUPLICATE_ALIAS),
@@ -87,7 +90,9 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
     if state == DIVISION_BY_ZERO:
         return SqlError(state, "division by zero")
     if state in (OUT_OF_MEMORY, DISK_FULL):
-        return SqlError(state, "the query needs more memory than it may have", detail=first, hint="filter earlier, or ask for fewer rows")
+        return SqlError(
+            state, "the query needs more memory than it may have", detail=first, hint="filter earlier, or ask for fewer rows"
+        )
     if state == CANCELLED:
         return SqlError(state, "canceling statement due to user request")
     return SqlError(state, first, hint=hint)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -87,6 +89,18 @@ def columns_for(fields: Sequence[pa.Field[Any]], batch: pa.RecordBatch) -> list[
             reason = str(error).splitlines()[0][:300]
             raise TableError(f"the column {field.name} does not fit {field.type}: {reason}") from None
     return columns
+
+
+def replaced(columns: Sequence[Array], rows: npt.NDArray[np.intp], others: Decoded) -> Decoded:
+    """The columns with the rows of others in place of some of theirs."""
+    count = len(columns[0])
+    places = np.arange(count)
+    places[rows] = np.arange(count, count + len(rows))
+    taken = pa.array(places)
+    made = [pa.concat_arrays([one, other]).take(taken) for one, other in zip(columns, others.columns, strict=True)]
+    if others.reasons is None:
+        return Decoded(made)
+    return Decoded(made, pa.concat_arrays([pa.nulls(count, pa.string()), others.reasons]).take(taken))
 
 
 def without_deleted(payloads: Array, deleted: Array | None) -> Array:

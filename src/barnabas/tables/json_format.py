@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.tables.column_types import Field, table_field
-from barnabas.tables.formats import Array, Decoded, columns_for, without_deleted
+from barnabas.tables.formats import Array, Decoded, columns_for, replaced, without_deleted
+from barnabas.tables.json_columns import decode_objects
 from barnabas.tables.json_encoding import rows_of
 from barnabas.tables.json_values import Misfit, row_converter
 
@@ -30,7 +32,7 @@ class JsonFormat:
         self._by_name = {each.name: each for each in self.fields}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
-        return decode_each([self._by_name[name] for name in wanted], payloads)
+        return decode_json([self._by_name[name] for name in wanted], payloads)
 
     def payload_of(self, column: str, value: Any) -> bytes | None:
         return None  # spaces and other fields may stand around it
@@ -38,6 +40,17 @@ class JsonFormat:
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
         return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
+
+
+def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:
+    """Columns of payloads that have so many bytes before their JSON objects."""
+    if not fields:
+        return Decoded([])
+    columns, later = decode_objects(fields, payloads, prefix)
+    if not len(later):
+        return Decoded(columns)
+    others = payloads.take(pa.array(later))
+    return replaced(columns, later, decode_each(fields, pc.binary_slice(others, prefix) if prefix else others))
 
 
 def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:

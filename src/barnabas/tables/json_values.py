@@ -42,7 +42,7 @@ _NAMED_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
 _SPACE = re.compile(r"[ \t\n\r]*")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WIDE = Context(prec=100)
 _SHOWN = 60  # characters of a value in a reason
 
@@ -275,7 +275,7 @@ def _text(value: Any, text: str, path: str) -> str:
 
 
 def _uuid(value: Any, text: str, path: str) -> str:
-    if type(value) is not str or not _UUID.fullmatch(value):
+    if type(value) is not str or not UUID_TEXT.fullmatch(value):
         _wrong(path, text, UUID)
     return str(UuidClass(value))
 

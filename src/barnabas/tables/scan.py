@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from barnabas.columnar.count import RecordCounter
 from barnabas.columnar.decode import HEADER_TYPE, RecordDecoder
 from barnabas.tables.errors import BadRecord, UnknownColumn
 from barnabas.tables.formats import ColumnFormat, Decoded
@@ -132,6 +133,20 @@ class Scan:
                         batch = self._batch(records)
                         self.report.rows += batch.num_rows
                         yield batch
+
+    def count(self) -> int:
+        """The number of rows that `batches` gives, by batch headers alone where no format may refuse a record."""
+        if self._columns.mode != "permissive":
+            return sum(batch.num_rows for batch in self.batches())
+        total = 0
+        for partition, ranges in self.report.planned.items():
+            counter = RecordCounter(self._snapshot.topic, partition)
+            for start, end in ranges:
+                for chunk in self._source.chunks(self._snapshot, partition, start, end):
+                    self.report.bytes += len(chunk.records)
+                    total += counter.count(chunk.records, start, end, chunk.aborted)
+        self.report.rows += total
+        return total
 
     def _batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
         headers = records.column("headers") if "headers" in records.schema.names else None

@@ -1,6 +1,6 @@
 """The types of bodies: those of requests, which `exchange.body_of` checks, and those of answers.
 
-The OpenAPI document is made from these types. A request may have further fields, which are ignored. An answer has none.
+The OpenAPI document is generated from these types. Further fields in a request are ignored. An answer has no further fields.
 Fields have the names of Confluent's interface.
 """
 

@@ -32,7 +32,7 @@ def _since_midnight(unit_us: int) -> Any:
 
 
 _LOGICAL: dict[tuple[str, str], Shape] = {
-    ("string", "uuid"): Shape(pa.string(), str),
+    ("string", "uuid"): Shape(pa.string(), str, mark="uuid"),
     ("int", "date"): Shape(pa.date32()),
     ("int", "time-millis"): Shape(pa.int32(), _since_midnight(1000)),
     ("long", "time-micros"): Shape(pa.int64(), _since_midnight(1)),
@@ -108,7 +108,7 @@ def _union(branches: list[Any], names: dict[str, Any], inside: tuple[str, ...]) 
                 return {tags[int(number)]: each if convert is None else convert(each)}
         return None if isinstance(value, dict) else value
 
-    kind = pa.struct([pa.field(f"member{number}", shape.type) for number, shape in enumerate(shapes)])
+    kind = pa.struct([shape.field(f"member{number}") for number, shape in enumerate(shapes)])
     return Shape(kind, to_arrow, from_arrow, is_null)
 
 

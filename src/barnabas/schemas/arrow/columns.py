@@ -192,11 +192,12 @@ def _unfit(error: Exception) -> str:
 
 @lru_cache(_KEPT)
 def _deserializer(reader: Reader) -> Deserializer:
-    return Deserializer(_schemas(reader.address), reader=reader.schema, is_key=reader.is_key, subject=reader.context)
+    return Deserializer(registered_schemas(reader.address), reader=reader.schema, is_key=reader.is_key, subject=reader.context)
 
 
 @lru_cache(_KEPT)
-def _schemas(address: RegistryAddress) -> RegisteredSchemas:
+def registered_schemas(address: RegistryAddress) -> RegisteredSchemas:
+    """The schemas of a registry that this process knows. It is not safe for several threads."""
     return RegisteredSchemas(address.client())
 
 

@@ -31,7 +31,7 @@ def shape_of(codec: JsonCodec) -> Shape:
 
 
 def _text() -> Shape:
-    return Shape(pa.string(), lambda value: json.dumps(value, ensure_ascii=False), _parsed)
+    return Shape(pa.string(), lambda value: json.dumps(value, ensure_ascii=False), _parsed, mark="json")
 
 
 def _parsed(value: Any) -> Any:

@@ -13,6 +13,9 @@ from barnabas.schemas.errors import SchemaDataError
 from barnabas.schemas.registered import RegisteredSchema
 
 Convert = Callable[[Any], Any]
+MARK = b"barnabas.type"  # in the metadata of fields of text that holds JSON or a UUID
+
+map_type: Any = pa.map_  # the stubs take no field for the values, which pyarrow does
 
 MODULES = {
     "AVRO": "barnabas.schemas.arrow.avro_shapes",
@@ -33,12 +36,17 @@ class Shape(NamedTuple):
         to_arrow: converts a decoded value to one that `pyarrow.array` takes; None: it is one.
         from_arrow: converts a value of `to_pylist`, in which maps are dicts, to one that the codec's `from_json` takes; None: it is one.
         is_null: whether the schema itself allows null.
+        mark: `json` or `uuid` for texts that hold such.
     """
 
     type: pa.DataType
     to_arrow: Convert | None = None
     from_arrow: Convert | None = None
     is_null: bool = False
+    mark: str = ""
+
+    def field(self, name: str) -> pa.Field[Any]:
+        return pa.field(name, self.type, metadata={MARK: self.mark.encode()} if self.mark else None)
 
 
 def shape_of(schema: RegisteredSchema, message: str | None = None) -> Shape:
@@ -62,7 +70,7 @@ def struct_of(fields: Mapping[str, Shape], *, keeps_nulls: bool = True) -> Shape
     Args:
         keeps_nulls: if not, a field that is null is left out of the dict from Arrow, unless its own shape allows null.
     """
-    kind = pa.struct([pa.field(name, shape.type) for name, shape in fields.items()])
+    kind = pa.struct([shape.field(name) for name, shape in fields.items()])
     to_arrow = {name: shape.to_arrow for name, shape in fields.items() if shape.to_arrow is not None}
     from_arrow = {name: shape.from_arrow for name, shape in fields.items() if shape.from_arrow is not None}
     not_null = set() if keeps_nulls else {name for name, shape in fields.items() if not shape.is_null}
@@ -85,12 +93,13 @@ def struct_of(fields: Mapping[str, Shape], *, keeps_nulls: bool = True) -> Shape
 
 
 def list_of(item: Shape) -> Shape:
-    return Shape(pa.list_(item.type), _over_list(item.to_arrow), _over_list(item.from_arrow))
+    return Shape(pa.list_(item.field("item")), _over_list(item.to_arrow), _over_list(item.from_arrow))
 
 
 def map_of(item: Shape) -> Shape:
     """Values are dicts, also from Arrow."""
-    return Shape(pa.map_(pa.string(), item.type), _over_dict(item.to_arrow), _over_dict(item.from_arrow))
+    kind = map_type(pa.string(), item.field("value"))
+    return Shape(kind, _over_dict(item.to_arrow), _over_dict(item.from_arrow))
 
 
 def _over_list(convert: Convert | None) -> Convert | None:

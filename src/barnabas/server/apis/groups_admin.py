@@ -1,4 +1,4 @@
-"""The APIs by which people look after groups: ListGroups, DescribeGroups, DeleteGroups."""
+"""The APIs for the administration of groups: ListGroups, DescribeGroups, DeleteGroups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def list_groups(broker: GroupBroker, context: Context, request: ListGroups
 
 
 def _passes(group: ListedGroup, states: set[str], types: set[str]) -> bool:
-    """An empty filter lets everything pass; a name nobody knows lets nothing."""
+    """Whether a group passes both filters. An empty filter lets every group pass; an unknown name in a filter matches no group."""
     return (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
 
 

@@ -1,4 +1,4 @@
-"""Where partitions begin and end: ListOffsets and OffsetForLeaderEpoch."""
+"""Finds offsets of partitions by time and by leader epoch: ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Looking at transactions and producers: DescribeTransactions, ListTransactions, DescribeProducers (KIP-664, KIP-994, KIP-1152)."""
+"""Describes and lists transactions and producers: DescribeTransactions, ListTransactions, DescribeProducers.
+
+See KIP-664, KIP-994 and KIP-1152.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,7 @@ def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transact
 
 
 def _matcher_of(pattern: str) -> Callable[[str], bool]:
-    """As `patterns.matcher`, whose library is loaded with the first one."""
+    """The same as `patterns.matcher`; the first call loads the library of patterns."""
     from barnabas.server.patterns import matcher
 
     return matcher(pattern)

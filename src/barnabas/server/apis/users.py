@@ -1,4 +1,4 @@
-"""Users with SCRAM credentials, made, changed and described (KIP-554). Thin: what they are is said in `security/users.py`."""
+"""Creates, changes and describes users with SCRAM credentials (KIP-554). The handlers are thin: `security/users.py` has the rules."""
 
 from __future__ import annotations
 

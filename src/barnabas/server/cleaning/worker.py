@@ -1,4 +1,4 @@
-"""The cleaner process: `python -m barnabas.server.cleaning.worker`, started by the broker when there is something to clean.
+"""The cleaner process: `python -m barnabas.server.cleaning.worker`. The broker starts it for the first log to clean.
 
 Takes orders on standard input and reports on standard output, one JSON object a line:
 
@@ -7,14 +7,14 @@ Takes orders on standard input and reports on standard output, one JSON object a
            "failed": [errno, text] or "cancelled": true
 
 Rules
-  1. It ends when its standard input ends, however the broker ended. Where the kernel can do that, it is killed with the broker, before
-     any process learns of the broker's end. So a process that removes the data folder then is alone in it. The worker leaves `.cleaned`
-     files, which the next cleaning or start of that log removes.
-  2. It writes nothing but these files, and runs at a lower priority than the broker.
-  3. numpy and numba are loaded for the first log of more than `COMPILED_FROM_BYTES`: below that, loading takes longer than the cleaning
-     (0.4 s of CPU time, in which plain Python cleans 24 MB) and 120 MB of memory.
+  1. The worker ends when its standard input ends, that is, also after a crash of the broker. If the kernel can do so, it kills the worker
+     with the broker, before any process learns of the broker's end. So a process that then removes the data folder is alone in it. The
+     worker leaves `.cleaned` files; the next cleaning or start of that log removes them.
+  2. The worker writes only these files, and runs at a lower priority than the broker.
+  3. The first log of more than `COMPILED_FROM_BYTES` makes the worker load numpy and numba. Loading takes 120 MB of memory and 0.4 s of
+     CPU time, in which plain Python cleans 24 MB.
 
-One thread for each log that is being cleaned; the kernels let go of the interpreter's lock.
+Each log in cleaning has its own thread; the kernels release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ LONGEST_WAIT_S = 0.25  # of one sleep, so that a cancelled or sped-up cleaning r
 
 
 class Cancelled(BarnabasError):
-    """The broker does not want the cleaning any more."""
+    """The broker has cancelled the cleaning."""
 
 
 class Throttle:
-    """Spreads bytes read and written, of all threads, to at most `bytes_per_second`."""
+    """Limits the reads and writes of all threads together to `bytes_per_second`."""
 
     def __init__(self) -> None:
         self.bytes_per_second = float("inf")
@@ -63,7 +63,7 @@ class Throttle:
         self._free_at = time.monotonic()  # when the rate allows the next bytes
 
     def spend(self, size: int) -> float:
-        """Count `size` bytes; the seconds to wait."""
+        """Count `size` bytes. Returns the seconds to wait."""
         with self._lock:
             now = time.monotonic()
             self._free_at = max(self._free_at, now) + size / self.bytes_per_second
@@ -146,7 +146,9 @@ class Worker:
 
 
 class Meter:
-    """Counts what one cleaning reads and writes: reports it now and then, keeps to the rate, ends what was cancelled."""
+    """Counts the bytes that one cleaning reads and writes. Reports them from time to time, keeps to the rate, and ends a cancelled
+    cleaning.
+    """
 
     def __init__(self, worker: Worker, number: int, throttle: Throttle) -> None:
         self._worker = worker
@@ -185,10 +187,9 @@ def main() -> None:
 
 
 def give_way() -> None:
-    """Run when the broker and others leave the processor idle, and else have a small part of it.
+    """Run at low priority: when the processor is idle, and otherwise with a small share of it.
 
-    Linux shares processors among sessions first where autogroups are on, and this process has a session of its own: so that one gets
-    the same niceness.
+    With autogroups, Linux first shares processors among sessions. This process has its own session, so the session gets the same niceness.
     """
     os.nice(NICENESS)
     if os.getsid(0) == os.getpid():  # otherwise the session contains other processes

@@ -1,17 +1,16 @@
-"""Finds out that the process of another broker is gone, or that it stands still.
+"""Finds out that the process of another broker has ended, or that it hangs.
 
-Owns a connection to every other active broker. When a process ends in whatever way, its machine closes its connections; when a new one
-is refused then, nobody listens there any more, and the member is told (`cluster/controller/dead_brokers.py`). A machine or a network that
-fails refuses nothing, and neither does a process that stands still: on each of the connections a sign of life is asked for all the
-time, and the member is told of who gives none for too long (`cluster/membership/failure_detector.py`).
+Owns a connection to every other active broker. When a process ends, its machine closes its connections. If the machine then refuses a
+connection, no process listens there any more, and the prober tells the member (`cluster/controller/dead_brokers.py`). A failed machine, a
+failed network or a process that hangs refuses nothing. So the prober regularly asks for a sign of life on each connection. It tells the
+member which brokers are silent for too long (`cluster/membership/failure_detector.py`).
 
 Rules
-  1. A broker is found dead only under a registration under which it was reached. A broker whose address refuses from the beginning (a
+  1. A broker is found dead only in a registration in which the prober has reached it. A broker whose address refuses from the beginning (a
      firewall, a wrong advertised listener) is never found dead.
-  2. Refused means refused, twice: time that runs out, a host that cannot be reached, or a connection that is closed after it was made
-     say nothing.
-  3. The prober goes on asking a broker that was found dead, as long as it is registered. If the broker is reached or answers, the
-     finding is taken back.
+  2. Only two refused connections count. A timeout, an unreachable host, or a connection that closes after it was made prove nothing.
+  3. The prober continues to ask a broker that was found dead, as long as it is registered. If the prober reaches it or gets an answer, it
+     takes the finding back.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 class LivenessProber:
-    """Runs until `close`."""
+    """Probes the other brokers until `close`."""
 
     def __init__(self, services: Services, member: Member) -> None:
         config = services.config
@@ -82,7 +81,7 @@ class LivenessProber:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self) -> None:
-        """Watch whom the image has."""
+        """Watch the brokers that the image has."""
         while True:
             image = self._member.image
             wanted: dict[Registered, Address] = {}
@@ -120,7 +119,7 @@ class LivenessProber:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _stay_connected(self, registered: Registered, address: Address) -> None:
-        """Until the connection is over; raises BarnabasError or OSError where there is none."""
+        """Connect, and wait until the connection is lost; raises BarnabasError or OSError if it cannot connect."""
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             connection = await AsyncConnection.open(address, self._client)
         try:

@@ -1,13 +1,13 @@
-"""Gives the other brokers signs of life, in a thread: however busy the loop is, or a disk slow, a process that runs says so.
+"""Gives the other brokers signs of life in a thread: a running process answers even while its loop is busy or a disk is slow.
 
-Owns the connections on which others ask for nothing else (`liveness_prober.py`), from the second time on. The first request is answered by
-the loop (`apis/liveness.py`); its client id tells that nothing else is to come. Those that are like it but for the correlation id are
-answered as it was.
+Owns the connections that other brokers use only for probes (`liveness_prober.py`), from their second request on. The loop answers the
+first request (`apis/liveness.py`); its client id shows that only probes will follow. If a request differs from the first only in its
+correlation id, the thread sends the same answer with the new id.
 
 Rules
-  1. Only connections in plain text are taken over; with TLS the loop goes on answering.
-  2. A request that is another one goes back to the loop, and the connection with it; so does a connection that ends.
-  3. The thread touches nothing of the loop's but its own descriptors, duplicates of those of the connections.
+  1. The thread takes over only connections in plain text; with TLS the loop continues to answer.
+  2. A different request goes back to the loop, together with its connection. A connection that ends goes back too.
+  3. The thread uses nothing of the loop's, only its own descriptors, which are duplicates of those of the connections.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LivenessResponder:
         self._thread: threading.Thread | None = None
 
     def take(self, connection: Connection, request: bytes, answer: bytes) -> None:
-        """Answer what is like `request` with what is like `answer` from now on, where that can be done."""
+        """From now on, let the thread answer requests like `request` with answers like `answer`, if it can take over the connection."""
         if connection in self._taken or self._closed or len(self._taken) >= limits.MAX_PULSES:
             return
         descriptor = connection.hand_over()
@@ -65,7 +65,7 @@ class LivenessResponder:
             self._thread.start()
 
     def close(self) -> None:
-        """The connections are to be closed before."""
+        """Stop the thread. The caller closes the connections first."""
         self._closed = True
         if self._thread is not None:
             self._bell.send(b"\0")
@@ -86,7 +86,7 @@ class LivenessResponder:
             self._order(begins=False, line=line)
 
     def _give_back(self, line: _Line) -> None:
-        """The thread has ended with it."""
+        """Take a connection back that the thread is done with."""
         connection = line.connection
         taken, leave = self._taken.get(connection, (None, None))
         if taken is line and leave is not None:
@@ -130,7 +130,7 @@ class LivenessResponder:
 
 
 class _Line:
-    """One connection as the thread knows it."""
+    """One connection, as the thread knows it."""
 
     __slots__ = ("_answer", "_request", "connection", "descriptor", "has_ended", "is_broken", "received")
 
@@ -144,7 +144,7 @@ class _Line:
         self._answer = bytearray(answer)
 
     def answer_next(self) -> bool:
-        """Answer what is there; False where that is for the loop to do, or the connection is over."""
+        """Answer the received requests; False if the loop must take over, or the connection has ended."""
         try:
             got = os.read(self.descriptor, READ_BYTES)
         except BlockingIOError:

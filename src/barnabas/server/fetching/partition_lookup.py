@@ -1,12 +1,13 @@
 """The look of a fetch at its partitions: the data of each, or the reason why it has none.
 
 The limits are Kafka's. The whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`. The first batch of the first
-partition with data comes whole, whatever its size, so that a consumer always continues. Partitions that are not here are answered after the
-others, as in Kafka.
+partition with data comes whole, whatever its size, so that a consumer always continues. In the answer, partitions that are not here come
+after the others, as in Kafka.
 
-A follower gets all of the log. Its request tells its log end offset. That counts once for each request, at the first look that finds the
-partition: the follower may ask before the leader knows that it leads, and in a session it does not repeat unchanged values. A follower that
-a throttle holds back is skipped. The fetch then waits as if there were no data, and looks again when the rate allows more.
+A follower gets all of the log. Its request tells its log end offset. This counts once for each request, at the first look that finds the
+partition: the follower may ask before the leader knows that it leads, and in a session it does not repeat unchanged values. If a throttle
+holds a follower back, the look skips its partition. Then the fetch waits as if there were no data, and looks again when the rate allows
+more.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
 class FetchBroker(LeaderServices, ReadFaults, SelectorBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     clock: Clock
@@ -85,7 +86,7 @@ def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) ->
 def count_follower(
     broker: FetchBroker, request: FetchRequest, replica_id: int, partition: LeaderPartition, wanted: FetchedPartition
 ) -> None:
-    """The state of a follower's log, as its request tells it."""
+    """Note the state of a follower's log from its request."""
     partition.fetched_by(
         replica_id,
         wanted.fetch_offset,
@@ -141,7 +142,7 @@ class PartitionLookup:
         self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
-        """The data of every partition, its size in bytes, and whether something must be told at once."""
+        """The data of every partition, its size in bytes, and whether the fetch must answer at once."""
         found: list[Found] = []
         absent: list[Found] = []
         left = self._max_bytes
@@ -186,7 +187,7 @@ class PartitionLookup:
         return found + absent, size, must_answer
 
     def _goes_on_behind(self, wanted: FetchedPartition, data: FetchedData[Records]) -> bool:
-        """Whether what was found ends with its segment, and the next fetch finds more: no answer has more than a segment's rest."""
+        """Whether the found data ends with its segment, and the next fetch finds more; an answer never crosses the end of a segment."""
         partition = self.find(wanted)
         if data.records is None or partition is None or partition.is_offline or self._is_held_back:
             return False
@@ -197,8 +198,9 @@ class PartitionLookup:
         return partition.log.reader.has_segment_behind(wanted.fetch_offset, end)
 
     def _asks_for_more_than(self, count: int) -> bool:
-        """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted
-        would ask for the rest without a pause."""
+        """Whether the fetch has other partitions too. Then it waits for them, as in Kafka: otherwise a consumer of a deleted topic would
+        ask for the others without a pause.
+        """
         session = self._context.session
         return len(self._context.partitions if session is None else session.partitions) > count
 
@@ -255,8 +257,9 @@ class PartitionLookup:
         return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
 
     def _is_to_be_counted(self, wanted: FetchedPartition) -> bool:
-        """Whether a follower's waiting fetch tells of a partition that was not there before. If its session is dropped, the follower may
-        have asked again elsewhere, for more."""
+        """Whether to count a partition of a waiting follower that was not here at the first look. Not if its session is dropped, because
+        the follower may have asked again elsewhere, for more.
+        """
         return wanted in self._uncounted and (wanted.session is None or not wanted.session.closed)
 
     def _read_as_follower(

@@ -1,4 +1,4 @@
-"""The allowed part of a Fetch request, for its handler, which works on frames and has no guard before it."""
+"""The rights for Fetch requests. Their handler works on frames and has no guard before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def why_not_fetch(image: MetadataImage, access: Access, replica_id: int, wanted: FetchedPartition) -> ErrorCode | None:
-    """Why a partition may not be fetched; None if it may, or if no topic has its topic id."""
+    """The error if the client may not fetch a partition; None if it may, or if no topic has its topic id."""
     name = image.topic_name(wanted.topic) if isinstance(wanted.topic, UUID) else wanted.topic
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""Guards of what describes the cluster and its topics. Topics that somebody may not describe are left out where all are asked for."""
+"""Guards of APIs that describe the cluster and its topics. Answers about all topics omit those that the client may not describe."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def guard_metadata(asked: Asked, request: MetadataRequest, go_on: GoOn) -> Answe
 
 
 def _split_metadata(asked: Asked, request: MetadataRequest) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
-    """Topics that are described, and refusals. An id gives no name away, and a name no id."""
+    """The allowed topics, and the refusals. A refusal of an id does not reveal the name, and a refusal of a name does not reveal the id."""
     metadata, access, config = asked.broker.metadata, asked.access, asked.broker.config
     topics = request.topics or ()
     if any(t.topic_id != ZERO_UUID for t in topics) and asked.version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
@@ -84,7 +84,7 @@ def _split_metadata(asked: Asked, request: MetadataRequest) -> tuple[list[Metada
 
 
 def guard_describe_cluster(asked: Asked, request: DescribeClusterRequest, go_on: GoOn) -> Answer:
-    """DescribeCluster (api 60): open to everybody, like Metadata."""
+    """DescribeCluster (api 60): open to every client, like Metadata."""
 
     def finish(response: DescribeClusterResponse) -> None:
         if request.include_cluster_authorized_operations and not response.error_code:

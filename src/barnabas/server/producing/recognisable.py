@@ -1,10 +1,10 @@
 """Which Produce requests the fast paths may learn, and how they treat each field of the request.
 
-`apis/produce.py: handle_produce` is the general way: it decides what happens to a request. Add a field or a check there, and decide here
-whether a fast path may still handle such requests. `tests/server/test_recognisable.py` fails if a field is in neither table.
+`apis/produce.py: handle_produce` is the general way and decides what happens to a request. If you add a field or a check there, decide
+here whether a fast path may still handle such requests. `tests/server/test_recognisable.py` fails if a field is in neither table.
 
-The state of the broker counts too. A fast path declines where the partition is closed. It forgets everything when rights or quotas
-change, or when its connection must log in again. A learnt request of a producer with a quota has the producer's budget.
+The state of the broker counts too. A fast path declines if the partition is closed. It forgets everything when rights or quotas change, or
+when its connection must log in again. A learnt request of a producer with a quota has the producer's budget.
 """
 
 from __future__ import annotations

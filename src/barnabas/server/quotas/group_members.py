@@ -1,9 +1,9 @@
-"""Which clients belong to the groups that have a quota of their own: a fetch does not say of which group it is.
+"""The clients that belong to groups with a quota of their own, because a fetch does not tell its group.
 
-A client belongs to a group if a member of it has the same client id and address. So a group whose quota should be exact has a client id of
-its own; where two groups share both, what their members consume is counted for both.
+A client belongs to a group if a member of it has the same client id and address. So a group that needs an exact quota must have its own
+client id. If two groups share both, the bytes of their members count for both.
 
-Coordinators know the members. They are asked every two seconds, wherever they are, and only while there is a quota of a group.
+Coordinators know the members. This broker asks them every two seconds, on all brokers, and only while a group has a quota.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Coordinators(Protocol):
 
 
 class GroupMembers:
-    """As this broker knows them.
+    """The members of groups that this broker knows.
 
     Args:
-        names: of the groups that have a quota; None among them for all others.
-        coordinators: made later than this.
+        names: the groups that have a quota; None stands for all others.
+        coordinators: returns the coordinators, which are made later.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class GroupMembers:
         self._groups: Mapping[tuple[str, str], tuple[str, ...]] = {}
 
     def groups_of(self, client_id: str, host: str) -> tuple[str, ...]:
-        """The groups with a quota that a client belongs to."""
+        """The groups with a quota to which a client belongs."""
         return self._groups.get((client_id, host), NO_GROUPS)
 
     async def refresh(self) -> None:
-        """Ask the coordinators."""
+        """Ask the coordinators for the current members."""
         names = self._names()
         if not names and not self._groups:
             return
@@ -92,7 +92,7 @@ class GroupMembers:
         return found
 
     async def _clients_of(self, groups: Iterable[str]) -> dict[str, Clients]:
-        """Client ids and hosts of the members of groups."""
+        """The client ids and hosts of the members of groups."""
         found: dict[str, Clients] = {}
         elsewhere: dict[int, list[str]] = {}
         for group_id in groups:
@@ -112,7 +112,7 @@ class GroupMembers:
         return found
 
     async def _clients_at(self, broker_id: int, groups: list[str]) -> dict[str, Clients]:
-        """As another broker tells of its groups: of both types, for what they are is not known before."""
+        """The members of groups on another broker. It asks with both APIs, because the types of the groups are unknown."""
         classic = await self._to_peers().send(broker_id, DescribeGroupsRequest(groups=groups))
         found = {group.group_id: group.members for group in classic.groups if not group.error_code and group.members}
         others = [group_id for group_id in groups if group_id not in found]

@@ -1,10 +1,10 @@
-"""One fetcher: asks one leader for the records of the partitions that follow it, and hands them what comes.
+"""One fetcher: fetches the records of followed partitions from one leader, and gives them to the partitions.
 
 Rules
-  1. One request waits at the leader. A second goes out before its answer only where partitions have come to be followed meanwhile, which
-     are not to wait until the first is answered; the leader answers the first at once then.
-  2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others go on.
-  3. A large answer is taken in in pieces, so that the loop does not stand still for all of it.
+  1. One request waits at the leader. A second is sent before its answer only if more partitions are followed in the meantime, so that
+     these need not wait; the leader then answers the first at once.
+  2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others continue.
+  3. The fetcher handles a large answer in pieces, so that the loop does not stop for all of it.
   4. A throttled partition that is behind is left out while its rate is used up.
 """
 
@@ -48,8 +48,8 @@ class Fetcher:
     """Follows one leader, until `close`.
 
     Args:
-        requests: connections for what is not a fetch.
-        number: of this fetcher among those of the leader.
+        requests: connections for requests other than Fetch.
+        number: the number of this fetcher among those of the same leader.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Fetcher:
             pause_ms = min(pause_ms * 2, CONNECTION_PAUSE_MAX_MS)
 
     async def _turn(self) -> None:
-        """Send what is to be sent, take in one answer."""
+        """Send a request if one is due, and handle one answer."""
         in_flight = self._in_flight
         self._send_if_due()
         if not in_flight or not in_flight[0][1].done():
@@ -152,7 +152,7 @@ class Fetcher:
                 await asyncio.sleep(0)
 
     def _turn_at_once(self) -> bool:
-        """As `_turn` for an answer that came, without waking the task; False where it is one for that."""
+        """Do the same as `_turn` for an answer that has come, without waking the task; False if the task must handle it."""
         number, answer = self._in_flight[0]
         if not answer.done() or answer.cancelled() or answer.exception() is not None:
             return False
@@ -192,7 +192,7 @@ class Fetcher:
         self._in_flight.append((number, answer))
 
     def _answered(self, _: object) -> None:
-        """Take in a small answer at once: waking the task takes two more turns of the loop."""
+        """Handle a small answer at once, because waking the task takes two more turns of the loop."""
         try:
             if self._is_parked and not self._awake.is_set() and self._in_flight and self._turn_at_once():
                 return
@@ -213,7 +213,7 @@ class Fetcher:
     # --- answers
 
     def _take(self, number: int, answer: FetchResponse) -> Iterator[None]:
-        """Take in an answer; wherever something is yielded others are to have their turn of the loop."""
+        """Handle an answer; each yield lets the loop do other work."""
         if answer.error_code:
             logger.info("event=fetch-session-ended leader=%d error_code=%s", self._leader_id, ErrorCode(answer.error_code).name)
             self._session.restart()
@@ -271,8 +271,9 @@ class Fetcher:
         self._go_on(partition, step, told.error)
 
     async def _keep_start(self, partition: FollowerPartition) -> None:
-        """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash, and what
-        follows a cut stays there."""
+        """Write the checkpoints of the log before the next fetch tells the leader its start. So records that DeleteRecords deleted stay
+        deleted after a crash, and records after a truncation stay in the log.
+        """
         try:
             await self._log_start_offsets.keep([partition.log])
         except StorageError as error:
@@ -284,7 +285,7 @@ class Fetcher:
         self._resume(partition)
 
     async def _cut(self, partition: FollowerPartition) -> None:
-        """Cut the log where the leader has it end, when it is known who its producers were there."""
+        """Truncate the log at the leader's end, after a thread has found the producer state at that offset."""
         follower_state, end = partition.follower_state, partition.log.log_end_offset
         cut = follower_state.planned
         assert cut is not None, "the answer that asked for it planned it"
@@ -308,14 +309,15 @@ class Fetcher:
         self._resume(partition)
 
     def _may_ask(self, partition: FollowerPartition) -> bool:
-        """Whether the next fetch may go out; where it may not, the partition is resumed when its flush is done, its start is written
-        down, its log is cut, or its throttle has it go on."""
+        """Whether the next fetch may include the partition. If not, it resumes after its flush, its checkpoints, its truncation, or the
+        throttle's wait.
+        """
         if partition in self._busy or not partition.is_ready:
             return False
         return self._is_start_kept(partition) and not self._is_held_back(partition)
 
     def _is_start_kept(self, partition: FollowerPartition) -> bool:
-        """Whether where the log begins is written down; else that is under way."""
+        """Whether the checkpoints of the log are written; if not, start to write them."""
         if partition.log.is_written_down:
             return True
         self._busy.add(partition)
@@ -365,7 +367,9 @@ class Fetcher:
         self._services.loop.call_later(pause_ms / 1000, self._resume, partition)
 
     def _became_ready(self, partition: FollowerPartition) -> None:
-        """Its flush is done. Where it is asked for already, a request in a hurry would only have the leader send the same again."""
+        """Resume a partition after its flush. If a fetch asks for it already, another request would only make the leader send the same
+        data again.
+        """
         if not self._session.asks_for(partition):
             self._resume(partition)
 
@@ -376,7 +380,7 @@ class Fetcher:
             self._awake.set()
 
     def _is_held_back(self, partition: FollowerPartition) -> bool:
-        """Whether a throttle has it wait; it goes on by itself then."""
+        """Whether a throttle delays the partition; it then resumes by itself."""
         wait_ms = self._throttles.fetching_wait_ms(partition)
         if wait_ms and partition not in self._held_back:
             self._held_back.add(partition)
@@ -393,7 +397,7 @@ class Fetcher:
         task.add_done_callback(self._jobs.discard)
 
     async def _ask_range(self, partition: FollowerPartition) -> None:
-        """The position is outside of the leader's log: ask where that begins and ends."""
+        """Ask for the start and end of the leader's log, because the position is outside of it."""
         epoch = partition.leader_epoch
         try:
             start = await self._ask_offset(partition, EARLIEST)

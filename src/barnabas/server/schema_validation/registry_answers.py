@@ -1,4 +1,4 @@
-"""Asks a schema registry, in a thread, whether an id is registered as a rule says.
+"""Asks a schema registry, in a thread, whether an id is registered as a rule demands.
 
 | question | requests |
 |---|---|
@@ -22,10 +22,10 @@ PAGE = 1_000  # names in one page; if an answer has so many, more may follow
 
 
 def verdict_of(client: RegistryClient, question: Question) -> Verdict:
-    """The registry's word.
+    """The registry's answer to a question.
 
     Raises:
-        RegistryError, RegistryUnreachable: it cannot say.
+        RegistryError, RegistryUnreachable: the registry has no answer.
     """
     rule = question.rule
     schema_id = _number(client, question.schema_id)
@@ -41,7 +41,7 @@ def verdict_of(client: RegistryClient, question: Question) -> Verdict:
 
 
 def _get(client: RegistryClient, *path: object, **query: object) -> Any:
-    """The answer's JSON; None if there is no such thing, or cannot be."""
+    """The JSON of the answer; None if the item does not exist or is invalid."""
     try:
         return client.get(*path, **query)
     except RegistryError as error:
@@ -84,7 +84,7 @@ def _is_under(client: RegistryClient, schema_id: int, subject: str) -> bool:
 
 
 def _subjects(client: RegistryClient, schema_id: int, subject: str) -> set[str]:
-    """The subjects of the default context that have an id."""
+    """The subjects of the default context in which an id is registered."""
     found: set[str] = set()
     while True:
         page = _get(client, "schemas", "ids", schema_id, "subjects", subject=subject, offset=len(found) or None) or []

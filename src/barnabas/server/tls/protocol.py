@@ -1,17 +1,18 @@
-"""TLS between a socket and a connection: shakes hands, decrypts into the connection's buffers, and is its transport.
+"""TLS between a socket and a connection: makes the handshake, decrypts into the connection's buffers, and is its transport.
 
-Owns one OpenSSL object over the BIOs that all connections of the loop share (`TlsBuffers`), and what was received and not decrypted while
-the connection was paused. The `Connection` above knows nothing of it but its principal: it is made with the socket, so that limits count
-half-open ones too, and gets no byte before the handshake is over.
+Owns one OpenSSL object over the BIOs that all connections of the loop share (`TlsBuffers`), and the encrypted bytes received during a
+pause. The `Connection` above knows nothing of TLS except its principal. It is made with the socket, so that limits count half-open
+connections too, and gets no byte before the handshake is complete.
 
 Rules
-  1. A handshake ends within `limits.TLS_HANDSHAKE_TIMEOUT_S` and `limits.MAX_TLS_HANDSHAKE_BYTES`, or its connection does.
-  2. When the connection or another one gets a turn, both BIOs are as they should be: the outgoing one empty (what it had is in the outbox),
-     the incoming one untouched by anybody else until this turn is over.
-  3. While the connection is paused nothing is decrypted; what was received stays as it came, one buffer of `TlsBuffers` at most.
+  1. If the handshake takes longer than `limits.TLS_HANDSHAKE_TIMEOUT_S` seconds or more than `limits.MAX_TLS_HANDSHAKE_BYTES`, the
+     connection ends.
+  2. While the `Connection` or another connection runs, the outgoing BIO is empty, because its bytes are in the outbox. Until the end of
+     this turn, no other connection touches the incoming BIO.
+  3. While the connection is paused, nothing is decrypted; received bytes stay encrypted, at most one buffer of `TlsBuffers`.
 
-A handshake that failed is answered with an alert, and then the connection is kept until the other side has hung up, for `LINGER_S` at
-most: a socket that is closed with unread bytes in it takes the alert back.
+After a failed handshake the client gets an alert. Then the connection stays open until the other side has closed it, for at most
+`LINGER_S` seconds: if a socket is closed with unread bytes in it, the alert is lost.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     """The asyncio protocol of one TLS client, and the transport of its `Connection`.
 
     Args:
-        terms: of the listener; the context that it has now is this connection's for good.
+        terms: the TLS settings of the listener; this connection keeps their current context until its end.
     """
 
     def __init__(self, connection: Connection, terms: ListenerTls, buffers: TlsBuffers, loop: asyncio.AbstractEventLoop) -> None:
@@ -114,7 +115,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._loop.call_soon(self._go_on)  # not within the caller's turn of the loop: rule 2
 
     def abort(self) -> None:
-        """Say goodbye if the socket takes it, and close."""
+        """Send a close_notify if the socket takes it, and close."""
         is_free = self._outbox is None or not self._outbox.waiting_bytes
         # with pending bytes, `unwrap` would read the data of another connection
         if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:
@@ -142,7 +143,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._buffers.forget()  # the next connection must not find data of a connection that closed in the meantime
 
     def _work_on(self, data: memoryview) -> None:
-        """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
+        """Decrypt `data` and the data that OpenSSL still has, as far as the connection takes it."""
         incoming = self._buffers.incoming
         incoming.write(data)
         if self._state is State.HANDSHAKE:
@@ -162,7 +163,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._connection.close()
 
     def _fill(self, target: memoryview) -> tuple[int, bool]:
-        """Decrypt into `target`; how much is there, and whether that is all."""
+        """Decrypt into `target`. Returns the number of bytes, and whether that was all."""
         read, filled, size = self._tls.read, 0, len(target)
         try:
             while filled < size:
@@ -176,7 +177,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return filled, False
 
     def _shake_hands(self, received: int) -> None:
-        """One step of the handshake, with so many bytes more."""
+        """Take one step of the handshake, with `received` more bytes."""
         self._handshake_bytes += received
         if self._handshake_bytes > limits.MAX_TLS_HANDSHAKE_BYTES:
             self._fail(f"a handshake of more than {limits.MAX_TLS_HANDSHAKE_BYTES} bytes")
@@ -196,7 +197,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._state = State.OPEN
 
     def _hand_over_sealed(self) -> None:
-        """Queue OpenSSL's own records behind the bytes that wait."""
+        """Queue OpenSSL's own records after the waiting bytes."""
         if self._buffers.outgoing.pending and self._outbox is not None:
             self._outbox.push_sealed(self._buffers.outgoing.read())
             self._outbox.flush()
@@ -218,7 +219,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._connection.close()
 
     def _fail(self, reason: str) -> None:
-        """Drop the connection, its alert sent."""
+        """Send an alert and close the connection; after a failed handshake, close it a little later."""
         if self._state is State.HANDSHAKE:
             self._refused(reason)
         else:
@@ -241,7 +242,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         )
 
     def _write_now(self) -> None:
-        """Send what OpenSSL has, if the socket takes it: an alert or a goodbye."""
+        """Send OpenSSL's output, an alert or a close_notify, if the socket takes it."""
         data = self._buffers.outgoing.read()
         if data and (self._outbox is None or not self._outbox.waiting_bytes):
             with contextlib.suppress(OSError):

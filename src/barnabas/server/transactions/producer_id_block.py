@@ -1,4 +1,4 @@
-"""Producer ids for transactional ids: a few at hand, because a coordinator decides without waiting."""
+"""Producer ids for transactional ids: a few are ready, because a coordinator decides without waiting."""
 
 from __future__ import annotations
 

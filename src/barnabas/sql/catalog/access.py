@@ -119,7 +119,9 @@ class Access:
         written = self._written.get(topic, {})
         while True:
             found = source.snapshot()
-            if all(partition not in found.partitions or found.partitions[partition].end >= end for partition, end in written.items()):
+            if all(
+                partition not in found.partitions or found.partitions[partition].end >= end for partition, end in written.items()
+            ):
                 self._written.pop(topic, None)
                 return found
             running.check()

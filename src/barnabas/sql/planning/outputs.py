@@ -63,7 +63,15 @@ def name_of(item: Any) -> str:
     return UNNAMED
 
 
-_WORDS = {"INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "DOUBLE": "float8", "FLOAT": "float4", "BOOLEAN": "bool", "DECIMAL": "numeric"}
+_WORDS = {
+    "INT": "int4",
+    "BIGINT": "int8",
+    "SMALLINT": "int2",
+    "DOUBLE": "float8",
+    "FLOAT": "float4",
+    "BOOLEAN": "bool",
+    "DECIMAL": "numeric",
+}
 
 
 def _word(kind: Any) -> str:

@@ -18,7 +18,18 @@ from barnabas.sql.states import UNDEFINED_PARAMETER
 
 ColumnType = Callable[[exp.Column], pa.DataType | None]
 MOST_PARAMETERS = 65_535  # as in Postgres' protocol
-_TEXT = (exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.DPipe, exp.Lower, exp.Upper, exp.Trim, exp.StrPosition)
+_TEXT = (
+    exp.Like,
+    exp.ILike,
+    exp.RegexpLike,
+    exp.RegexpILike,
+    exp.SimilarTo,
+    exp.DPipe,
+    exp.Lower,
+    exp.Upper,
+    exp.Trim,
+    exp.StrPosition,
+)
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _BOOLS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
 
@@ -159,7 +170,9 @@ def literal(value: Any) -> exp.Expression:
     if isinstance(value, bool):
         return exp.Boolean(this=value)
     if isinstance(value, (int, float)):
-        return exp.Literal.number(repr(value)) if value == value and abs(value) != float("inf") else exp.Literal.string(str(value))
+        return (
+            exp.Literal.number(repr(value)) if value == value and abs(value) != float("inf") else exp.Literal.string(str(value))
+        )
     if isinstance(value, (bytes, bytearray, memoryview)):
         return exp.func("UNHEX", exp.Literal.string(bytes(value).hex()))
     return exp.Literal.string(str(value))

@@ -67,9 +67,7 @@ class QueryPlan:
     def bound(self, values: Sequence[Any]) -> tuple[str, list[Any]]:
         """The text and the values to run it with. Raises SqlError if some are missing."""
         if len(values) != len(self.parameters):
-            raise SqlError(
-                "08P01", f"the statement has {len(self.parameters)} parameters, but {len(values)} values came with it"
-            )
+            raise SqlError("08P01", f"the statement has {len(self.parameters)} parameters, but {len(values)} values came with it")
         if not values:
             return self.sql, []
         if not any(pa.types.is_null(kind) for kind in self.parameters):
@@ -184,7 +182,9 @@ def _exclude_hidden(table: Any, made: Input) -> None:
         if not isinstance(star, exp.Star) or (isinstance(item, exp.Column) and item.table.lower() != name.lower()):
             continue
         left_out = list(star.args.get("except_") or [])
-        left_out += [exp.column(exp.to_identifier(each, quoted=True), table=exp.to_identifier(name, quoted=True)) for each in extra]
+        left_out += [
+            exp.column(exp.to_identifier(each, quoted=True), table=exp.to_identifier(name, quoted=True)) for each in extra
+        ]
         star.set("except_", left_out)
 
 

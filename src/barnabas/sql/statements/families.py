@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from barnabas.sql.dialect import Statement
-from barnabas.sql.states import not_supported, syntax_error
 from barnabas.sql.statements import utility
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
+from barnabas.sql.states import not_supported, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession

@@ -12,8 +12,8 @@ from barnabas.sql.duck.types import field_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
 from barnabas.sql.results import Streamed, fitted
-from barnabas.sql.states import LIMIT_EXCEEDED
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.states import LIMIT_EXCEEDED
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -25,12 +25,20 @@ def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     """The query of a statement."""
     plan = checked(session, parse(statement, spark_order=session.is_spark), statement.text, given)
     return Ready(
-        statement.text, lambda values: run(session, plan, values, statement.text), plan.schema, plan.parameters, version=session.version
+        statement.text,
+        lambda values: run(session, plan, values, statement.text),
+        plan.schema,
+        plan.parameters,
+        version=session.version,
     )
 
 
 def checked(
-    session: SqlSession, tree: Any, text: str, given: Sequence[pa.DataType | None] = (), known: dict[int, pa.DataType] | None = None
+    session: SqlSession,
+    tree: Any,
+    text: str,
+    given: Sequence[pa.DataType | None] = (),
+    known: dict[int, pa.DataType] | None = None,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError."""
     plan = plan_query(tree, session.find, session.facts(), session.settings.get, given, known)

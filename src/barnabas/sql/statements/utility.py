@@ -10,8 +10,8 @@ from sqlglot.tokens import TokenType
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import SqlError
 from barnabas.sql.results import Done, Listing
-from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -82,7 +82,10 @@ def show(session: SqlSession, statement: Statement, _: Any) -> Ready:
     name = "".join(words) if "." in words else " ".join(words)
     if session.settings.get(name) is None:
         raise SqlError(
-            UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"', position=statement.position(1), hint="SHOW ALL lists them"
+            UNDEFINED_OBJECT,
+            f'unrecognized configuration parameter "{name}"',
+            position=statement.position(1),
+            hint="SHOW ALL lists them",
         )
     title = name.lower().replace("time zone", "TimeZone").replace(" ", "_")
     schema = pa.schema([pa.field(title, pa.string())])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from barnabas.columnar.decode import CONTROL, Longs
+from barnabas.columnar.batches import CONTROL, Longs
 from barnabas.limits import MAX_FOUND_ABORTS
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.record import iterate_records
