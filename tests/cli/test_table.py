@@ -68,6 +68,14 @@ def test_list_and_describe(run: Command, orders: str) -> None:
     assert run("table", "describe", orders, "--json").json["partitions"] == [{"partition": 0, "first": 0, "last": 3}]
 
 
+def test_inferred_columns_fit_the_topic(run: Command, orders: str) -> None:
+    inferred = run("table", "infer", orders)
+    assert inferred.text == "id bigint, name text, tags text[]\n"
+    rows = run("table", "head", orders, "--format", "json", "--columns", inferred.text.strip(), "--select", "name", "--json").json
+    assert [each["name"] for each in rows] == ["ann", "bob", "eve", "zoë"]
+    assert run("table", "infer", orders, "--sample", 1, "--json").json["columns"][0] == {"column": "id", "type": "bigint"}
+
+
 def test_head(run: Command, orders: str) -> None:
     assert run("table", "head", orders, "-n", 2, *DECLARED, "--select", "id, upper(name) as n, tags").lines == [
         "id  n    tags", "0   ANN  -", '1   BOB  ["a"]'

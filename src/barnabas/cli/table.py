@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "list": Entry("table", "list_tables", "List the topics that can be read as tables."),
     "describe": Entry("table", "describe", "Show the columns of TOPIC and its partitions."),
-    "infer": Entry("table_infer", "infer", "Print columns for TOPIC that fit its records of JSON."),
+    "infer": Entry("table", "infer", "Print columns for TOPIC that fit its records of JSON."),
     "head": Entry("table", "head", "Print the first rows of TOPIC."),
     "count": Entry("table", "count", "Print the number of rows of TOPIC."),
     "export": Entry("table_export", "export", "Write the rows of TOPIC to FILE: Parquet, CSV, JSON lines or Arrow."),
@@ -47,7 +47,7 @@ def list_tables(connection: Connection, output: Output, data_folder: str | None,
             found = catalog.topics_of_folder(data_folder)
         else:
             connection.require_broker()
-            settings = TableOptions(connection, None, "raw", None, None, None, "permissive", False).client_settings()
+            settings = TableOptions(connection, None).client_settings()
             found = catalog.topics_of_cluster({**settings, "bootstrap.servers": connection.bootstrap})
     rows = [
         {"topic": each.topic, "partitions": each.partitions, "offsets": each.offsets}
@@ -81,6 +81,28 @@ def describe(options: TableOptions, output: Output, topic: str) -> None:
     print_table(columns, {"column": "COLUMN", "type": "TYPE"})
     click.echo()
     output.table(partitions, {"partition": "PARTITION", "first": "FIRST", "last": "LAST"}, empty="it has no rows")
+
+
+@click.command()
+@click.argument("topic")
+@click.option(
+    "--sample", type=click.IntRange(1, 1_000_000), default=1_000, show_default=True, help="The number of records to look at."
+)
+@place_options
+@output_option
+def infer(connection: Connection, output: Output, data_folder: str | None, topic: str, sample: int) -> None:
+    """Print columns for TOPIC that fit its records of JSON.
+
+    The line is a declaration for --columns with --format json. It comes from the last records of each partition; records that do not
+    fit it have nulls.
+    """
+    with TableOptions(connection, data_folder).opened(topic) as table:
+        from barnabas.tables.column_types import columns_text, type_name
+        from barnabas.tables.inference import infer
+
+        fields = infer(table.source, sample=sample)
+    columns = [{"column": each.name, "type": type_name(each)} for each in fields]
+    output.done(columns_text(fields), {"topic": topic, "columns": columns, "declaration": columns_text(fields)})
 
 
 @click.command()

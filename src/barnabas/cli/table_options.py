@@ -32,12 +32,12 @@ class TableOptions(Struct):
 
     connection: Connection
     data_folder: str | None
-    format: str
-    columns: str | None
-    key: str | None
-    registry: RegistryOptions | None
-    mode: str
-    newest: bool
+    format: str = "raw"
+    columns: str | None = None
+    key: str | None = None
+    registry: RegistryOptions | None = None
+    mode: str = "permissive"
+    newest: bool = False
 
     @contextmanager
     def opened(self, topic: str) -> Iterator[Table]:
