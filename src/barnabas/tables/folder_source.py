@@ -52,7 +52,7 @@ class FolderSource:
 
     def __init__(self, topic: str, data_folder: DataFolder) -> None:
         self.topic = topic
-        self._dirs = LogDirs(_paths(data_folder))
+        self._dirs = LogDirs(paths_of(data_folder))
         self._lock = threading.Lock()
         self._folders: dict[tuple[Path, str], PartitionFolder] = {}
 
@@ -137,7 +137,8 @@ class FolderSource:
         return later
 
 
-def _paths(data_folder: DataFolder) -> list[Path]:
+def paths_of(data_folder: DataFolder) -> list[Path]:
+    """The folders, from each form in which they are given."""
     if isinstance(data_folder, str):
         return [Path(each.strip()) for each in data_folder.split(",")]
     return [Path(data_folder)] if isinstance(data_folder, os.PathLike) else [Path(each) for each in data_folder]

@@ -112,6 +112,13 @@ class NewestRows:
         for partition in self.report.planned:
             yield from self._partition(partition, self._snapshot)
 
+    def count(self) -> int:
+        """The number of rows that `batches` gives; one pass where no format may refuse a record."""
+        if self._columns.mode != "permissive" or self._condition != Every():
+            return sum(batch.num_rows for batch in self.batches())
+        marks = (self._newest(partition, self._snapshot).marks() for partition in self.report.planned)
+        return sum(int(np.count_nonzero(each & 1)) for each in marks)
+
     def _partition(self, partition: int, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
         newest = self._newest(partition, snapshot)
         for _ in range(MAX_ROUNDS):

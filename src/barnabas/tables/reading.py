@@ -36,6 +36,9 @@ class Rows(Protocol):
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows."""
 
+    def count(self) -> int:
+        """The number of rows that `batches` gives."""
+
 
 Read = Callable[[Sequence[str], Predicate], Rows]
 

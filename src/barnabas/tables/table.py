@@ -121,6 +121,11 @@ class Table(TopicDataset):
         return self._source.topic
 
     @property
+    def source(self) -> TopicSource:
+        """Where the records are."""
+        return self._source
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of the value, `_key`, `_partition`, `_offset` and `_timestamp`. A scan may also name `_headers` and `_value`."""
         return self._columns.schema
