@@ -41,7 +41,7 @@ _FAILURES = (
 
 
 class AvroCodec:
-    """Values are what fastavro takes and gives: dicts, lists, numbers, text, bytes, Decimal, UUID, and those of datetime."""
+    """Values are those of fastavro: dicts, lists, numbers, text, bytes, Decimal, UUID, and the types of datetime."""
 
     path: Sequence[int] | None = None
 
@@ -98,7 +98,7 @@ class AvroCodec:
 
 
 def parse(schema: RegisteredSchema) -> Any:
-    """The schema as one JSON value that holds its references too. Raises CannotDecode."""
+    """The schema with its references as one JSON value. Raises CannotDecode."""
     try:
         return whole_schema(_json_of(schema.text), [_json_of(each.text) for each in schema.needed])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
