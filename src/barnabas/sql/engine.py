@@ -16,6 +16,7 @@ from barnabas.sql.catalog.access import Samples
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.session import SqlSession
 from barnabas.sql.settings import DIALECTS
@@ -52,6 +53,7 @@ class SqlEngine:
         self.instances = Instances(self.limits)
         self.deadlines = Deadlines()
         self.samples = Samples()
+        self.live = LiveTables()
         self.definitions = DefinitionStore(self.config)
         self.live_keys = LiveKeys()
         self._most = sessions
