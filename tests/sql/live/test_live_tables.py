@@ -97,13 +97,13 @@ def test_keys_that_other_writers_write_otherwise_are_found(broker: Broker, sessi
 
 
 def test_deleted_records_and_topics_that_are_made_again(broker: Broker, session: SqlSession) -> None:
-    created(session, "deleted", "with ('cleanup.policy' = 'compact,delete')")
+    created(session, "deleted", "with (\"cleanup.policy\" = 'compact,delete')")
     assert len(rows(session, "select * from deleted")) == 20
     with BlockingClient.to(broker.bootstrap_servers) as client:
         client.delete_records({("deleted", 0): 5})
     assert rows(session, "select min(id) as first, count(*) as n from deleted") == [{"first": 5, "n": 15}]
     rows(session, "drop table deleted")
-    created(session, "deleted", "with ('cleanup.policy' = 'compact,delete')")
+    created(session, "deleted", "with (\"cleanup.policy\" = 'compact,delete')")
     assert len(rows(session, "select * from deleted")) == 20
 
 
