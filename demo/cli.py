@@ -166,5 +166,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> Any:
-    """SIGTERM stops as Ctrl-C does: everything in order."""
+    """SIGTERM stops everything cleanly, like Ctrl-C."""
     raise KeyboardInterrupt
