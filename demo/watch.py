@@ -1,8 +1,8 @@
 """A consumer group with kafka-python that prints the worst windows as they arrive.
 
 The worst windows are those with the highest mean delay of departures. A window is printed if it is among the ten worst so far.
-Windows with few departures or without a delay are left out. If several members run at the same time, they share the partitions,
-and each prints its own worst windows.
+Windows with few departures or a small mean delay are left out. If several members run at the same time, they share the
+partitions, and each prints its own worst windows.
 """
 
 from __future__ import annotations

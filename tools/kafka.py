@@ -5,7 +5,7 @@ it starts.
 
 Rules
   1. The broker and the tests of `make test` do not need this module: Kafka's recorded answers are in the checkout.
-  2. A node listens on loopback only, on ports that were free, with its data in a temporary folder (or the one given), and is
+  2. A node listens on loopback only, on ports that were free, with its data in a temporary folder (or the given one). It is
      stopped by its process id; no file or process is left.
   3. Tools are run by their main class, so neither Kafka's shell scripts nor its distribution are needed.
 

@@ -27,7 +27,7 @@ def keyed_batches(
 
 
 def fill(server: AnyServer, topic: str, partition: int, batches: Sequence[bytes], total_bytes: int) -> int:
-    """Write batches in turn until there are `total_bytes`; returns the number of records written."""
+    """Write batches in turn until there are `total_bytes`; returns the number of batches written."""
     shape = AnswerShape(topic, 1)
     frames = [produce_frame(topic, partition, batch, acks=1) for batch in batches]
     written = sent = answered = 0

@@ -139,7 +139,8 @@ def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
 
 
 def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
-    """A table of the places of a line; empty if the systems have different places, because then only the chart shows them."""
+    """The text of a growing measure, with a table of the places of its line. Without the table if systems have other places
+    than the longest line: then only the chart shows them."""
     series = _points(measure, peers)
     text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n{_repetitions(measure)}"
     places = [place for place, _ in max(series.values(), key=len, default=[])]
