@@ -46,7 +46,9 @@ class SqlSession:
         self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
         self.config = engine.config_of(caller)
         self.client = BlockingClient(self.config)
-        self.access = Access(self.client, self.config, engine.definitions, engine.samples, engine.live)
+        self.access = Access(
+            self.client, self.config, engine.definitions, engine.samples, caller.user, self.settings, engine.live
+        )
         self.running = Running(engine.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
@@ -186,6 +188,7 @@ class SqlSession:
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
             "current_schema": "public",
+            "current_schemas": ["public"],
             "version": VERSION,
             "pg_backend_pid": self.number,
         }

@@ -14,6 +14,8 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from barnabas.sql.catalog.postgres.contents import number_of
+from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
@@ -116,6 +118,7 @@ def plan_query(
     _refuse(tree)
     tree = with_names(tree)
     answer_calls(tree, facts, setting)
+    tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
     relations = [find(parts_of(table), position_in(table)) for table in tables]
@@ -134,6 +137,19 @@ def plan_query(
     typed(places, types)
     rewrite_operators(tree, is_spark=is_spark)
     return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
+
+
+def _rewritten(tree: Any, find: Find) -> Any:
+    """The query without what only Postgres' catalogue has."""
+
+    def oid_of(name: str) -> int | None:
+        try:
+            return number_of(find([name], None).name)
+        except SqlError:
+            return None
+
+    answer_catalogue(tree, oid_of)
+    return tree
 
 
 def _refuse(tree: Any) -> None:
