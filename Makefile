@@ -1,4 +1,4 @@
-# The verbs of barnabas; `make` alone lists them. Everything runs in .venv, which `make setup` makes.
+# The targets of barnabas; `make` alone lists them. Everything runs in .venv, which `make setup` makes.
 PYTHON := .venv/bin/python
 SHELL := /bin/bash
 SECONDS_OF_FUZZING ?= 60
@@ -19,7 +19,7 @@ WITHOUT_C ?=
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: ## everything the other verbs need, on a bare Debian machine too
+setup: ## everything the other targets need, on a bare Debian machine too
 	@tools/setup.sh
 
 wheel: setup ## dist/*.whl with the machine code, for Python 3.11 and later on this kind of machine; to install it takes no compiler
@@ -114,5 +114,5 @@ requirements: ## pin the development environment anew
 	@$(PIN) --extra dev -o requirements/dev.txt
 	@$(PIN) --extra docs -c requirements/dev.txt -o requirements/docs.txt
 
-clean: ## what the verbs leave behind
+clean: ## remove everything that the other targets made
 	@rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

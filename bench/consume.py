@@ -1,7 +1,7 @@
-"""Reads a topic to its end with raw fetches, one request in flight, as a consumer with the usual limits does.
+"""Reads a topic to its end with raw fetches, one request in flight, like a consumer with the usual limits.
 
-It looks only at the data that a consumer needs to continue. All batches of the topic have one size. So it checks the first batch of a
-piece, and the next offset follows from the number of whole batches.
+It reads only the data that a consumer needs to continue. All batches of the topic have the same size. So it checks only the
+first batch of a piece, and computes the next offset from the number of whole batches.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from bench.load import Connect, Load
 from bench.wire import BATCH_HEAD, BadAnswer, FetchLine
 
-MAX_BYTES = 50 * 1024 * 1024  # fetch.max.bytes of Kafka's consumer
-PARTITION_MAX_BYTES = 1024 * 1024  # its max.partition.fetch.bytes
+MAX_BYTES = 50 * 1024 * 1024  # Kafka's default for fetch.max.bytes
+PARTITION_MAX_BYTES = 1024 * 1024  # Kafka's default for max.partition.fetch.bytes
 _I32 = Struct(">i")
-_PARTITION = Struct(">ihqqq")  # index, error, high watermark, last stable offset, log start offset
+_PARTITION = Struct(">ihqqq")  # index, error code, high watermark, last stable offset, log start offset
 
 
 class _Reader:
@@ -36,7 +36,7 @@ class _Reader:
         self.requests = self.records = 0
 
     def fetch(self) -> None:
-        """One request for all partitions, and its answer."""
+        """Send one request for all partitions, and read its answer."""
         self._line.sendall(self._request.frame(self.offsets.values()))
         self.requests += 1
         filled = self._receive(0, _I32.size)
@@ -48,7 +48,7 @@ class _Reader:
             self._take(index, records)
 
     def _receive(self, filled: int, least: int) -> int:
-        """Go on until at least so many bytes of the answer are there; how many are."""
+        """Receive until the answer has at least `least` bytes; returns the number of received bytes."""
         while filled < least:
             got = self._line.recv_into(self._buffer[filled:])
             if not got:
@@ -68,17 +68,18 @@ class _Reader:
 
 
 def walk_partitions(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Each partition of a fetch answer (without its size in front) and its records; raises BadAnswer for an error of any of them."""
+    """Each partition of a fetch answer (without the leading size), with its records; raises BadAnswer for an error of any
+    partition."""
     for _, index, records in walk_topics(answer):
         yield index, records
 
 
 def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
-    """As `walk_partitions`, with the topic before the partition."""
-    error = int.from_bytes(answer[9:11], "big")  # past header and throttle time
+    """Like `walk_partitions`, with the topic of each partition."""
+    error = int.from_bytes(answer[9:11], "big")  # after the header and the throttle time
     if error:
         raise BadAnswer(f"fetch answered with error code {error}")
-    topics, position = read_varint(answer, 15)  # past the session
+    topics, position = read_varint(answer, 15)  # after the session id
     for _ in range(topics - 1):
         length, position = read_varint(answer, position)
         topic = str(answer[position : position + length - 1], "utf-8")
@@ -90,7 +91,7 @@ def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
             aborted, position = read_varint(answer, position + _PARTITION.size)
             if aborted > 1:
                 raise BadAnswer("aborted transactions where there are none")
-            length, position = read_varint(answer, position + 4)  # behind the preferred replica
+            length, position = read_varint(answer, position + 4)  # after the preferred read replica
             length = max(length - 1, 0)
             yield topic, index, answer[position : position + length]
             position += length
@@ -123,7 +124,7 @@ def consume(
     partition_max_bytes: int = PARTITION_MAX_BYTES,
     connect: Connect = socket.create_connection,
 ) -> Load:
-    """Read `records` records, all there are, from the start, no faster than `bytes_per_s`."""
+    """Read all `records` records of a topic from the start, at most at `bytes_per_s`."""
     with connect(address) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes, partition_max_bytes)
@@ -132,6 +133,6 @@ def consume(
             reader.fetch()
             read = reader.records // records_per_batch * batch_bytes
             ahead_s = began + read / bytes_per_s - time.perf_counter()
-            if ahead_s > 0:  # a sleep of no time takes 70 us, a third of a round trip
+            if ahead_s > 0:  # a sleep of 0 s takes 70 us, a third of a round trip
                 time.sleep(ahead_s)
         return Load(reader.requests, reader.records, time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""The resources that a load uses: CPU and memory of the system that it is put on, and what others took meanwhile."""
+"""The resources that a load uses: CPU and memory of the loaded system, and the CPU that other processes used at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Meter:
         self._pids = pids
         self._began = self._busy = self._own = self._theirs = 0.0
         self.figures: Figures = {}
-        self.ended = ""  # why a line has no more places
+        self.ended = ""  # the reason why the line of a chart ends here
 
     def __enter__(self) -> Self:
         forget_peak(self._pids)
@@ -37,6 +37,6 @@ class Meter:
         seconds = time.monotonic() - self._began
         others = (
             busy_seconds() - self._busy - whole
-        )  # systems are children of this process, those that wait for their turn as well
+        )  # the measured systems are children of this process, including those that wait for their turn
         cores = os.cpu_count() or 1
         self.figures = {"cpu_s": spent, "peak_mb": peak_mb(self._pids), "others_cpu": max(others, 0.0) / seconds / cores}

@@ -1,7 +1,8 @@
-"""`python -m bench.quota`: how near clients come to their quota, and whether a greedy one harms its neighbours, beside Apache Kafka.
+"""`python -m bench.quota`: how exactly clients get their quota, and whether a greedy client harms others, in comparison with
+Apache Kafka.
 
-Clients here send as fast as they are let: they do not look at throttle_time_ms, so what holds them is the server alone. In turns, one node
-of each; writes bench/results/quota.json, which `docs/performance.md` shows.
+The clients send as fast as possible and ignore throttle_time_ms, so only the server limits them. One node of each system runs,
+in turns. Writes bench/results/quota.json for `docs/performance.md`.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from bench.storage.result import Result, lines_of
 
 RESULTS = Path(__file__).resolve().parent / "results" / "quota.json"
 QUOTA = 2_000_000.0
-WINDOWS, WINDOW_S, FIRST_S = 10, 1.0, 3.0  # what is measured, after what clients need to begin
+WINDOWS, WINDOW_S, FIRST_S = 10, 1.0, 3.0  # measured windows, their length, and the time before them, in which the clients start
 CLIENTS = (1, 10, 100)
-GREEDY, GREEDY_LINES, GREEDY_BATCH = b"greedy", 4, (16, 1_000)  # batch.size of Kafka's producer
+GREEDY, GREEDY_LINES, GREEDY_BATCH = b"greedy", 4, (16, 1_000)  # 16 records are Kafka's default batch.size
 RATE, RATE_S, SMALL_BATCH = 300, 10.0, (1, 1_000)
 SETTLE_S = 1.0
-TOLERANCE, HARM = 0.05, 1.2  # what is asked for
+TOLERANCE, HARM = 0.05, 1.2  # targets
 TITLE = "\n## Quotas\n"
 NOTES = """
 `python -m bench.quota` measures both. *Accuracy* is what all clients of one user produced in ten windows of a second, as a share of the
@@ -65,11 +66,11 @@ def set_quota(server: Server, kind: str, name: str, bytes_per_s: float | None) -
     (answer,) = wire.call(server.address, wire.ALTER_CLIENT_QUOTAS, 1, request, AlterClientQuotasResponse).entries
     if answer.error_code:
         raise wire.BadAnswer(f"quota of {kind} {name}: {answer.error_message}")
-    time.sleep(SETTLE_S)  # a broker of Kafka's takes it up in its own time
+    time.sleep(SETTLE_S)  # a broker of Kafka needs this time to apply the quota
 
 
 def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: Callable[[float], bool]) -> list[float]:
-    """Keep one request in flight on each of so many connections while `going`; when each answer came."""
+    """Keep one request in flight on each of `lines` connections while `going`; returns the time of each answer."""
     shape = wire.AnswerShape(topic, 1)
     came: list[float] = []
     with selectors.DefaultSelector() as selector:
@@ -92,7 +93,7 @@ def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: 
 
 
 def accuracy(server: Server, clients: int) -> float:
-    """The rate of this number of clients of one user in ten windows, as a share of their quota."""
+    """The rate of `clients` clients of one user over ten windows, as a share of their quota."""
     topic = f"quota-{clients}"
     create_topic(server, topic, 1)
     set_quota(server, "user", "ANONYMOUS", QUOTA)
@@ -122,14 +123,14 @@ def harm(server: Server) -> tuple[float, float]:
     for topic in ("calm", "greedy"):
         create_topic(server, topic, 1)
     set_quota(server, "client-id", GREEDY.decode(), QUOTA)
-    p99(server, "calm")  # to warm up
+    p99(server, "calm")  # warm-up
     alone = p99(server, "calm")
     context = multiprocessing.get_context("spawn")
     over = context.Event()
     greedy = context.Process(target=_be_greedy, args=(server.address, "greedy", over))
     greedy.start()
     try:
-        time.sleep(FIRST_S)  # what it may send at first
+        time.sleep(FIRST_S)  # the time of the burst that a quota allows at first
         beside = p99(server, "calm")
     finally:
         over.set()
@@ -176,7 +177,7 @@ CASES = {"accuracy": measure_accuracy, "harm": measure_harm}
 
 
 def _in_turns(servers: Sequence[Server], repeat: int) -> list[Server]:
-    """Each server `repeat` times, the other one first every other time."""
+    """Each server `repeat` times, with the order reversed every second time."""
     return [server for number in range(repeat) for server in (servers if number % 2 == 0 else reversed(servers))]
 
 

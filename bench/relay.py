@@ -1,9 +1,9 @@
-"""The least that is between a producer and a consumer: a loop that writes received batches to a file and passes them on at once.
+"""The minimal relay between a producer and a consumer: a loop that writes received batches to a file and forwards them at once.
 
-It knows only those parts of Produce 9 and Fetch 12 that the load generator sends (`wire.py`). It has no log, no index and no check. A batch
-gets its offset and goes to its partition's file. The answer to the follower of the partition leaves together with the producer's answer; if
-the follower has not asked again, it is the next answer. So a message's delay is that of the system calls, of waking up, and of the
-generator itself.
+It implements only those parts of Produce 9 and Fetch 12 that the load generator sends (`wire.py`). It has no log, no index and
+no check. A batch gets its offset and goes to its partition's file. The consumer's answer is sent together with the producer's;
+if no fetch of the consumer waits, its next fetch gets the batch. So a message's delay consists of the system calls, the
+wake-ups and the generator itself.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from bench.wire import BATCH_HEAD, FETCH, PRODUCE, AnswerShape, varint
 
 RECEIVE_BYTES = 4 * 1024 * 1024
 SESSION_ID = 1
-_REQUEST = Struct(">ihhih")  # size, API, version, correlation id, bytes of the client's id
-_PRODUCE_HEAD_BYTES = 1 + 2 + 4 + 1  # in front of the topic: no transactional id, acks, timeout, one topic
-# In front of the topics: replica, wait, least and most bytes, isolation, session and epoch
+_REQUEST = Struct(">ihhih")  # size, API key, API version, correlation id, length of the client id
+_PRODUCE_HEAD_BYTES = 1 + 2 + 4 + 1  # bytes before the topic: no transactional id, acks, timeout, one topic
+# Bytes before the topics: replica, maximum wait, minimum and maximum bytes, isolation level, session id and epoch.
 _FETCH_HEAD_BYTES = 4 + 4 + 4 + 4 + 1 + 4 + 4
-_ANSWER_HEAD = Struct(">iibihi")  # size, correlation id, no tags, throttle time, error, session id
-_PARTITION = Struct(">ihqqqBi")  # index, error, three offsets, nothing aborted, no other replica
-_FETCHED_BYTES = 33  # a partition of a request, with its tags
+_ANSWER_HEAD = Struct(">iibihi")  # size, correlation id, no tagged fields, throttle time, error code, session id
+_PARTITION = Struct(">ihqqqBi")  # index, error code, three offsets, no aborted transactions, no preferred replica
+_FETCHED_BYTES = 33  # a partition in a request, with its tagged fields
 _I32, _I64 = Struct(">i"), Struct(">q")
 
 Key = tuple[bytes, int]
@@ -47,15 +47,15 @@ class Relay(Loop):
 
 
 class _Line:
-    """One connection: a producer's or a consumer's."""
+    """One connection of a producer or a consumer."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.filled = 0
-        self.asked = -1  # the correlation id of a fetch that waits
-        self.parts: list[bytes] = []  # partitions of the next answer
+        self.asked = -1  # correlation id of the waiting fetch request, or -1
+        self.parts: list[bytes] = []  # partitions of the next response
 
     def hand_on(self, key: Key, offset: int, batch: memoryview | bytes) -> None:
         topic, index = key
@@ -63,7 +63,7 @@ class _Line:
         self.parts.append(varint(len(topic) + 1) + topic + head + varint(len(batch) + 1) + bytes(batch) + b"\0\0")
 
     def answer(self) -> None:
-        """Answer the fetch that waits with what there is."""
+        """Answer the waiting fetch with the available batches."""
         body = varint(len(self.parts) + 1) + b"".join(self.parts) + b"\0"
         size = _ANSWER_HEAD.size - _I32.size + len(body)
         self.connection.sendall(_ANSWER_HEAD.pack(size, self.asked, 0, 0, 0, SESSION_ID) + body)
@@ -77,7 +77,7 @@ class _Loop:
         self._files: dict[Key, int] = {}
         self._offsets: dict[Key, int] = {}
         self._followers: dict[Key, _Line] = {}
-        self._early: dict[Key, list[tuple[int, bytes]]] = {}  # what came before who follows
+        self._early: dict[Key, list[tuple[int, bytes]]] = {}  # batches that arrived before the follower is known
 
     def take(self, line: _Line) -> bool:
         """Receive; False at the end of the connection."""
@@ -130,7 +130,8 @@ class _Loop:
         return file
 
     def _fetch(self, line: _Line, correlation_id: int, position: int) -> None:
-        """The first one of a consumer names its partitions; those after it name what changed, which is known."""
+        """Handle a fetch. The first one of a consumer names its partitions; later ones name changes, which the relay knows
+        already."""
         data = line.buffer
         topics, position = read_varint(data, position + _FETCH_HEAD_BYTES)
         for _ in range(topics - 1):
@@ -153,7 +154,7 @@ class _Loop:
 
 @cache
 def _answer(topic: bytes, correlation_id: int) -> bytes:
-    """To a producer, which has one correlation id for all its requests."""
+    """The answer to a producer; a producer has the same correlation id in all its requests."""
     size = AnswerShape(topic.decode(), 1).size
     return _I32.pack(size - _I32.size) + _I32.pack(correlation_id) + bytes(size - 2 * _I32.size)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-PATIENCE_S = 60.0  # one may wait for a disk
+PATIENCE_S = 60.0  # a process may be waiting for a disk
 STILL = "TZX"
 POLL_S = 0.001
 AGAIN_S = 1.0

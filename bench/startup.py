@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(tempfile.mkdtemp(prefix="barnabas-startup-", dir=options.scratch))
         try:
             _measure(name, serve, folder / "data", shape, topics, options.repeat)
-        except KafkaUnavailable as error:  # it keeps three files of every segment open or mapped
+        except KafkaUnavailable as error:  # Kafka keeps three files per segment open or mapped
             print(f"{name}: cannot open the folder: {_first_error(str(error))}")
         finally:
             shutil.rmtree(folder)

@@ -38,10 +38,10 @@ from barnabas.storage.file_region import FileRegion
 from bench.wire import produce_frame, record_batch
 
 TOPIC, VALUE_BYTES = "steps", 100
-SPREAD_TOPIC, SPREAD = "steps-spread", 8  # and its partitions
+SPREAD_TOPIC, SPREAD = "steps-spread", 8  # a topic, and its number of partitions
 ROUNDS, CALLS = 15, 400
-MANY = 50  # records of a batch
-RUN = 64  # requests that come together
+MANY = 50  # records per batch
+RUN = 64  # requests that arrive together
 OLDER_BYTES = 200_000
 FETCH, FETCH_VERSION, PRODUCE_VERSION = 1, FetchRequest.LAST_VERSION, 9
 
@@ -130,7 +130,8 @@ class Steps:
     def produce(self, records: int) -> list[tuple[str, float]]:
         batch = record_batch(records, VALUE_BYTES)
         framed = produce_frame(TOPIC, 0, batch, acks=1)
-        received = bytearray(framed)  # the broker writes base offset and leader epoch into it, so each call gets it anew
+        # each call needs a fresh copy, because the broker writes base offset and leader epoch into the frame
+        received = bytearray(framed)
         whole = memoryview(received)
         frame = whole[4:]
         body = read_request_header(frame).body
@@ -224,7 +225,7 @@ class Steps:
         answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
         connection, repeating = self.connection(), self.connection()
         template = FetchTemplate(broker)
-        template._patience = 0  # it learns nothing
+        template._patience = 0  # makes it learn nothing
         use(connection.recognisers, template)
 
         def dispatch(frame: bytes) -> None:
@@ -260,7 +261,7 @@ class Steps:
         sessions.remove(session_id)
         return taken
 
-    # --- a consumer that has everything waits, and a record comes
+    # --- a waiting fetch that a new record answers
 
     async def wait(self, *, has_session: bool) -> list[tuple[str, float]]:
         """Of fetches that wait, and of the turns of the loop in which they are answered."""
@@ -303,7 +304,7 @@ async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, floa
             produce = [steps.produce(1), steps.produce(MANY)]
             log = steps._partition.log
             batches = OLDER_BYTES // len(record_batch(MANY, VALUE_BYTES))
-            # Each begins where the one before it ended, as those of a consumer do
+            # Each fetch starts at the end of the previous one, like those of a consumer.
             first = steps.region(log.log_end_offset // 2, OLDER_BYTES).base_offset
             older = range(first, log.log_end_offset - MANY * 1_000, MANY * batches)
             fetch = [steps.fetch([log.log_end_offset - MANY], 1 << 20), steps.fetch(older, OLDER_BYTES)]

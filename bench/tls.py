@@ -220,7 +220,7 @@ def _measure(name: str, servers: Sequence[TlsServer], context: ssl.SSLContext, r
         PLAIN: (lambda server: server.address, socket.create_connection),
         TLS: (lambda server: server.tls_address, lambda address: TlsSocket(address, context)),
     }
-    for repetition in range(-1, repeat):  # the first is for warming up
+    for repetition in range(-1, repeat):  # the first repetition is the warm-up
         for server in servers if repetition % 2 == 0 else reversed(servers):
             with alone(server, servers):
                 for way, (address_of, connect) in ways.items():

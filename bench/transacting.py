@@ -20,18 +20,18 @@ from bench.latency import STALLED_S
 from bench.wire import CLIENT_ID, FIND_COORDINATOR, INIT_PRODUCER_ID, REQUEST_TIMEOUT_MS, BadAnswer, call, varint
 
 PRODUCE, END_TXN = (0, 12), (26, 5)
-TRANSACTIONS = 1  # the kind of coordinator
+TRANSACTIONS = 1  # key type of a transaction coordinator
 TIMEOUT_MS = 60_000
-COORDINATOR_IS_COMING = {14, 15, 16}  # loading, not available, not there
+COORDINATOR_IS_COMING = {14, 15, 16}  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 CONCURRENT_TRANSACTIONS = 51
 AGAIN_S, READY_S = 0.05, 60.0
 RECEIVE_BYTES = 64 * 1024
 _SIZE, _HEAD, _I16 = Struct(">i"), Struct(">hhih"), Struct(">h")
-_OWNER_AND_SEQUENCE, _OWNER_AT = Struct(">qhi"), 43  # of a batch
+_OWNER_AND_SEQUENCE, _OWNER_AT = Struct(">qhi"), 43  # of a batch: producer id, producer epoch, base sequence
 _CRC, _CRC_AT, _CRC_FROM = Struct(">I"), 17, 21
 _ATTRIBUTES_AT, _TRANSACTIONAL = 22, 0x10
-_ENDED = Struct(">ibihqhb")  # correlation id, tags, throttled, error, producer id and epoch from then on, tags
-_PARTITION_BYTES, _ERROR_AT = 33, 4  # of a partition in the answer to Produce
+_ENDED = Struct(">ibihqhb")  # correlation id, tags, throttle time, error code, next producer id and epoch, tags
+_PARTITION_BYTES, _ERROR_AT = 33, 4  # a partition in the response to Produce, and the position of its error code
 
 
 class Transactor:

@@ -48,11 +48,11 @@ RESULTS = Path(__file__).resolve().parent / "results" / "transactions.json"
 VALUE = b"v" * 100
 CALL_S = 60.0
 PARTITIONS = 4
-TARGET = 2.0  # times Apache Kafka's transactions a second
-WRITERS = ((1, 1), (10, 1), (1_000, 1), (10, 8))  # records a transaction, producers at once
+TARGET = 2.0  # target: this many times Apache Kafka's transactions per second
+WRITERS = ((1, 1), (10, 1), (1_000, 1), (10, 8))  # records per transaction, concurrent producers
 READ_TOPIC = "transactions-read"
 READ_RECORDS, READ_TRANSACTION, ABORTED_EVERY = 400_000, 1_000, 10
-READ_WAIT_S = 0.01  # for a full handful; also what the end may take too long
+READ_WAIT_S = 0.01  # for a full poll; also the longest delay at the end
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 TITLE = "\n## Transactions\n"
 NOTES = """
@@ -284,12 +284,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Barnabas() as ours, Kafka() as theirs, Learnt() as repeating:
         servers: tuple[Server, Server] = (ours, theirs)
         for server in servers:
-            write(server, 10, 2, options.seconds)  # to warm up
+            write(server, 10, 2, options.seconds)  # warm-up
             write_plainly(server, 10, 2, options.seconds)
         cases = [take_turns(measure, beside(measure, servers, repeating), options.repeat) for measure in writing(options.seconds)]
         for server in servers:
             fill(server)
-            read(server, COMMITTED)  # to warm up
+            read(server, COMMITTED)  # warm-up
         cases += [take_turns(measure, servers, options.repeat) for measure in reading()]
     page = {
         "command": command_of("bench.transactions", arguments),

@@ -27,7 +27,7 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPI
 FIND_COORDINATOR, INIT_PRODUCER_ID = 10, 22
 INCREMENTAL_ALTER_CONFIGS, ALTER_PARTITION_REASSIGNMENTS, ALTER_CLIENT_QUOTAS = 44, 45, 49
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
-NO_SESSION, NEW_SESSION = (0, -1), (0, 0)  # of fetches: id and epoch (KIP-227)
+NO_SESSION, NEW_SESSION = (0, -1), (0, 0)  # session id and epoch of a fetch (KIP-227)
 FIRST_FLEXIBLE = {
     LIST_OFFSETS: 6,
     METADATA: 9,
@@ -46,9 +46,9 @@ BATCH_HEAD = Struct(">qiibIhiqqqhii")
 _CRC_FROM = 21
 _HEAD = Struct(">hhih")
 _I32, _I64 = Struct(">i"), Struct(">q")
-_OFFSET_MARK = 0x0102_0304_0506_0000  # nothing else in a request looks like this
-_FETCHED = Struct(">iiqiqib")  # a partition of a fetch
-_ERROR_IN_ANSWER = 4  # bytes from the partition index to its error code
+_OFFSET_MARK = 0x0102_0304_0506_0000  # no other bytes of a request look like this
+_FETCHED = Struct(">iiqiqib")  # a partition in a fetch request
+_ERROR_IN_ANSWER = 4  # bytes from the index of a partition to its error code in the response
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -121,7 +121,7 @@ def fetch_topics_frame(
         parts += [varint(len(name) + 1), name, varint(len(offsets) + 1)]
         parts += [_FETCHED.pack(partition, -1, at, -1, -1, partition_max_bytes, 0) for partition, at in offsets.items()]
         parts.append(b"\0")  # no tagged fields
-    parts.append(b"\1\1\0")  # nothing forgotten, no rack, no tagged fields
+    parts.append(b"\1\1\0")  # no forgotten topics, no rack, no tagged fields
     return _frame(FETCH, FETCH_VERSION, 0, b"".join(parts), flexible=True)
 
 
@@ -156,11 +156,12 @@ class AnswerShape:
     def __init__(self, topic: str, cycle: int) -> None:
         name = topic.encode()
         before = 4 + 4 + 1 + 1 + len(varint(len(name) + 1)) + len(name) + 1
-        self.size = before + 30 + 3 + 1 + 5  # partition answer; no errors, no message, tags; topic's tags; throttle and tags
+        # partition response; no errors, no message, tags; the topic's tags; throttle time and tags
+        self.size = before + 30 + 3 + 1 + 5
         self.cycle = cycle
         self._error_at = before + _ERROR_IN_ANSWER
         self._first = _I32.pack(self.size - 4)
-        self._alone = self._first + _I32.pack(0)  # how one answer begins where the cycle is 1
+        self._alone = self._first + _I32.pack(0)  # start of each response if the cycle is 1
         self._ids = [bytes(_I32.pack(i)[column] for i in range(cycle)) for column in range(4)]
 
     def check(self, data: memoryview, answers: int, first_id: int) -> None:
@@ -172,7 +173,7 @@ class AnswerShape:
         columns = [bytes(data[at:end:size]) for at in (0, 1, 2, 3, self._error_at, self._error_at + 1)]
         good = all(columns[i] == self._first[i : i + 1] * answers for i in range(4))
         good = good and not any(columns[4]) and not any(columns[5])
-        for column in (2, 3):  # the lower half is enough: a cycle is shorter than 65,536
+        for column in (2, 3):  # the lower two bytes are enough, because a cycle is shorter than 65,536
             wanted = (self._ids[column][first_id:] + self._ids[column] * (answers // self.cycle + 1))[:answers]
             good = good and bytes(data[4 + column : end : size]) == wanted
         if not good:

@@ -21,7 +21,7 @@ from barnabas.streams import open_missing_streams
 from demo.data import WHOLE_YEAR_DAYS, DemoError, Slice
 from demo.progress import Board
 
-DAYS_PER_SECOND = 6.0  # a year in a minute
+DAYS_PER_SECOND = 6.0  # plays a year in about a minute
 OUTPUT = Path("demo-output")
 
 bootstrap_option = click.option(
@@ -115,7 +115,7 @@ def watch_command(bootstrap: str) -> int:
     from demo.topics import RESULTS, end_offsets
     from demo.watch import watch
 
-    end_offsets(bootstrap, RESULTS)  # fails with one line when there is no such topic
+    end_offsets(bootstrap, RESULTS)  # fails with a one-line error if the topic does not exist
     with stop_signals() as stopped, Board() as board:
         task = board.task("windows watched")
         worst = watch(bootstrap, board.say, task.update, lambda _: stopped.is_set())

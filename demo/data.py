@@ -23,11 +23,11 @@ from pathlib import Path
 import pandas as pd
 
 FIRST_DAY = pd.Timestamp("2013-01-01", tz="UTC")
-WHOLE_YEAR_DAYS = 366  # the last flights of the year leave New York on the first UTC day of 2014
+WHOLE_YEAR_DAYS = 366  # the last flights of 2013 leave New York on the first UTC day of 2014
 WINDOW_HOURS = 3
-CLOSING_AFTER = pd.Timedelta(days=30)  # any time beyond the watermark's delay and a window
-MARKER_CODE = "--"  # the carrier and the airport of a closing marker
-FLIGHT_COUNTS = ["dep_delay", "arr_delay", "air_time"]  # whole minutes, missing when there was none
+CLOSING_AFTER = pd.Timedelta(days=30)  # longer than the watermark's delay plus a window
+MARKER_CODE = "--"  # carrier and airport of a closing marker
+FLIGHT_COUNTS = ["dep_delay", "arr_delay", "air_time"]  # whole minutes; missing for flights without a value
 
 
 class DemoError(Exception):

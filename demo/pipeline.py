@@ -32,11 +32,11 @@ from demo import topics
 from demo.data import WINDOW_HOURS
 
 FORMAT = "barnabas"
-CHECKPOINT = "flights-checkpoint"  # in the folder of a run; a name that nobody else gives, since a run removes it
+CHECKPOINT = "flights-checkpoint"  # folder inside the run's folder; the name must be unique, because a run removes this folder
 WATERMARK_DELAY = "7 days"
-AT_WORK = "Processing new data"  # Spark's word, in the middle of a micro-batch
-TRIGGER = "2 seconds"  # fewer and larger micro-batches: each costs about a second of both cores, whatever it holds
-LATE_MINUTES = 15  # from when a departure counts as delayed, as the airlines report it
+AT_WORK = "Processing new data"  # Spark's status during a micro-batch
+TRIGGER = "2 seconds"  # fewer and larger micro-batches: each takes about 1 s of two cores, independent of its size
+LATE_MINUTES = 15  # airlines report a departure as delayed from this delay on
 TIME = "yyyy-MM-dd'T'HH:mm:ss'Z'"
 FLIGHT_SCHEMA = "carrier string, origin string, time_hour timestamp, dep_delay long, arr_delay long"
 WEATHER_SCHEMA = "origin string, time_hour timestamp, wind_speed double, precip double"

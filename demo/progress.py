@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 PLAIN_INTERVAL_S = 5.0
-PLAIN_WIDTH = 120  # of tables where there is no terminal to ask
+PLAIN_WIDTH = 120  # of tables if the output is not a terminal
 
 
 class Task:

@@ -25,7 +25,7 @@ from kafka import KafkaProducer
 from demo import data, topics
 from demo.data import MARKER_CODE, DemoError, Slice, iso, milliseconds
 
-Report = Callable[[int, str], None]  # records so far, the day they reach
+Report = Callable[[int, str], None]  # arguments: records so far, and the day that they reach
 ACKNOWLEDGED_WITHIN_S = 60.0
 WEATHER_COLUMNS = ["origin", "temp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib"]
 
@@ -53,7 +53,7 @@ def publish_flights(bootstrap: str, part: Slice, pace: Pace, report: Report) -> 
             "enable.idempotence": True,
             "compression.type": "lz4",
             "linger.ms": 2,
-            "partitioner": "murmur2_random",  # as the other clients place keys
+            "partitioner": "murmur2_random",  # the same partitioning of keys as other clients
             "delivery.report.only.error": True,
             "on_delivery": lambda error, _message: failures.append(error),
         }
@@ -105,7 +105,7 @@ def publish_weather(bootstrap: str, part: Slice, pace: Pace, report: Report) -> 
 
 
 def _send_weather(producer: KafkaProducer, rows: pd.DataFrame, hours: pd.Series[pd.Timestamp]) -> None:
-    # json.dumps and not pandas: it writes a float so that reading gives the same float.
+    # json.dumps instead of pandas: a float that it writes reads back as the same float.
     futures = [
         producer.send(
             topics.WEATHER,

@@ -46,7 +46,8 @@ class Settings:
 
 def run(settings: Settings, board: Board) -> bool:
     """Run it all; True when every window was right."""
-    shutil.rmtree(settings.work / pipeline.CHECKPOINT, ignore_errors=True)  # of an earlier run, on topics that are gone
+    # a checkpoint of an earlier run belongs to deleted topics
+    shutil.rmtree(settings.work / pipeline.CHECKPOINT, ignore_errors=True)
     with _broker(settings.bootstrap) as bootstrap:
         board.step(f"broker at {bootstrap}")
         topics.create_topics(bootstrap, again=settings.again)
@@ -81,7 +82,7 @@ class Streams:
         self._bootstrap = bootstrap
         self._board = board
         self._stop_watching = threading.Event()
-        self._count: int | None = None  # how many windows the finished pipeline wrote
+        self._count: int | None = None  # number of windows that the finished pipeline wrote
 
     def run(self) -> tuple[Worst, list[dict[str, Any]]]:
         """Run until the last window is written and watched; the worst of them, and all.

@@ -87,8 +87,8 @@ def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Boar
 
 def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: bool) -> Status:
     """The pipeline until all that is there was read, or until it is told to stop: the step `pipeline`."""
-    topics.end_offsets(bootstrap, topics.FLIGHTS)  # fails at once, and not after Spark's start, where there is nothing to read
-    # Spark sets a handler of its own for Ctrl-C when it starts, so ours come after it.
+    topics.end_offsets(bootstrap, topics.FLIGHTS)  # fails early, before Spark's slow start, if the topic does not exist
+    # Spark installs its own handler for Ctrl-C when it starts, so ours must come later.
     with spark_session(work) as spark, stop_signals() as stopped:
         board.step("Spark is up")
         query = pipeline.start(spark, bootstrap, work / pipeline.CHECKPOINT, available_now=available_now)

@@ -22,7 +22,7 @@ from barnabas.testing.children import Child
 from demo.data import DemoError
 from demo.pipeline import Status
 
-STOP_S = 60.0  # a micro-batch is finished first
+STOP_S = 60.0  # the pipeline finishes its micro-batch first
 ERROR_LINES = 15
 
 
@@ -71,7 +71,7 @@ class Driver:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
-                continue  # it ended by itself
+                continue  # the process has already ended
         self._process.wait()
 
     def stop(self) -> None:

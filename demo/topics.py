@@ -18,10 +18,10 @@ from demo.data import DemoError
 FLIGHTS = "flights"
 WEATHER = "weather"
 RESULTS = "carrier-delays"
-REFERENCE = {"airlines": "carrier", "airports": "faa", "planes": "tailnum"}  # topic -> the column that is its key
-CONTACT_TIMEOUT_S = 5.0  # for the first answer of a broker, which may not be there at all
+REFERENCE = {"airlines": "carrier", "airports": "faa", "planes": "tailnum"}  # topic -> the key column
+CONTACT_TIMEOUT_S = 5.0  # for the first response of a broker, which may not exist
 TIMEOUT_S = 30.0
-QUIET = {"log_level": 2}  # librdkafka says each failed connection on standard error otherwise; we say it once
+QUIET = {"log_level": 2}  # otherwise librdkafka reports each failed connection on standard error; the demo reports it once
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from demo import topics
 GROUP = "demo-watch"
 KEPT = 10
 FEWEST_DEPARTURES = 10
-LATE_MINUTES = 15  # in the mean, for a window to be bad at all
+LATE_MINUTES = 15  # mean delay from which a window counts as bad
 Window = dict[str, Any]
 
 

@@ -23,19 +23,19 @@ settings.register_profile(
 )
 settings.load_profile("barnabas")
 
-# Where the environment forbids to keep compiled modules, every broker and every command that a test starts would compile all of
-# barnabas anew, which takes longer than the rest of its start.
+# If the environment forbids compiled modules on disk, every broker and command of a test would compile all of barnabas. This takes longer
+# than the rest of its start. So the compiled modules go to a folder of the tests.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache" / "pycache"))
 
-# What a shell starts in the background ignores SIGINT, and SIGHUP what nohup starts, and so would every process that a test starts, to
-# interrupt it later. A handler is not handed on to them as that is: they begin with the system's, while the tests themselves go on.
+# A shell makes its background processes ignore SIGINT, and nohup makes them ignore SIGHUP. Child processes inherit this, so a test could
+# not interrupt the processes that it starts. Children do not inherit a handler: they get the system's default.
 for _each in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_each) is signal.SIG_IGN:
         signal.signal(_each, lambda _number, _frame: None)
 
-# Objects of py4j that are collected after their gateway has ended say so, with a traceback, in the middle of whatever runs then. Python
-# 3.11 reads the source again to write one, and where that happens within `ast.parse` the latter fails.
+# py4j logs a traceback when an object is collected after its gateway has ended, at any time. Python 3.11 reads the source again to write
+# a traceback, and if this happens within `ast.parse`, the parse fails.
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
 DESCRIPTORS = Path("/proc/self/fd")

@@ -20,7 +20,7 @@ CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.py|\.md|\.sh|\.toml|\.txt|\.json)")
 OURS = ("cli", "client", "cluster", "columnar", "config", "coordination", "pipelines", "protocol", "quota", "replication", "security",
         "server", "sql", "storage", "tables", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
-HOMES = {  # libraries that one package alone may know
+HOMES = {  # libraries that only these modules may import
     "kazoo": ("cluster/zookeeper/",),
     "pyspark": ("pipelines/",),
     "pyarrow": ("columnar/", "pipelines/", "schemas/arrow/", "sql/", "tables/"),
@@ -39,13 +39,14 @@ HOMES = {  # libraries that one package alone may know
     "jwt": ("security/jwt_keys.py",),
     "gssapi": ("server/authentication/kerberos.py", "client/kerberos.py"),
 }
-LAX = re.compile(  # settings of pyproject.toml by which ruff, mypy or pytest lets something pass
+LAX = re.compile(  # settings in pyproject.toml that relax ruff, mypy or pytest
     r'"src/.*" = \[|    "([A-Z]+\d+|ignore:.*)",'
     r"|(disallow|check)_\w+ = false|(implicit_reexport|ignore_missing_imports) = true|untyped_calls_exclude"
 )
 
 
-PURE = ("cluster/metadata/", "cluster/planning/", "cluster/controller/")  # they decide; who asks them waits, and they do not
+# packages that only decide: their callers do the waiting
+PURE = ("cluster/metadata/", "cluster/planning/", "cluster/controller/")
 IMPURE = {"asyncio", "concurrent", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
 
 
@@ -154,7 +155,7 @@ def test_imports_have_no_circles_those_within_functions_included() -> None:
     modules = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
     assert len(modules) > 500
     graph = {name: modules_taken(path) & modules.keys() - {name} for name, path in modules.items()}
-    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the modules of a circle
+    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the modules of a cycle
     assert set(order) == modules.keys()
 
 
@@ -203,7 +204,8 @@ def test_no_two_names_of_a_package_differ_by_a_plural_alone() -> None:
     """Files and folders below one package, whatever the folder; a file may stand in the folder of its plural (`records/record.py`)."""
     alike = []
     for package in (path for path in SOURCE.iterdir() if (path / "__init__.py").exists()):
-        below = [path for path in package.rglob("*.py") if "messages" not in path.parent.parts]  # names of messages are Kafka's
+        # Kafka chose the names of messages
+        below = [path for path in package.rglob("*.py") if "messages" not in path.parent.parts]
         named: dict[str, set[Path]] = {}
         for path in below:
             place = path.parent if path.name == "__init__.py" else path.with_suffix("")

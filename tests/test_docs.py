@@ -26,7 +26,8 @@ from barnabas.storage.files import Files
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 MEASURED = re.compile(r"\bMeasured\b")
-COMMAND = re.compile(r"`(?:python|make|pytest) |\]\([./]*(?:performance|scale)\.md")  # that measures, or the page of what it gave
+# a command that measures, or a link to a page of results
+COMMAND = re.compile(r"`(?:python|make|pytest) |\]\([./]*(?:performance|scale)\.md")
 PICTURE = re.compile(r'(?:src|srcset)="([^"]+)"')
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
 PAGES_WITH_FIGURES = [
@@ -108,7 +109,7 @@ def undocumented(node: ast.Module | ast.ClassDef, inherited: frozenset[str]) -> 
 
 
 def test_what_users_import_is_documented() -> None:
-    named = frozenset([*dir(asyncio.BufferedProtocol), *dir(Files)])  # interfaces say what they are called with
+    named = frozenset([*dir(asyncio.BufferedProtocol), *dir(Files)])  # the interfaces document these methods
     modules = [path for pattern in IMPORTED_BY_USERS for path in (ROOT / "src/barnabas").glob(pattern)]
     assert len(modules) > 20
     assert {path.name: found for path in modules if (found := list(undocumented(ast.parse(path.read_text()), named)))} == {}

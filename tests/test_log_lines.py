@@ -16,9 +16,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
-FIELD = r"[a-z]\w*=(?:%[-#.\d]*[a-z]|'[^'%]+'|\w+)"  # what is always the same stands there as it is, in quotes where it is words
+FIELD = r"[a-z]\w*=(?:%[-#.\d]*[a-z]|'[^'%]+'|\w+)"  # a constant value stands as it is; in quotes if it has several words
 MESSAGE = re.compile(rf"event=[a-z]+(?:-[a-z]+)*(?: {FIELD})*")
-BARE_TEXT = re.compile(r"\b(?:error|reason|note|hint)=%(?!r)")  # which may have spaces and line ends
+BARE_TEXT = re.compile(r"\b(?:error|reason|note|hint)=%(?!r)")  # these values may have spaces and line ends
 
 
 @cache
@@ -38,7 +38,7 @@ def messages(tree: ast.Module) -> Iterator[tuple[int, ast.expr | None]]:
                 message = args[level == "log" :]
                 yield node.lineno, message[0] if message else None
             case ast.Call(func=ast.Attribute(value=ast.Name("logging"), attr=level)) if level in LEVELS:
-                yield node.lineno, None  # the root logger, which is nobody's
+                yield node.lineno, None  # the root logger belongs to no module
 
 
 def fault(message: ast.expr | None) -> str | None:

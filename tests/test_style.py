@@ -1,4 +1,4 @@
-"""The English of docstrings and help texts: no sentence begins with a relative clause as its subject.
+"""The English of docstrings, help texts and comments: no sentence begins with a relative clause as its subject.
 
 "Who asks for it waits" names no actor; "A client that asks for it waits" does. A package joins `PLAIN` when its
 texts keep to this.
@@ -7,7 +7,9 @@ texts keep to this.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,9 +42,10 @@ PLAIN = (
     "web",
     *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
 )
-BESIDE = ("bench", "demo", "examples", "tests", "tools")  # beside the package
+BESIDE = ("bench", "demo", "examples", "tests", "tools")  # folders beside the package
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")
 BAD_SUBJECT = re.compile(r"(?:Who|Whoever|What|Whichever|Whatever|That which)\s")
+BAD_COMMENT = re.compile(rf"(?i:{BAD_SUBJECT.pattern})")
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -53,6 +56,13 @@ def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield constant.lineno, text
             case ast.keyword(arg="help", value=ast.Constant(value=str(text)) as constant):
                 yield constant.lineno, text
+
+
+def comments(text: str) -> Iterator[tuple[int, str]]:
+    """Comments, each with its line. The words after a directive such as `# noqa: X - words` are not looked at."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("# ")
 
 
 def bad_sentences(text: str) -> list[str]:
@@ -73,6 +83,12 @@ def test_no_sentence_begins_with_a_relative_clause(path: Path) -> None:
         for file in files
         for line, text in texts(ast.parse(file.read_text()))
         for sentence in bad_sentences(text)
+    ]
+    found += [
+        f"{file.relative_to(ROOT)}:{line}: # {text}"
+        for file in files
+        for line, text in comments(file.read_text())
+        if BAD_COMMENT.match(text) and not text.endswith("?")
     ]
     assert found == []
 

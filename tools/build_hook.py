@@ -28,7 +28,7 @@ FOLDER = Path("barnabas/protocol/records")
 NAME = "_request_scan"
 SOURCE = f"{NAME}.c"
 SUFFIX = ".abi3.so"
-INTERFACE = "cp311-abi3"  # in the tag of a wheel: CPython from 3.11 on
+INTERFACE = "cp311-abi3"  # in the tag of a wheel: CPython 3.11 or later
 TIMEOUT_S = 300
 _IN_TAGS = str.maketrans("-.", "__")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs/images"
-WIDTH = 740  # of the text column of the site, so that letters have their own size there
+WIDTH = 740  # width of the site's text column, so that the site shows letters at their original size
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', Helvetica, Arial, sans-serif"
 TITLE, TEXT, SMALL = 14, 12.5, 11.5
 LINE_HEIGHT = 16

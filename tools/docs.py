@@ -21,7 +21,7 @@ from barnabas.server.scraping import LABELS, NAMES, kind_of
 from tools.registry_reference import registry_page
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDED = ROOT / "tests/differential/golden/api_versions.json"  # what Apache Kafka 4.3.0 announced
+RECORDED = ROOT / "tests/differential/golden/api_versions.json"  # the versions that Apache Kafka 4.3.0 announced
 GENERATED = "Written from the code by `make docs`."
 
 

@@ -23,11 +23,11 @@ from typing import Any
 from kio.schema.index import api_key_map, schema_name_map
 
 FACTS = Path(__file__).resolve().parent / "dropped_versions.json"
-DEFINITIONS = "common/message/"  # in the jar of Kafka's clients
+DEFINITIONS = "common/message/"  # path in the jar of Kafka's clients
 COMMENT = re.compile(r'^\s*//.*$|(?<=[\s,{\[])//[^"\n]*$', re.MULTILINE)
-# Not of clients: brokers of one cluster are of one age, and the share groups of 3.9 were a preview of another protocol.
+# Without these: brokers of one cluster have one version, and the share groups of 3.9 were a preview of another protocol.
 LEFT_OUT = frozenset({"alter_partition", "share_group_heartbeat", "share_group_describe", "share_fetch", "share_acknowledge"})
-Facts = dict[str, dict[str, dict[str, Any]]]  # message -> "request" or "response" -> class -> fields
+Facts = dict[str, dict[str, dict[str, Any]]]  # message -> "request" or "response" -> class name -> fields
 
 
 def load() -> Facts:
@@ -113,7 +113,7 @@ def _default(kind: str, given: str | None) -> str | None:
 
 
 def main() -> None:
-    from tools.kafka import LAST_WITH_ALL, fetch  # the test of the generated files needs no Java
+    from tools.kafka import LAST_WITH_ALL, fetch  # imported here, because the test of the generated files needs no Java
 
     jar = next(fetch(LAST_WITH_ALL).glob("kafka-clients-*.jar"))
     blocks = []

@@ -20,7 +20,7 @@ from tokenize import COMMENT, tokenize
 from typing import NamedTuple
 
 SAME_LINES = 6
-LARGEST_CIRCLE, UPWARD_ARROWS = 3, 0  # most that there may be
+LARGEST_CIRCLE, UPWARD_ARROWS = 3, 0  # allowed maximum
 LAYERED = "barnabas.server"
 FOR_USERS = ("testing", "client", "pipelines")  # packages that users import, with `errors.py`
 EXCEPTION = re.compile(r"# (type: ignore|noqa)\b")
@@ -170,7 +170,7 @@ def exceptions(root: Path) -> Iterator[Exempt]:
     for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))):
         data = path.read_bytes()
         if not EXCEPTION.search(data.decode()):
-            continue  # most of them: telling comments from texts takes longer than reading
+            continue  # most files: finding the comments takes longer than this search
         for token in tokenize(BytesIO(data).readline):
             for match in EXCEPTION.finditer(token.string) if token.type == COMMENT else ():
                 place = f"{path.relative_to(root)}:{token.start[0]}"

@@ -39,14 +39,14 @@ TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol
 DATA_MESSAGES = ("consumer_protocol_assignment", "consumer_protocol_subscription")
 NAMED_ONLY = frozenset(
     {
-        # between the servers of KRaft
+        # between KRaft servers
         "vote", "begin_quorum_epoch", "end_quorum_epoch", "fetch_snapshot", "broker_registration", "controller_registration",
         "assign_replicas_to_dirs", "add_raft_voter", "remove_raft_voter", "update_raft_voter",
         # share groups
         "share_group_heartbeat", "share_group_describe", "share_fetch", "share_acknowledge", "initialize_share_group_state",
         "read_share_group_state", "write_share_group_state", "delete_share_group_state", "read_share_group_state_summary",
         "describe_share_group_offsets", "alter_share_group_offsets", "delete_share_group_offsets",
-        # streams groups, and metrics that clients send
+        # streams groups, and client metrics
         "streams_group_heartbeat", "streams_group_describe", "get_telemetry_subscriptions", "push_telemetry",
     }
 )  # fmt: skip
@@ -75,7 +75,7 @@ class FieldFacts:
 class ClassFacts:
     name: str
     fields: dict[str, FieldFacts] = dataclasses.field(default_factory=dict)
-    order: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # field -> those before it
+    order: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # field -> fields before it
     versions: list[int] = dataclasses.field(default_factory=list)
     flexible: list[int] = dataclasses.field(default_factory=list)
 
@@ -120,7 +120,7 @@ def render_default(field: dataclasses.Field[object], wire_type: str, *, is_array
 
 def collect(schema: type[Entity], version: int, known: dict[str, ClassFacts]) -> str:
     facts = known.setdefault(schema.__name__, ClassFacts(schema.__name__))
-    if version in facts.versions:  # used by two fields of one message
+    if version in facts.versions:  # two fields of the message have this class
         return schema.__name__
     facts.versions.append(version)
     if schema.__flexible__:
@@ -258,7 +258,7 @@ def render_module(name: str, api_key: int | None) -> str:
         if name in DROPPED:
             collect_dropped(DROPPED[name][kind.name], versions[0], known)
         for version in versions:
-            root = collect(load_entity_schema(name, version, kind), version, known)  # type: ignore[arg-type]  # one of the kinds that can be loaded
+            root = collect(load_entity_schema(name, version, kind), version, known)  # type: ignore[arg-type]  # `kind` is one of the kinds that kio can load
         groups.append(known)
         roots.append(root)
     if len(groups) == 2:
@@ -296,7 +296,7 @@ def render_index() -> str:
     lines += [
         "}",
         "",
-        "# API key: its first version in Kafka 4, of which Kafka 3.9 knew older ones",
+        "# API key: the first version that Kafka 4 serves, for the APIs of which Kafka 3.9 serves older versions",
         "FIRST_VERSIONS_OF_KAFKA_4: dict[int, int] = {",
         *(f"    {key}: {min(schema_name_map[name])}," for key, name in sorted(api_key_map.items()) if name in DROPPED),
         "}",

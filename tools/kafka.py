@@ -35,16 +35,17 @@ from barnabas.testing.children import Child
 VERSION = "4.3.0"
 HOME = Path(__file__).resolve().parent.parent / ".cache" / f"kafka-{VERSION}"
 NODE_ID = 1
-START_TIMEOUT_S = 120.0  # a cold JVM on a loaded machine takes up to half a minute
+START_TIMEOUT_S = 120.0  # on a loaded machine, a cold JVM takes up to 30 s
 STOP_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
-CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
+CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base64
 
-TESTS_VERSION = "4.3.1"  # the first whose integration tests are published
-DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 serves none of them
+TESTS_VERSION = "4.3.1"  # the first version whose integration tests are published
+DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 supports none of these clients
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
-LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka that served every version of its protocol
-SETS = {  # folders of jars, by what is in them; [group/]name[:version[:classifier]], of this version where it says no other
+LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka version that supports all versions of its protocol
+# set -> artifacts, as [group/]name[:version[:classifier]]; the default version is VERSION
+SETS = {
     "jars": ("kafka_2.13", "kafka-tools"),
     LAST_WITH_ALL: ("kafka_2.13:3.9.1", "kafka-tools:3.9.1"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
@@ -81,7 +82,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 """
-KAFKA = "org.apache.kafka"  # the group of an artifact that names none
+KAFKA = "org.apache.kafka"  # the default group of an artifact
 DEPENDENCY = (
     "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>{classifier}</dependency>"
 )
@@ -210,7 +211,7 @@ class KafkaNode:
     """
 
     start_timeout_s = START_TIMEOUT_S
-    jars = "jars"  # which of `SETS`
+    jars = "jars"  # key of `SETS`
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from tools.kafka import KafkaNode, fetch, free_ports
 class ClusterNode(KafkaNode):
     """One node of several: on ports that the others know, and started again on the same ports and data after `kill`."""
 
-    start_timeout_s = 600.0  # several JVMs start at once, and none is ready before most are
+    start_timeout_s = 600.0  # several JVMs start at once, and none is ready before most of them are
 
     def __init__(self, node_id: int, ports: tuple[int, int], *, heap: str, config: Mapping[str, str]) -> None:
         super().__init__(heap=heap, config=config)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Make everything that the Makefile's verbs need: a virtual environment in .venv and, as root on Debian, the system packages.
-# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages, `docs` to the generator of the site,
-# `peers` to the systems that the benchmarks compare with.
+# Installs everything that the Makefile's targets need: a virtual environment in .venv and, as root on Debian, the system packages.
+# Does nothing if everything is installed. `tools/setup.sh interop` also installs the clients of other languages, `docs` the site
+# generator, and `peers` the other systems in the benchmarks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-}
@@ -55,11 +55,11 @@ install_packages() {
   say "installing $packages"
   keep_services_down
   apt-get update -qq
-  # shellcheck disable=SC2086  # a list of words
+  # shellcheck disable=SC2086  # a list of packages, split into words
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
 }
 
-# The packages of servers would start them; what is measured is started by those who measure.
+# Server packages start their servers at installation. This prevents it, because the benchmarks start the servers themselves.
 keep_services_down() {
   [ "$wanted" = peers ] && [ ! -e /usr/sbin/policy-rc.d ] || return 0
   printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
@@ -88,8 +88,8 @@ add_documentation() {
   cp requirements/docs.txt "$stamp"
 }
 
-# As pip does for an installed package: the broker starts from bytecode, also where the environment forbids Python to write it. The check
-# of records becomes machine code where there is a C compiler; without, it works as well and takes longer.
+# Like pip for an installed package: compiles to bytecode, so that the broker starts fast even if Python may not write bytecode. With a
+# C compiler, the check of records becomes machine code; without one, the check runs in Python and is slower.
 compile_source() {
   local records=src/barnabas/protocol/records code
   code=$(compgen -G "$records/_request_scan*.so" | head -1 || true)

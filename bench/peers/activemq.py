@@ -1,7 +1,9 @@
-"""ActiveMQ Classic with KahaDB: one queue a partition, and a JMS client in Java beside it (`java/Client.java`), its fastest.
+"""ActiveMQ Classic with KahaDB: one queue for each partition, and a client in Java (`java/Client.java`) over JMS, its fastest
+client.
 
-Its jars come from Maven Central once, into `.cache/` of the checkout, where the two small classes are compiled as well. Single messages are
-confirmed one by one, many in flight; a batch is a transaction. Reading from a queue removes the message.
+Its jars are fetched once from Maven Central into `.cache/` of the checkout; the two small classes are compiled there too.
+Single messages are confirmed one by one, with many in flight; a batch is a transaction. Reading from a queue removes the
+message.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 HEAP = "1g"
-MOST_PRODUCERS = 4  # each a JVM
-GREETING = b"ActiveMQ"  # in what a broker says first
+MOST_PRODUCERS = 4  # each producer is a JVM
+GREETING = b"ActiveMQ"  # the first message of a broker contains this
 
 
 def classpath() -> str:
-    """The jars and our classes, fetched and compiled where they are not there yet.
+    """The class path of the jars and our classes; fetches and compiles them if they are missing.
 
     Raises:
-        PeerUnavailable: a tool is missing, or could not do it.
+        PeerUnavailable: a tool is missing or has failed.
     """
     jars, classes = HOME / "jars", HOME / "classes"
     if not jars.is_dir():
@@ -159,7 +161,7 @@ class ActiveMq(OwnProcess):
         return answer
 
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        """A queue is there with its first message."""
+        """Does nothing: the first message creates a queue."""
         self._partitions[topic] = partitions
 
     def delete(self, topic: str) -> None:
@@ -192,7 +194,8 @@ class ActiveMq(OwnProcess):
             return tuple(map(float, self._ask("produce " + " ".join(map(str, words)), f"produces {number}").split()))
 
         for number in range(producers):
-            self._ask(f"stored {queues[0]}", f"produces {number}")  # it runs before the clock does
+            # makes sure that each producer's JVM runs before the measurement starts
+            self._ask(f"stored {queues[0]}", f"produces {number}")
         began = time.perf_counter()
         with ThreadPoolExecutor(producers) as threads:
             found = list(threads.map(load, range(producers)))

@@ -1,4 +1,5 @@
-"""The two that speak Kafka's protocol: one generator and one client for both (`bench.load`, `bench.consume`, `bench.cluster`)."""
+"""The two systems with Kafka's protocol: both have the same generator and client (`bench.load`, `bench.consume`,
+`bench.cluster`)."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ from bench.peers.streams import ALL_WINDOWS, connect
 from bench.wire import record_batch
 
 ROOT = Path(__file__).resolve().parents[2]
-WINDOW_BYTES = 4_000_000  # in flight at most; for small requests the number of them holds before
-ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight of one message, and of more
+WINDOW_BYTES = 4_000_000  # bytes in flight; small requests reach the limit of their number first
+ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight: with one message each, and with more
 LEAST_PULL_BYTES = 1024
-USUAL_BYTES = 1_000_000  # up to here a batch of one message fits into max.message.bytes
-HEAD_BYTES = 1_000  # of a batch, and more
-CLIENTS = 4  # producers and consumers end to end, at most
+USUAL_BYTES = 1_000_000  # up to this size, a batch of one message fits into the default max.message.bytes
+HEAD_BYTES = 1_000  # more than the header of a batch takes
+CLIENTS = 4  # maximum number of producers, and of consumers, in end-to-end measurements
 CODECS = {
     "none": Compression.NONE,
     "gzip": Compression.GZIP,
@@ -39,12 +40,12 @@ CODECS = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
-WORDS = 4_000  # of five letters, so that text compresses to about half
+WORDS = 4_000  # words of five letters; with so many, text compresses to about half
 
 
 @cache
 def batch_of(messages: int, value_bytes: int, codec: str = "none") -> bytes:
-    """All values alike, unless they are to be compressed: then they are words."""
+    """A batch with equal values; if a codec is given, the values are words."""
     if codec == "none":
         return record_batch(messages, value_bytes)
     chance = Random(1)
@@ -54,7 +55,7 @@ def batch_of(messages: int, value_bytes: int, codec: str = "none") -> bytes:
 
 
 class _KafkaProtocol:
-    """A broker that `bench.servers` starts."""
+    """A broker of `bench.servers`."""
 
     name = ""
     is_made_by_writing = False
@@ -149,7 +150,7 @@ class _KafkaProtocol:
 
 
 class Barnabas(_KafkaProtocol):
-    """barnabas, as `barnabas broker start` runs it."""
+    """barnabas, started by `barnabas broker start`."""
 
     name = "barnabas"
 
@@ -188,7 +189,7 @@ class ApacheKafka(_KafkaProtocol):
 def end_to_end(
     address: tuple[str, int], topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0
 ) -> Delays:
-    """`Peer.end_to_end` of a server that speaks Kafka's protocol at this address."""
+    """`Peer.end_to_end` for a server with Kafka's protocol at this address."""
     streams = [Stream(address, topic, number, waiting) for topic in topics for number in range(partitions)]
     shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
     with undisturbed():

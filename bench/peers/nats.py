@@ -1,6 +1,7 @@
-"""NATS JetStream: one file-backed stream a partition, published to with acknowledgements (or without), read by pull consumers.
+"""NATS JetStream: one file-backed stream for each partition. Publishers use acknowledgements (or none), and pull consumers read.
 
-JetStream has no batch of messages: each is published and acknowledged by itself, pipelined as `nats bench --js --pubbatch` does.
+JetStream has no batch of messages: each message is published and acknowledged alone, with pipelining like `nats bench --js
+--pubbatch`.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from bench.wire import BadAnswer
 EXPIRES_NS = 60_000_000_000
 INACTIVE_NS = 300_000_000_000
 MAX_PAYLOAD = 16 * 1024 * 1024
-PULLS = 2  # requests that wait, so that the next is there when one is served
+PULLS = 2  # concurrent requests of a consumer: one waits at the server while another is served
 _inboxes = itertools.count()
-_REPLY = b"$JS.ACK."  # in the header line of each message of a consumer
+_REPLY = b"$JS.ACK."  # part of the header line of each message that a consumer gets
 
 
 class Nats(StreamPeer):
@@ -71,7 +72,7 @@ class Nats(StreamPeer):
         return self
 
     def _ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A request to JetStream's own subjects."""
+        """Send a request to JetStream's own subjects; returns the answer."""
         with self.greet() as line:
             return _asked(line, subject, body)
 
@@ -88,7 +89,7 @@ class Nats(StreamPeer):
     def delete(self, topic: str) -> None:
         with self.greet() as line:
             for number in itertools.count():
-                if "error" in _asked(line, f"STREAM.DELETE.{topic}-{number}"):  # there is none with this number
+                if "error" in _asked(line, f"STREAM.DELETE.{topic}-{number}"):  # no stream has this number
                     return
 
     def stored(self, topic: str, partitions: int) -> int:
@@ -97,7 +98,7 @@ class Nats(StreamPeer):
         return sum(int(each["state"]["messages"]) for each in told)
 
     def greet(self) -> socket.socket:
-        """A connection whose greeting is over."""
+        """A connection after the greeting of both sides."""
         line = connect(self.address)
         greeting = b""
         while not greeting.endswith(b"\r\n"):
@@ -119,7 +120,8 @@ class Nats(StreamPeer):
         return _Puller(self.greet(), f"{stream}.{made['name']}", pull)
 
     def leave(self, receivers: Sequence[Receiver]) -> None:
-        """A consumer outlives its connection until its threshold, and a thousand of them are seen in memory and CPU."""
+        """Delete the consumers: a consumer exists after its connection until a threshold, and a thousand of them use memory and
+        CPU."""
         for receiver in receivers:
             assert isinstance(receiver, _Puller)
             self._do(f"CONSUMER.DELETE.{receiver.consumer}")
@@ -136,7 +138,7 @@ def _asked(line: socket.socket, subject: str, body: dict[str, Any] | None = None
         if not piece:
             raise BadAnswer("the server closed the connection")
         data += piece
-        if data.startswith(b"PING\r\n"):  # now and then, of a connection that is used for long
+        if data.startswith(b"PING\r\n"):  # the server sends these on connections that stay open long
             line.sendall(b"PONG\r\n")
             data = data.removeprefix(b"PING\r\n")
     return dict(json.loads(data.split(b"\r\n")[1]))
@@ -151,7 +153,7 @@ def _done(line: socket.socket, subject: str, body: dict[str, Any] | None = None)
 
 
 def _new_inbox() -> bytes:
-    """A subject of one connection alone."""
+    """A subject that only one connection uses."""
     return b"_INBOX.bench.%d" % next(_inboxes)
 
 
@@ -188,11 +190,11 @@ class _Publisher:
 
 
 class _Puller:
-    """One connection of a consumer, with `PULLS` requests waiting."""
+    """One connection of a consumer, with `PULLS` waiting requests."""
 
     def __init__(self, line: socket.socket, consumer: str, pull: int) -> None:
         self.socket = line
-        self.consumer = consumer  # its stream and its name
+        self.consumer = consumer  # names of the stream and the consumer
         self._pull, self._left = pull, pull
         inbox = _new_inbox()
         self._subscription = _subscription(inbox)
@@ -204,7 +206,7 @@ class _Puller:
 
     def take(self, received: memoryview) -> tuple[int, int]:
         data = bytes(received)
-        used = data.rfind(b"MSG ")  # what comes after may not be whole
+        used = data.rfind(b"MSG ")  # the last message may be incomplete
         if data.endswith(b"\r\n") and data.count(b"\r\n", used) == 2:
             used = len(data)
         if used <= 0:

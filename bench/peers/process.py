@@ -1,4 +1,4 @@
-"""A server in a process of its own: started with a fresh folder, waited for, measured with its children, ended."""
+"""A server in a process of its own: starts it with a fresh folder, waits for it, measures it with its children, and ends it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bench.servers import cpu_seconds
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.005
-_PEAK = "5"  # what resets the high-water mark of a process's memory, written to clear_refs: proc(5)
+_PEAK = "5"  # written to clear_refs, resets the peak memory of a process: proc(5)
 
 
 def program(name: str, package: str) -> str:
-    """The path of a program; raises PeerUnavailable with the Debian package that brings it."""
+    """The path of a program; raises PeerUnavailable with the name of its Debian package."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if found is None:
         raise PeerUnavailable(f"{name} is not installed (Debian package: {package})")
@@ -39,10 +39,10 @@ class Process:
     def start(
         self, command: Sequence[str], is_ready: Callable[[], bool] | None = None, environment: Mapping[str, str] | None = None
     ) -> float:
-        """Seconds until `is_ready`, an OSError counting as no.
+        """Start the command; returns the seconds until `is_ready` returns True (an OSError counts as False).
 
         Raises:
-            PeerUnavailable: it ended or did not become ready. Everything is stopped then, and after any other error.
+            PeerUnavailable: the process ended or did not become ready. After this and any other error everything is stopped.
         """
         log_path = self.folder / "output"
         began = time.perf_counter()
@@ -62,7 +62,7 @@ class Process:
                     words = " ".join(log_path.read_text(errors="replace").split())[-300:]
                     raise PeerUnavailable(f"{self._name} did not start: {words}")
                 time.sleep(POLL_S)
-        except BaseException:  # an interruption as well: nobody else would stop it
+        except BaseException:  # also after an interrupt: no other code would stop the process
             self.stop()
             raise
         return time.perf_counter() - began
@@ -72,7 +72,7 @@ class Process:
         return [pid for process in self._processes for pid in family(process.pid)]
 
     def stop(self) -> None:
-        """End what was started, last first, and remove the folder; may be called again."""
+        """End all processes, the last one first, and remove the folder; may be called again."""
         while self._processes:
             process = self._processes.pop()
             process.terminate()
@@ -91,7 +91,7 @@ def _says_yes(is_ready: Callable[[], bool]) -> bool:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """The ids of a process and all its descendants."""
     try:
         children = [
             int(child)
@@ -99,35 +99,35 @@ def family(pid: int) -> list[int]:
             for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
         ]
     except (FileNotFoundError, ProcessLookupError):
-        return [pid]  # it ends
+        return [pid]  # the process is ending
     return [pid, *(each for child in children for each in family(child))]
 
 
 def cpu_of(pids: Sequence[int]) -> float:
-    """User and system time so far; a helper that has ended in the meantime counts no more."""
+    """User and system time in seconds so far; a helper process that has ended does not count."""
     return sum(_cpu_or_nothing(pid) for pid in pids)
 
 
 def _cpu_or_nothing(pid: int) -> float:
     try:
         return cpu_seconds(pid)
-    except OSError:  # there is no such process
+    except OSError:  # the process does not exist
         return 0.0
 
 
 def forget_peak(pids: Sequence[int]) -> None:
-    """Reset the largest memory use, if the system allows it."""
+    """Reset the kernel's peak of the memory use, if the system allows it."""
     for pid in pids:
         try:
             Path(f"/proc/{pid}/clear_refs").write_text(_PEAK)
         except PermissionError:
             return
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended
+            continue  # the process has ended
 
 
 def peak_mb(pids: Sequence[int]) -> float:
-    """The most memory that was in RAM since `forget_peak`, in units of 1,000,000 bytes; pages of files that are mapped count."""
+    """The peak of resident memory since `forget_peak`, in units of 1,000,000 bytes; pages of mapped files count."""
     return sum(_status_kib(pid, "VmHWM:") for pid in pids) * 1024 / 1e6
 
 
@@ -139,18 +139,18 @@ def _status_kib(pid: int, field: str) -> int:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return 0  # it has ended
+        return 0  # the process has ended
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith(field)), 0)
 
 
 def disk_bytes(folder: Path) -> int:
-    """The bytes in its files, without holes and without space that the file system reserves behind their ends."""
+    """The bytes in the files of a folder, without holes and without space that the file system reserves after their ends."""
     found = [path.stat() for path in folder.rglob("*") if path.is_file()]
     return sum(min(each.st_size, each.st_blocks * 512) for each in found)
 
 
 class OwnProcess:
-    """The part of a `Peer` that follows from its process."""
+    """The part of a `Peer` that depends only on its process."""
 
     is_made_by_writing = False
 

@@ -1,7 +1,8 @@
-"""RabbitMQ's streams: one stream a partition, over its stream protocol, which its documentation calls the fastest way in and out.
+"""RabbitMQ's streams: one stream for each partition, with its stream protocol, which its documentation calls the fastest
+interface.
 
-A Publish frame carries any number of messages, each with an id that is confirmed. Chunks of a stream come as they are on disk, one for each
-credit. Confirmations cannot be left out.
+A Publish frame carries any number of messages, each with an id that is confirmed. Chunks of a stream are sent as they are on
+disk, one for each credit. Confirmations cannot be turned off.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from bench.wire import BadAnswer
 DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8, 9
 METADATA = 15
 CREATE, DELETE, PEER_PROPERTIES, SASL_HANDSHAKE, SASL_AUTHENTICATE, TUNE, OPEN = 13, 14, 17, 18, 19, 20, 21
-FIRST, LAST = 1, 2  # where a subscription begins
+FIRST, LAST = 1, 2  # start positions of a subscription
 OK = 1
-MOST_STREAMS = 1_000  # with 5,000 subscriptions its readers crash, one after the other
-MOST_SUBSCRIPTIONS = 200  # of a connection, which has a byte for their numbers
-CREDITS = 10  # chunks that are on their way or worked on; what its Java client begins with
-EMPTY_AFTER_S = 0.3  # a stream without a last chunk
+MOST_STREAMS = 1_000  # with 5,000 subscriptions, RabbitMQ's readers crash one after the other
+MOST_SUBSCRIPTIONS = 200  # per connection; subscription ids have one byte
+CREDITS = 10  # chunks sent or being processed; the initial value of RabbitMQ's Java client
+EMPTY_AFTER_S = 0.3  # a stream without a chunk for this time counts as empty
 _HEAD = Struct(">IHH")  # size, key, version
-_CHUNK = Struct(">BBBHIqQQ")  # subscription; magic, type, entries, records, timestamp, epoch, first offset
+_CHUNK = Struct(">BBBHIqQQ")  # subscription id; magic, type, entries, records, timestamp, epoch, first offset
 _CONFIRM = Struct(">BI")
 
 
@@ -51,7 +52,7 @@ class StreamTalk(Talk):
         key, body = self._receive()
         if key != TUNE:
             raise BadAnswer(f"frame {key} where the limits were expected")
-        self.socket.sendall(frame(TUNE, body[:4] + bytes(4)))  # no heartbeats
+        self.socket.sendall(frame(TUNE, body[:4] + bytes(4)))  # turns heartbeats off
         self.ask(OPEN, text("/"))
 
     def _receive(self) -> tuple[int, bytes]:
@@ -59,7 +60,7 @@ class StreamTalk(Talk):
         return key, self.exactly(size - 4)
 
     def ask(self, key: int, body: bytes = b"") -> None:
-        """Send a request and see its answer be good; chunks that come before it are kept."""
+        """Send a request and check its answer; chunks that arrive before it are kept."""
         self.socket.sendall(frame(key, bytes(4) + body))
         answered, answer = self._receive()
         while answered == DELIVER:
@@ -80,10 +81,11 @@ class StreamTalk(Talk):
         self.ask(SUBSCRIBE, body)
 
     def last_offsets(self, streams: Sequence[str], within_s: float) -> int:
-        """The ends of their last chunks added up; 0 for those that have none within this time after the last that came."""
+        """The sum of the ends of the streams' last chunks; 0 for a stream from which no chunk arrives within `within_s` after
+        the last arrival."""
         for number, stream in enumerate(streams):
             self.subscribe(stream, LAST, 1, number)
-        poller = select.poll()  # `select` takes none but small descriptors
+        poller = select.poll()  # `select` supports only small descriptors
         poller.register(self.socket, select.POLLIN)
         while len(self._chunks) < len(streams) and poller.poll(within_s * 1000):
             key, chunk = self._receive()
@@ -98,7 +100,7 @@ class RabbitMq(RabbitNode):
     """One node with the stream plugin."""
 
     name = "RabbitMQ streams"
-    nudge = frame(METADATA, bytes(8))  # of no streams
+    nudge = frame(METADATA, bytes(8))  # requests the metadata of no stream
     settings = (
         Setting("enabled_plugins", "rabbitmq_stream", "rabbitmq.com, Stream plugin: the protocol for the highest throughput"),
         Setting("queue type", "stream", "rabbitmq.com, Streams: for large logs, many consumers and throughput"),
@@ -137,7 +139,7 @@ class RabbitMq(RabbitNode):
 
 
 class _Publisher:
-    """One connection that publishes to streams in turn, to each as a publisher with a number."""
+    """One connection that publishes to streams in turn; it has a numbered publisher for each."""
 
     is_answered = True
 
@@ -167,7 +169,7 @@ class _Publisher:
 
 
 class _Subscriber:
-    """One connection that is sent a stream from its beginning."""
+    """One connection that receives a stream from its beginning."""
 
     def __init__(self, talk: StreamTalk, stream: str) -> None:
         self.socket = talk.socket

@@ -1,4 +1,4 @@
-"""One node of RabbitMQ with the stream plugin: the start and the stop that streams and queues share."""
+"""One node of RabbitMQ with the stream plugin: the common start and stop of streams and queues."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Talk:
         raise NotImplementedError
 
     def remove(self, stream: str) -> None:
-        """Raises BadAnswer if there is none of this name."""
+        """Delete a stream; raises BadAnswer if there is none of this name."""
         raise NotImplementedError
 
 
 class RabbitNode(StreamPeer):
-    """A node by itself; `address` is that of the protocol that is spoken with it."""
+    """A single node; `address` is that of the protocol that the client uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class RabbitNode(StreamPeer):
         return self.process.folder / "data"
 
     def port_of(self, amqp: int, streams: int) -> int:
-        """Which of the two is spoken to."""
+        """The port of the client's protocol."""
         raise NotImplementedError
 
     def talk(self) -> Talk:
@@ -85,7 +85,7 @@ class RabbitNode(StreamPeer):
             for number in itertools.count():
                 try:
                     talk.remove(f"{topic}-{number}")
-                except BadAnswer:  # there is none with this number
+                except BadAnswer:  # no stream or queue has this number
                     return
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class RabbitNode(StreamPeer):
             "RABBITMQ_MNESIA_BASE": str(self.data_dir),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
         }
-        epmd = program("epmd", "erlang-base")  # the node would leave one of its own behind
+        epmd = program("epmd", "erlang-base")  # otherwise the node starts an epmd that outlives it
         self._running.start([epmd], lambda: _is_open(names), environment)
         self.ready_after_s = self._running.start([str(LIB / "rabbitmq-server")], self._is_ready, environment)
         return self

@@ -25,15 +25,15 @@ DECLARE, DECLARE_OK, DELETE, DELETE_OK = (50, 10), (50, 11), (50, 40), (50, 41)
 QOS, QOS_OK, CONSUME, CONSUME_OK, PUBLISH, DELIVER, ACK = (60, 10), (60, 11), (60, 20), (60, 21), (60, 40), (60, 60), (60, 80)
 SELECT, SELECT_OK = (85, 10), (85, 11)
 PASSIVE, DURABLE = 1, 2
-PERSISTENT_FLAG, PERSISTENT = 0x1000, 2  # the property "delivery-mode" and what it says
-FRAME_MAX = 131_072  # what RabbitMQ proposes
+PERSISTENT_FLAG, PERSISTENT = 0x1000, 2  # flag and value of the property "delivery-mode"
+FRAME_MAX = 131_072  # the size that RabbitMQ proposes
 LARGEST_PREFETCH = 65_535
 TAG = b"c"
 _FRAME = Struct(">BHI")  # type, channel, size
 _METHOD = Struct(">HH")
-_CONTENT = Struct(">HHQHB")  # class, weight, size of the body, properties, delivery mode
-_CONFIRM = Struct(">BHIHHQBB")  # a whole frame: Basic.Ack with its tag, and whether it stands for all before
-_TAG_AT = _FRAME.size + _METHOD.size + 1 + len(TAG)  # of a delivery's number, in the frame that begins it
+_CONTENT = Struct(">HHQHB")  # class, weight, body size, property flags, delivery mode
+_CONFIRM = Struct(">BHIHHQBB")  # a whole frame: Basic.Ack with the delivery tag and the flag "multiple"
+_TAG_AT = _FRAME.size + _METHOD.size + 1 + len(TAG)  # position of the delivery tag in the first frame of a delivery
 
 
 def short(words: str) -> bytes:
@@ -49,7 +49,7 @@ def method(which: tuple[int, int], arguments: bytes, channel: int = 1) -> bytes:
 
 
 def content(body: bytes) -> bytes:
-    """A message's header and its body in frames."""
+    """The frames of a message's header and body."""
     room = FRAME_MAX - _FRAME.size - len(END)
     head = frame(HEADER, 1, _CONTENT.pack(PUBLISH[0], 0, len(body), PERSISTENT_FLAG, PERSISTENT))
     return head + b"".join(frame(BODY, 1, body[at : at + room]) for at in range(0, len(body), room))
@@ -68,12 +68,13 @@ class QueueTalk(Talk):
         self.ask(
             START_OK, bytes(4) + short("PLAIN") + len(NO_PASSWORD).to_bytes(4, "big") + NO_PASSWORD + short("en_US"), TUNE, 0
         )
-        self.socket.sendall(method(TUNE_OK, (1).to_bytes(2, "big") + FRAME_MAX.to_bytes(4, "big") + bytes(2), 0))  # no heartbeats
+        # the last two bytes turn heartbeats off
+        self.socket.sendall(method(TUNE_OK, (1).to_bytes(2, "big") + FRAME_MAX.to_bytes(4, "big") + bytes(2), 0))
         self.ask(OPEN, short("/") + b"\0\0", OPEN_OK, 0)
         self.ask(CHANNEL_OPEN, b"\0", CHANNEL_OPEN_OK)
 
     def ask(self, which: tuple[int, int], arguments: bytes, answer: tuple[int, int], channel: int = 1) -> bytes:
-        """The arguments of the answer; raises BadAnswer for another one."""
+        """Send a method; returns the arguments of the expected answer. Raises BadAnswer for another answer."""
         self.socket.sendall(method(which, arguments, channel))
         return self._expect(answer)
 
@@ -93,16 +94,16 @@ class QueueTalk(Talk):
         self.ask(DELETE, b"\0\0" + short(stream) + b"\0", DELETE_OK)
 
     def declare(self, queue: str, flags: int) -> int:
-        """The messages that wait in it."""
+        """Declare a queue; returns the number of messages in it."""
         answer = self.ask(DECLARE, b"\0\0" + short(queue) + bytes([flags]) + VERSION_2, DECLARE_OK)
         return int.from_bytes(answer[1 + len(queue) : 5 + len(queue)], "big")
 
 
 class RabbitMqQueues(RabbitNode):
-    """One node, its queues."""
+    """One node with its queues."""
 
     name = "RabbitMQ queues"
-    nudge = method(QOS, bytes(7))  # no limits, as it is
+    nudge = method(QOS, bytes(7))  # sets no limits, which is the default
     settings = (
         Setting("queue", "durable, classic", "rabbitmq.com, Queues: what is kept where nothing is replicated"),
         Setting("x-queue-version", "2", "rabbitmq.com, Classic queues: takes more, with less memory"),
@@ -113,7 +114,7 @@ class RabbitMqQueues(RabbitNode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._read: Counter[str] = Counter()  # messages of each queue, which are not there any more
+        self._read: Counter[str] = Counter()  # queue -> messages that were read, and thus removed from it
 
     def port_of(self, amqp: int, streams: int) -> int:
         return amqp
@@ -127,7 +128,7 @@ class RabbitMqQueues(RabbitNode):
             return sum(talk.declare(queue, PASSIVE) for queue in streams_of(topic, partitions))
 
     def written(self, topic: str, partitions: int) -> int:
-        # Read first: what is taken out in between would be counted twice the other way round.
+        # Read this counter first: otherwise a message consumed in between would count twice.
         read = sum(self._read[queue] for queue in streams_of(topic, partitions))
         return read + self.stored(topic, partitions)
 
@@ -154,8 +155,8 @@ class _Publisher:
         self.chunk = b"".join(
             publish[number % len(publish)] + content(value(message.value_bytes, number)) for number in range(requests)
         )
-        self._floor = 0  # all up to this tag are confirmed,
-        self._above: set[int] = set()  # and these
+        self._floor = 0  # all messages up to this tag are confirmed
+        self._above: set[int] = set()  # confirmed messages above `_floor`
 
     def take(self, received: memoryview) -> tuple[int, int]:
         confirmations = len(received) // _CONFIRM.size
@@ -176,7 +177,7 @@ class _Publisher:
 
 
 class _Consumer:
-    """One connection that is sent a queue; all deliveries have one size, so they are counted by it, and in `read`."""
+    """One connection that receives a queue. All deliveries have the same size, so they are counted by size, and in `read`."""
 
     def __init__(self, talk: QueueTalk, queue: str, value_bytes: int, prefetch: int, read: Counter[str]) -> None:
         self.socket = talk.socket

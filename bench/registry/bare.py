@@ -1,4 +1,4 @@
-"""A server that answers every request at once with the same bytes. Its rate is what the load itself reaches on this machine."""
+"""A server that answers every request at once with the same bytes. Its rate is the maximum of the load itself on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Answering(asyncio.Protocol):
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are none by inheritance
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports do not inherit from WriteTransport
 
     def data_received(self, data: bytes) -> None:
         data = self._data + data

@@ -10,7 +10,7 @@ from bench.report import by_command
 from bench.storage.result import Result, judged
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "registry.json"
-MOST_OTHERS = 0.25  # of the machine's CPU; with more other work, times and rates say nothing about a target
+MOST_OTHERS = 0.25  # share of the machine's CPU; with more other work, figures are not compared with a target
 TIMES = frozenset({"requests/s", "ms", "s"})
 NOTES = """
 - Registries run one after the other as processes of their own, on the same broker and each on a topic of its own.

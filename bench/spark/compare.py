@@ -43,7 +43,7 @@ from barnabas.testing.children import Child
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "spark-connector"
-VERSION = "4.2.0"  # of the connector
+VERSION = "4.2.0"  # of Spark's Kafka connector
 PARTS = {
     "org.apache.spark:spark-sql-kafka-0-10_2.13": VERSION,
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
@@ -52,7 +52,7 @@ PARTS = {
 }
 SERVERS = {"barnabas": "from a broker of ours", "kafka": "from Apache Kafka 4.3", "given": "from the server"}
 WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited", "stream, small triggers")
-WARM_UP = 2  # rounds that do not count: the JVM compiles meanwhile
+WARM_UP = 2  # rounds that do not count, because the JVM still compiles
 TARGET, TARGETS = 1.5, {"batch, aggregated": 3.0}
 NAMES = {"barnabas": "`barnabas`", "kafka": CONNECTOR, "nothing": NOTHING}
 
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
     parser.add_argument("--keep", action="store_true", help="the result, and put it into docs/spark.md")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # runs the cleanup of everything that was started
     kinds = ["given"] if arguments.bootstrap else ["barnabas", "kafka"] if arguments.server == "both" else [arguments.server]
     compared = [compare(kind, arguments) for kind in kinds]
     print("\n".join(page.rendered(table) for table, _ in compared))

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of each run (default %(default)s)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; repeatable")
     given = parser.parse_args(arguments)
-    warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+    warnings.simplefilter("ignore", FutureWarning)  # PySpark warns about pandas 3, which this benchmark does not use
     conf = {"spark.driver.memory": "1g", "spark.log.level": "ERROR", **dict(each.split("=", 1) for each in given.conf)}
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     with Broker({"transaction.two.phase.commit.enable": True}) as broker:
@@ -156,7 +156,7 @@ def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: s
     else:
         read = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", IN).load()
         rows = read.select("key", "value")
-    if way.startswith(COUNT):  # the value stays a time, so that ages can be told: that of the key's newest record
+    if way.startswith(COUNT):  # the value stays a time, so that ages can be computed: the time of the key's newest record
         rows = read.groupBy("key").agg({"value": "max", "*": "count"}).selectExpr("key", "`max(value)` as value")
 
     def write(frame: DataFrame, batch: int) -> None:
@@ -198,7 +198,7 @@ def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: 
     ages = list[float]()
     from_s, from_batch = dict[int, float](), 0
     try:
-        while query.isActive and query.lastProgress is None:  # the first micro-batch starts the processes of the query
+        while query.isActive and query.lastProgress is None:  # the first micro-batch starts the worker processes of the query
             query.awaitTermination(1)
         began = time.time()
         while (now := time.time()) < began + seconds:

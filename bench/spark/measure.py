@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from barnabas.pipelines.spark_session import CHECKPOINTS
 
 SMALL_TRIGGERS, SMALL_ROWS = 20, 2_000
-warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+warnings.simplefilter("ignore", FutureWarning)  # PySpark warns about pandas 3, which this benchmark does not use
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         "stream, limited": limited,
         "stream, small triggers": small,
     }
-    aggregated(spark, arguments)  # the first read in a session starts the workers
+    aggregated(spark, arguments)  # the first read of a session starts the workers
     print("ready", flush=True)
     for line in sys.stdin:
         began = time.perf_counter()
@@ -64,7 +64,7 @@ def session(arguments: argparse.Namespace) -> Any:
         .config("spark.driver.memory", "2g")
         .config("spark.log.level", "ERROR")
     )
-    for setting, value in CHECKPOINTS.items():  # for both connectors
+    for setting, value in CHECKPOINTS.items():  # applies to both connectors
         builder = builder.config(setting, value)
     if arguments.jars:
         builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(Path(arguments.jars).glob("*.jar"))))

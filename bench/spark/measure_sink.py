@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.spark.measure import session
 
-warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+warnings.simplefilter("ignore", FutureWarning)  # PySpark warns about pandas 3, which this benchmark does not use
 
-SMALL_BATCHES, SMALL_ROWS = 20, 50_000  # of the streaming way with small triggers: how many, and the rows of each
+SMALL_BATCHES, SMALL_ROWS = 20, 50_000  # "stream, small triggers": number of micro-batches, and rows of each
 WARM_UP_ROWS = 20_000
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     try:
         for name, count in (("rows", arguments.rows), ("small", SMALL_BATCHES * SMALL_ROWS)):
             rows(spark, count, arguments.size).repartition(SMALL_BATCHES).write.parquet(f"{folder}/{name}")
-        batch(spark, arguments, folder, arguments.warm_up, WARM_UP_ROWS)  # the first write in a session starts the workers
+        batch(spark, arguments, folder, arguments.warm_up, WARM_UP_ROWS)  # the first write of a session starts the workers
         print("ready", flush=True)
         ways = {"batch": batch, "stream, one batch": stream, "stream, small triggers": small}
         for line in sys.stdin:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME = "nothing"
-BATCH_ROWS = 1 << 16  # of one Arrow batch; the JVM takes 50,000 and more at its best speed
-Offsets = dict[str, int]  # by partition
+BATCH_ROWS = 1 << 16  # rows of one Arrow batch; the JVM reaches its best speed from 50,000 rows on
+Offsets = dict[str, int]  # partition -> offset
 
 
 class NothingDataSource(DataSource):
@@ -144,12 +144,12 @@ def let_go(batches: Iterator[RecordBatch]) -> WriterCommitMessage:
 
 
 class LettingGo(DataSourceArrowWriter):
-    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # Spark's own narrows it so
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # Spark narrows the types too
         return let_go(iterator)
 
 
 class LettingGoOfStreams(DataSourceStreamArrowWriter):
-    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as there
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # Spark narrows the types too
         return let_go(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

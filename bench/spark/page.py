@@ -21,7 +21,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "results"
 SOURCE, SINK = "bench/spark/compare.py", "bench/spark/sink.py"
 RESULTS = {SOURCE: FOLDER / "spark-source.json", SINK: FOLDER / "spark-sink.json"}
 CONNECTOR = "Spark's connector"
-NOTHING = "Python that does nothing"  # the most that Spark lets a source or sink in Python reach
+NOTHING = "Python that does nothing"  # the best result that Spark allows a source or sink in Python
 Figures = dict[str, float]
 
 

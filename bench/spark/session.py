@@ -16,13 +16,13 @@ from typing import Self
 from bench.peers.process import cpu_of, family
 from bench.servers import TICKS_PER_S, busy_seconds
 
-LOOK_S = 0.5  # between two looks at the memory, of which each takes some milliseconds
+LOOK_S = 0.5  # between two checks of the memory, each of which takes some milliseconds
 
 
 def _stats(leader: int) -> Iterator[tuple[int, list[str]]]:
     """Each process that `leader` started, and what `/proc` has of it after its name."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended just now
+        with suppress(OSError):  # the process has just ended
             fields = stat.read_text().rpartition(")")[2].split()
             if int(fields[3]) == leader:
                 yield int(stat.parent.name), fields
@@ -34,7 +34,7 @@ def cpu_seconds(leader: int) -> float:
 
 
 def _share_kib(pid: int) -> int:
-    with suppress(OSError):  # it has ended
+    with suppress(OSError):  # the process has ended
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
     return 0

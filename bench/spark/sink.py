@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--without-at-least-once", action="store_true", help="leave our sink with exactlyOnce=false out")
     parser.add_argument("--keep", action="store_true", help="the result, and put it into docs/spark.md")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # runs the cleanup of everything that was started
     with ExitStack() as stack:
         bootstrap, pid = (arguments.bootstrap, None) if arguments.bootstrap else stack.enter_context(server(arguments.broker))
         with BlockingClient.to(bootstrap) as client:

@@ -32,7 +32,7 @@ RATE = 2_000
 STEP_BYTES = 1 << 20
 TARGET = 2.0
 LIVE_PARTITIONS = 8
-READ_BYTES_PER_S = 100e6  # a consumer that catches up over a good network
+READ_BYTES_PER_S = 100e6  # the rate of a consumer that catches up over a fast network
 ALONE, CACHED, COLD = "alone", "beside reading from the page cache", "beside reading from the disk"
 _numbers = count()
 
@@ -178,7 +178,7 @@ def _drop_from_cache(folder: Path) -> None:
     for path in folder.glob("*.log"):
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(descriptor)  # what is not written back cannot be dropped
+            os.fsync(descriptor)  # the kernel cannot drop pages that were not written back
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)

@@ -25,12 +25,12 @@ from bench.storage.result import Result, ratio
 from bench.storage.servers import OURS, THEIRS, AnyServer, Ours, Theirs, partition_folder
 from bench.wire import BadAnswer, record_batch
 
-TOPIC = 2  # resource type
+TOPIC = 2  # the resource type of a topic
 VALUE_BYTES, KEYS, DIFFERENT_RECORDS = 100, 50_000, 100_000
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "1000"}
 NOT_YET = {"cleanup.policy": "compact", "segment.bytes": str(2**24), "min.compaction.lag.ms": str(2**62)}
 PATIENCE_S = 300.0
-LEAST_CPU_S = 0.01  # what the kernel counts in
+LEAST_CPU_S = 0.01  # resolution of the kernel's CPU time
 MOST_LOST = 0.2
 BESIDE_PARTITIONS = 4
 _numbers = count()
@@ -64,7 +64,7 @@ def measure(repeat: int, *, quick: bool) -> list[Result]:
     return results
 
 
-# How fast
+# Speed
 
 
 def _rates(servers: tuple[AnyServer, ...], shape: Shape, wanted_bytes: int, repeat: int) -> list[Result]:
@@ -143,7 +143,7 @@ def _wait(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-# What it takes from others
+# Effect on other clients
 
 
 def _beside(server: AnyServer, batches: list[bytes], wanted_bytes: int, repeat: int, *, seconds: float) -> list[Result]:

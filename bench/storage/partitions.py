@@ -22,7 +22,7 @@ def measure(_repeat: int, *, quick: bool) -> list[Result]:
     for count, make in ((count, make) for count in COUNTS for make in (Ours, Theirs)):
         with make() as server:
             made_at = time.perf_counter()
-            for start in range(0, count, TOPIC_PARTITIONS):  # a request for all of them would be waited for too long
+            for start in range(0, count, TOPIC_PARTITIONS):  # one request for all topics would take longer than its timeout
                 create_topic(server, f"idle-{start}", min(TOPIC_PARTITIONS, count - start))
             label = f"{count:,} partitions, {server.name}"
             made[label] = [time.perf_counter() - made_at]

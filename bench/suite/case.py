@@ -52,7 +52,7 @@ class Case:
     measures: Callable[[Options], Sequence[Measure]]
     only: tuple[str, ...] | None = None
     why: str = ""
-    charts: tuple[str, ...] = ()  # names of measures that are drawn side by side
+    charts: tuple[str, ...] = ()  # names of the measures that share a bar chart
 
     def run(self, makers: Makers, options: Options, say: Say, wanted: Sequence[str] = ()) -> Outcome:
         """Take all measures, or those of which the names are `wanted`."""
@@ -73,7 +73,7 @@ class Case:
             measured, measures = [], [each for each in self.measures(options) if not wanted or each.name in wanted]
             are_up = not all(measure.is_fresh for measure in measures)
             if not are_up:
-                running.close()  # they start their own
+                running.close()  # stop the running systems: each measure starts its own
             for measure in measures:
                 found = take_turns(measure, peers, makers, options.rounds, are_up=are_up)
                 found.dashes |= {key: each["cannot"] for key, each in described.items() if "cannot" in each}

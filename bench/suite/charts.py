@@ -13,7 +13,8 @@ from bench.figures import number
 
 WIDTH, BAR, GAP, LEFT, TOP, RIGHT = 640, 20, 8, 150, 34, 96
 LINE_HEIGHT, BOTTOM = 220, 40
-LOG_FROM, LOG_FLOOR = 30.0, 0.5  # of the decade below the smallest, so that the smallest has a bar
+# ratio from which the scale is logarithmic; decades below the smallest value, so that it has a visible bar
+LOG_FROM, LOG_FLOOR = 30.0, 0.5
 OURS_COLOUR, COLOURS = "#c2410c", ("#334155", "#2563eb", "#059669", "#7c3aed", "#b45309", "#64748b")
 FONT = "font-family='sans-serif' font-size='12'"
 
@@ -46,7 +47,7 @@ def bars(title: str, unit: str, rows: Mapping[str, float], ours: str) -> str:
 def lines(title: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]], ours: str) -> str:
     """A line for each series, from zero up; across, by logarithm where it grows more than `LOG_FROM` times."""
     places = sorted({x for points in series.values() for x, _ in points})
-    most_y = max(y for points in series.values() for _, y in points) or 1.0  # where all are nothing, they lie at the bottom
+    most_y = max(y for points in series.values() for _, y in points) or 1.0  # if all values are 0, the line is at the bottom
     width, height = WIDTH - LEFT - RIGHT, LINE_HEIGHT
     is_log = places[0] > 0 and places[-1] > LOG_FROM * places[0]
 

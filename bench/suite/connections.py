@@ -25,7 +25,8 @@ from bench.suite.kreps import percentiles, relayed
 from bench.suite.measure import Measure, Options, View
 from bench.wire import BadAnswer
 
-OUT_OF_THE_WAY = 4_096  # descriptors from here on, so that those of the busy client are small enough for select
+# the idle connections get descriptors from here on, so that those of the busy client are small enough for select
+OUT_OF_THE_WAY = 4_096
 SETTLE_S, IDLE_S = 1.0, 2.0
 RATE, RATE_S = 1_000, 3.0
 TRICKLE_PER_S = 500

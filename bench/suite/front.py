@@ -185,13 +185,14 @@ def _positive(word: str) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     _allow_many_files()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # runs the cleanup of everything that was started
     options = _amount(chosen)
     folder = chosen.json or (None if chosen.quick else results.FOLDER)
-    compile_dir(Path(barnabas.__file__).parent, quiet=1)  # as an installed package is; else a first start reads all of its source
+    # as in an installed package; otherwise the first start must compile the source
+    compile_dir(Path(barnabas.__file__).parent, quiet=1)
     makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
     began, code = time.monotonic(), 0
-    is_part = chosen.quick or chosen.json or len(makers) < len(PEERS)  # which the others know nothing of
+    is_part = chosen.quick or chosen.json or len(makers) < len(PEERS)  # the other benchmarks do not know these options
     for name in chosen.cases or ([*CASES] if is_part else [*CASES, *OTHERS]):
         if name in OTHERS:
             code = max(code, _run_other(name, options.rounds))

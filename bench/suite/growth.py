@@ -26,17 +26,17 @@ SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 PARTITIONS = (1, 10, 100, 1_000, 5_000)
 PRODUCERS = (1, 4, 16, 64, 256, 1_024)
 CONSUMERS = (1, 4, 16, 64)
-SHARES = 16  # consumers of which each reads its share of the topic at least; more of them read as much each
+SHARES = 16  # each consumer reads at least 1/count of the topic, and never less than 1/16
 VALUE_BYTES, BATCH, WRITERS = 100, 50, 8
-BATCH_BYTES, BYTES_EACH = 16_384, 200_000_000  # batch.size of Kafka's producer; what is written at most for a point and a second
-MEMORY_SHARE = 4  # of what is written, at hand before: both sides have several messages of 10 MB in buffers as well
+BATCH_BYTES, BYTES_EACH = 16_384, 200_000_000  # Kafka's default batch.size; maximum written per point and second
+MEMORY_SHARE = 4  # free page cache per written byte: both sides also buffer several messages of 10 MB
 WARM_UP_MESSAGES = 20_000
 Found = TypeVar("Found")
-DELAY_RATE, DELAY_BYTES_PER_S = 1_000, 50e6  # of messages whose time is taken; fewer where they are large
+DELAY_RATE, DELAY_BYTES_PER_S = 1_000, 50e6  # rate of the messages whose delay is measured; lower for large messages
 DELAY_S, DELAY_WARM_UP_S = 2.0, 0.5
 DELAYED_SIZES, DELAYED_PARTITIONS = (10, 1_000, 100_000, 1_000_000), (1, 100, 1_000)
 CREATE_LIMIT_S, PULL_BYTES = 20.0, 1_000_000
-PARTITIONS_SECONDS = 3.0  # at least
+PARTITIONS_SECONDS = 3.0  # minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,8 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
             began = time.perf_counter()
             with fresh_topic(peer, "partitions", count) as topic:
                 each_s = (time.perf_counter() - began) / count
-                _written(peer, topic, message, first, partitions=count, producers=WRITERS)  # all of them, since lines take turns
+                # warms up all partitions, because the producers use them in turn
+                _written(peer, topic, message, first, partitions=count, producers=WRITERS)
                 memory.use(amount.messages * VALUE_BYTES / 1e6)
                 return _written(peer, topic, message, amount, partitions=count, producers=WRITERS)
 
@@ -177,7 +178,7 @@ def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
         def read(share: int) -> int:
             return peer.consume(topic, message, share, pull_bytes=PULL_BYTES).records
 
-        alone = 0.0  # messages a second, of one consumer
+        alone = 0.0  # messages per second of a single consumer
 
         def at(count: int) -> Point:
             nonlocal alone

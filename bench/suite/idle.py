@@ -23,7 +23,8 @@ def _idle(peer: Peer, meter: Meter) -> Figures:
     began = time.perf_counter()
     peer.create(topic, PARTITIONS)
     made = time.perf_counter() - began
-    peer.end_to_end([topic], ONE, Pace(RATE, PARTITIONS / RATE), partitions=PARTITIONS)  # one message for each, written and read
+    # writes and reads one message per partition
+    peer.end_to_end([topic], ONE, Pace(RATE, PARTITIONS / RATE), partitions=PARTITIONS)
     time.sleep(SETTLE_S)
     spent = cpu_of(peer.pids)
     time.sleep(IDLE_S)

@@ -23,14 +23,14 @@ from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
 from bench.suite.measure import PLACE, Measure, Options
 
-VALUE_BYTES, BATCH = 100, 64  # his batch.size is 8,196 bytes
+VALUE_BYTES, BATCH = 100, 64  # Kreps' batch.size is 8,196 bytes
 PULL_BYTES = 1_000_000
 RATE, RATE_S = 5_000, 1.5
 CONSUMERS = 3
-STEPS = 10  # of what is stored
-LARGE_BATCH, LARGE_STEP_S, LARGE_LIMIT_S = 5_000, 20.0, 200.0  # where more is stored than memory holds
-WARM_UPS = 3  # of a fresh system, of a second each
-SHARE_OF_DISK = 0.5  # of what is free there
+STEPS = 10  # steps in which the log grows
+LARGE_BATCH, LARGE_STEP_S, LARGE_LIMIT_S = 5_000, 20.0, 200.0  # for cases that store more than fits into memory
+WARM_UPS = 3  # loads of 1 s for a fresh system
+SHARE_OF_DISK = 0.5  # of the free disk space
 
 
 def batches_of(peer_takes: Callable[[Message], Figures]) -> Figures:
@@ -63,7 +63,7 @@ def _consumers(options: Options) -> Measure:
 
     def run(peer: Peer, meter: Meter) -> Figures:
         topic, message, messages = filled[peer.name]
-        peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)  # so that it is in memory that was used a moment ago
+        peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)  # loads the log into recently used memory
         with meter, ThreadPoolExecutor(CONSUMERS) as threads:
             began = time.perf_counter()
             loads = list(threads.map(lambda _: peer.consume(topic, message, messages, pull_bytes=PULL_BYTES), range(CONSUMERS)))

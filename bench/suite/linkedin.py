@@ -21,9 +21,9 @@ from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.measure import Measure, Options
 
 VALUE_BYTES, PULL_BYTES = 200, 200_000
-LEAST_READ_S = LEAST_BARE_S = 0.5  # shorter ones are repeated
-MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what follows
-WRITTEN_AFTER_S = 2.0  # what systems keep back before they write it to their files
+LEAST_READ_S = LEAST_BARE_S = 0.5  # shorter measurements are repeated until they add up to this time
+MUCH_BYTES = 100_000_000  # after a case that wrote more, removing the files would disturb the next measurement
+WRITTEN_AFTER_S = 2.0  # systems may delay writes to their files by this time
 FILL_SECONDS = 2.0
 
 
@@ -66,7 +66,7 @@ def fill(peer: Peer, topic: str, options: Options, value_bytes: int) -> tuple[Me
 def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) -> Measure:
     """A topic is filled before the first repetition, or before each where what was read is gone."""
     filled: dict[str, tuple[str, Message, int]] = {}
-    emptied: set[str] = set()  # systems that keep nothing of what was read
+    emptied: set[str] = set()  # systems that remove messages once they are read
 
     def warm_up(peer: Peer) -> None:
         topic = fresh_name("consume")
@@ -84,7 +84,7 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
             filled[peer.name] = topic, *fill(peer, topic, options, value_bytes)
             topic, message, messages = filled[peer.name]
         if peer.name not in emptied:
-            peer.consume(topic, message, messages, pull_bytes=pull_bytes)  # so that it is in memory that was used a moment ago
+            peer.consume(topic, message, messages, pull_bytes=pull_bytes)  # loads the log into recently used memory
         loads: list[Load] = []
         with meter:
             while sum(load.seconds for load in loads) < LEAST_READ_S:
@@ -98,7 +98,7 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
         size = len(batch) * (options.messages // 50)
         loads: list[Load] = []
         with Bare(SEND, size, pull_bytes) as loop:
-            drain(loop.address, options.messages, size, pull_bytes)  # to warm up, as the systems are
+            drain(loop.address, options.messages, size, pull_bytes)  # warm-up, as for the systems
             before = cpu_of([loop.pid])
             while sum(load.seconds for load in loads) < LEAST_READ_S:
                 loads.append(drain(loop.address, options.messages, size, pull_bytes))

@@ -25,8 +25,8 @@ from bench.standstill import standing_still
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"
-PLACE = "place"  # "place_<number>" is where "at_<number>" is, if it is not at its number
-FRESH_MB = 1_000  # of memory that is at hand for a system that starts
+PLACE = "place"  # "place_<number>" is the position of "at_<number>" on the axis, if it is not the number itself
+FRESH_MB = 1_000  # MB of free page cache for a starting system
 FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError, SubprocessError, ValueError)
 
 
@@ -80,10 +80,10 @@ class Measure:
     bare: Callable[[], Figures] | None = None
     bare_name: str = "bare system calls"
     is_fresh: bool = False
-    target: float | None = None  # of the ratio to Apache Kafka
-    limit: float | None = None  # of our own figure
+    target: float | None = None  # for the ratio to Apache Kafka
+    limit: float | None = None  # for the figure of barnabas itself
     views: tuple[View, ...] = ()
-    across: str | None = None  # what grows, where the figures "at_<number>" are points of a line (see PLACE)
+    across: str | None = None  # label of the axis, if the figures "at_<number>" are points of a line (see PLACE)
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Measured:
     measure: Measure
     runs: dict[str, list[Figures]] = field(default_factory=dict)
     dashes: dict[str, str] = field(default_factory=dict)
-    ends: dict[str, str] = field(default_factory=dict)  # why lines end before the last place
+    ends: dict[str, str] = field(default_factory=dict)  # reasons why lines end before the last place
 
     def as_json(self) -> list[dict[str, Any]]:
         """The measure, and its views after it."""

@@ -19,7 +19,7 @@ from bench.suite.measure import Measure, Options
 
 VALUE_BYTES = 1_000
 SECONDS, WARM_UP_S, MANY_WARM_UP_S = 1.5, 0.5, 2.5
-MANY = 32  # partitions from which first messages take longer
+MANY = 32  # from this number of partitions on, the first messages take longer
 BACKLOG_RATE = 2_000
 
 

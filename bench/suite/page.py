@@ -16,15 +16,15 @@ from bench.suite.measure import BARE, PLACE
 
 CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
 LINE = 140
-AHEAD = 2.0  # times what each system does that has no target of its own
-SHARE_OF_BARE, CONSUMING = 0.8, "consume"  # of sendfile, and how measures of it are called
+AHEAD = 2.0  # target against each other system, for measures without a target of their own
+SHARE_OF_BARE, CONSUMING = 0.8, "consume"  # target share of bare sendfile; name prefix of the measures of consuming
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
 Points = list[tuple[float, float]]
 BESIDE = {
     "cpu": "CPU seconds of the system for a GB of values",
     "peak": "the most memory of the system meanwhile (MB)",
-}  # what is kept of each place of a line, less of which is better, and its name
+}  # figures of each point of a line, where less is better, and their titles
 HEAD = """
 # Beside other systems
 
@@ -265,7 +265,7 @@ def _ratios(measure: Result) -> list[tuple[str, float]]:
 def _draw(case: Case, result: Result, folder: Path) -> str:
     """The charts of a case, as files and as the lines that show them."""
     folder.mkdir(parents=True, exist_ok=True)
-    made: list[tuple[str, str, str]] = []  # a name, a title, a chart
+    made: list[tuple[str, str, str]] = []  # name, title and chart
     ours = result["peers"][OURS]["name"]
     for measure in result["measures"]:
         if measure["name"] in case.charts:

@@ -31,7 +31,7 @@ def describe(
         "text": text,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": command,
-        "is_alone": True,  # nothing else that is measured ran meanwhile
+        "is_alone": True,  # no other measured system ran at the same time
         "machine": describe_machine(),
         "options": told(options),
         "peers": dict(peers),

@@ -33,11 +33,11 @@ class TopicsOfTeams(CreateTopicPolicy):
     """A topic is named after its team (`orders.paid`), and has at most 12 partitions."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        self.teams = frozenset(configs["company.teams"].split(","))  # without the key the broker does not start
+        self.teams = frozenset(configs["company.teams"].split(","))  # the broker does not start without this setting
 
     def validate(self, metadata: CreateTopicMetadata) -> None:
         if metadata.topic.startswith("__"):
-            return  # the broker's internal topics, for which the policy is called too
+            return  # the broker's internal topics: the broker calls the policy for them too
         team, dot, _ = metadata.topic.partition(".")
         if not dot or team not in self.teams:
             raise PolicyViolation(f"{metadata.topic} does not begin with a team and a dot: {', '.join(sorted(self.teams))}")
@@ -63,7 +63,8 @@ class NamesByDepartment(PrincipalBuilder):
             return Principal(context.authorization_id, groups=context.groups)
         if isinstance(context, TlsContext) and context.certificate is not None:
             parts = dict(part.partition("=")[::2] for part in context.subject.split(","))
-            return Principal(parts["CN"], groups=(parts["OU"],))  # refuse a certificate without a department
+            # without a CN or an OU this raises KeyError, and the certificate is refused
+            return Principal(parts["CN"], groups=(parts["OU"],))
         return Principal("ANONYMOUS")
 
 

@@ -47,11 +47,11 @@ __all__ = [
 ]
 
 
-TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake, read as the size of a frame
+TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake; the broker reads them as a frame size
 
 
 class BarnabasError(Exception):
-    """The base of all errors that barnabas raises. Can be pickled with its fields, whatever arguments its constructor takes."""
+    """The base of all errors that barnabas raises. Pickle keeps its fields, independent of the arguments of its constructor."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _as_it_was, (type(self), self.args), self.__dict__.copy()
@@ -67,7 +67,7 @@ class KafkaError(BarnabasError):
 
     Args:
         code: the error code for the peer.
-        message: a sentence for the peer, in responses that have a field for it; None where Kafka sends none.
+        message: a sentence for the peer, in responses that have a field for it; None if Kafka sends none.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -80,7 +80,7 @@ class KafkaError(BarnabasError):
 
 
 class InvalidRecordError(KafkaError):
-    """A batch refused because of some of its records (KIP-467).
+    """The broker refuses a batch because of some of its records (KIP-467).
 
     Args:
         code: INVALID_RECORD or INVALID_TIMESTAMP.

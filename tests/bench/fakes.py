@@ -31,7 +31,7 @@ class FakePeer:
         self.largest_batch = largest_batch
         self.asked: list[str] = []
         self.warm_ups: list[float] = []
-        self.loads: list[tuple[int, Amount]] = []  # partitions, and how much
+        self.loads: list[tuple[int, Amount]] = []  # partitions and amount of each load
         self.topics: dict[str, int] = {}
         self.is_running = False
 

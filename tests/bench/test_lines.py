@@ -197,7 +197,7 @@ class _Wire:
 
 def test_messages_that_wait_are_no_part_of_the_schedule() -> None:
     near, far = socket.socketpair()
-    far.sendall(bytes(7))  # what waits
+    far.sendall(bytes(7))  # the waiting messages
     with closing(streams.Watch()) as watch:
         found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], Pace(1_000, 0.05), waiting=7)
     assert len(found.consumed) == 50

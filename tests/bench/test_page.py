@@ -134,9 +134,8 @@ def test_a_result_is_shown_with_the_text_that_it_was_measured_under(tmp_path: Pa
 def test_the_commit_stands_with_each_case(tmp_path: Path) -> None:
     first, second = (_of(name, {"barnabas": 1.0}) for name in ("one", "two"))
     second["peers"]["barnabas"]["version"] = "commit 2"
-    text = " ".join(
-        page.render([(case_of(), first), (case_of(), second)], tmp_path).split()
-    )  # lines end where the machine's name has them
+    # the line ends depend on the length of the machine's name
+    text = " ".join(page.render([(case_of(), first), (case_of(), second)], tmp_path).split())
     assert "barnabas: 1; a load" in text
     assert "barnabas: commit 2; a load" in text
     assert "| barnabas | see each case |" in text

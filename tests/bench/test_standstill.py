@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 ECHOES = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
 
-# A child that has the attention of its parent until it ends, at the first byte on its standard input.
+# A vfork child: its parent stands still until the child reads one byte from standard input and ends.
 HELD_UP = """
 import ctypes, os, platform, signal, sys
 CLONE, CLONE_VFORK = {"x86_64": 56, "aarch64": 220}[platform.machine()], 0x4000

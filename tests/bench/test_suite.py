@@ -36,7 +36,7 @@ def test_systems_take_turns_and_the_first_comes_last_next_time() -> None:
 
     peers = {name: FakePeer(name=name) for name in ("one", "two")}
     take_turns(rate_of("order", run), peers, {}, rounds=3)
-    assert order == ["one", "two", *("one", "two", "two", "one", "one", "two")]  # to warm up, then three rounds
+    assert order == ["one", "two", *("one", "two", "two", "one", "one", "two")]  # one warm-up, then three rounds
 
 
 def test_a_system_that_cannot_do_a_measure_has_a_dash_with_the_reason() -> None:
@@ -128,7 +128,8 @@ def test_messages_of_topics_and_a_backlog_are_asked_for(sent_on_schedule: FakePe
 def test_what_is_measured_at_a_rate_began_before_on_the_same_topics(sent_on_schedule: FakePeer) -> None:
     peer = sent_on_schedule
     counted = [warm_up_s for asked, warm_up_s in zip(_end_to_ends(peer), peer.warm_ups, strict=True) if asked == "1 of 100"]
-    assert counted == [0.0, openmessaging.MANY_WARM_UP_S, openmessaging.MANY_WARM_UP_S]  # the warm-up, and the repetitions
+    # one for the warm-up, then the repetitions
+    assert counted == [0.0, openmessaging.MANY_WARM_UP_S, openmessaging.MANY_WARM_UP_S]
 
 
 def test_how_late_the_generator_was_is_kept_where_it_is_told() -> None:
@@ -205,12 +206,12 @@ def test_a_line_of_which_less_is_better_bends_where_it_rises() -> None:
 @pytest.mark.parametrize(
     ("count", "most", "share"),
     [
-        (1, 0.0, 1_600),  # alone, all of it
-        (4, 0.0, 400),  # of a topic that is slow to read each its share
-        (64, 0.0, 100),  # and no less with more of them than shares
+        (1, 0.0, 1_600),  # one consumer reads everything
+        (4, 0.0, 400),  # if the topic is slow to read, each consumer reads its share
+        (64, 0.0, 100),  # but never less than a minimum, even with many consumers
         (16, 8_000.0, 500),
         (64, 8_000.0, 125),
-        (4, 8_000.0, 1_600),  # no more than there are
+        (4, 8_000.0, 1_600),  # but never more than the topic has
     ],
 )
 def test_consumers_read_for_long_enough_together_and_no_more_than_there_is(count: int, most: float, share: int) -> None:
@@ -319,4 +320,4 @@ def test_who_would_take_too_long_to_store_it_all_has_a_dash(monkeypatch: pytest.
     with pytest.raises(CannotDo, match="to store 0 GB would take it 1000 s, over 200 s"):
         measure.run(slow, Meter([]))
     quick.seconds_each = slow.seconds_each
-    assert measure.run(quick, Meter([]))  # it was able once
+    assert measure.run(quick, Meter([]))  # it passed once before

@@ -10,7 +10,7 @@ from bench.cluster.__main__ import LOADS_SETTLED, MAX_WARM_UPS, _warm_up
 from bench.cluster.cases import FULL, ClusterCase
 from bench.cluster.servers import Cluster
 
-NOWHERE = cast(Cluster, None)  # where these loads go
+NOWHERE = cast(Cluster, None)  # these loads use no cluster
 
 
 def loads_of(figures: Iterator[float], *, higher_is_better: bool = True, is_latency: bool = False) -> int:

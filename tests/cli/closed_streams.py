@@ -35,7 +35,7 @@ def child(arguments: list[str], closed: tuple[int, ...], report: int) -> int:
     except SystemExit as end:
         sys.stdout.flush()
         return int(str(end.code))
-    except BaseException:  # noqa: BLE001 - it would end the process with a traceback
+    except BaseException:  # noqa: BLE001 - any error would end the process with a traceback
         os.write(report, traceback.format_exc().encode())
     return WENT_WRONG
 

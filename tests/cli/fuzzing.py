@@ -23,7 +23,7 @@ ODD = (
     "zookeeper://", "zookeeper://a:b/c", "[::1", "host:²", "host:99999", "User:", "True", "null", "*", "(", "a{99999999999}",
     "topic", "200000",
 )  # fmt: skip
-# What an argument holds that is not the one to be tried.
+# Values for the arguments that a case does not try.
 FILLERS = {
     "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1000000000", "kind": "topic",
     "shell": "bash", "members": "User:a", "broker_id": "1", "folder": "missing", "target": "missing", "paths": ".", "data_dirs": ".",
@@ -35,13 +35,13 @@ REQUIRED = {
     "metadata": ("--metadata", "zookeeper://127.0.0.1:1/x"), "folder": ("--out", "out"),
     "topics": ("--topic", "fuzzed"),
 }  # fmt: skip
-# What keeps a command from doing what no test waits for: a setting that is refused last.
+# The command refuses this setting last, so it does not start anything.
 REFUSED = {
     "barnabas start": ("--config", "num.partitions=x"),
     "barnabas broker start": ("--config", "num.partitions=x", "--data-dir", "missing"),
     "barnabas cluster start": ("--config", "num.partitions"),
 }
-# What a command asks for beside its required parameters.
+# Parameters that a command needs in addition to the required ones.
 ALSO = {
     "barnabas acl add": ("--topic", "fuzzed"), "barnabas acl remove": ("--topic", "fuzzed"), "barnabas acl test": ("--cluster",),
     "barnabas role create": ("--topic", "fuzzed"), "barnabas topic alter": ("--set", "retention.ms=1"),
@@ -52,7 +52,7 @@ ALSO = {
     "barnabas services start": ("-X", "kafkastore.init.timeout.ms=300"),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
-ANOTHER_FAULT = (  # which was found first
+ANOTHER_FAULT = (  # errors that a command may find before the odd value
     "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name", "there is a user name",
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
     "go together", "give a transactional id", "SUBJECT or --id", "give FILE or --from",
@@ -63,7 +63,7 @@ class Case(NamedTuple):
     """One command line and what is odd about it."""
 
     arguments: tuple[str, ...]
-    names: tuple[str, ...]  # of which the line of a refusal has to have one
+    names: tuple[str, ...]  # the error line must have one of these
     value: str
 
     def __repr__(self) -> str:

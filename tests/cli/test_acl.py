@@ -36,7 +36,8 @@ def test_bindings_are_made_shown_and_removed(kafka_command: Command) -> None:
     assert rows(kafka_command, "--principal", "User:ann") == expected
     assert rows(kafka_command, "--topic", "made") == expected
     assert rows(kafka_command, "--topic", "other") == []
-    assert kafka_command("acl", "remove", *made).text == "removed 0 bindings\n"  # from anywhere: there is no such
+    # without --host the command means any host, and no binding has that
+    assert kafka_command("acl", "remove", *made).text == "removed 0 bindings\n"
     assert kafka_command("acl", "remove", *made, "--host", "10.0.0.0/8").text == "removed 2 bindings\n"
     assert kafka_command("acl", "list", "--principal", "User:ann").err == "no bindings\n"
 
@@ -69,7 +70,7 @@ def test_whether_somebody_may_is_answered_with_the_reason(kafka_command: Command
 
 
 def test_roles_are_made_given_taken_and_deleted(kafka_command: Command) -> None:
-    assert kafka_command("role", "grant", "reader", "User:dan").code == 1  # there is no such role yet
+    assert kafka_command("role", "grant", "reader", "User:dan").code == 1  # the role does not exist yet
     made = kafka_command("role", "create", "reader", "--operation", "read", "--topic", "news", "--group", "g")
     assert made.text == "role reader has 2 more rights\n"
     assert kafka_command("role", "grant", "reader", "User:dan", "Group:press").text == "User:dan, Group:press have role reader\n"

@@ -123,7 +123,7 @@ def make_partition(folder: Path, name: str, topic_id: UUID, records: int) -> Non
         for offset in range(records)
     )
     (path / f"{FIRST}.log").write_bytes(log)
-    (path / f"{FIRST}.index").write_bytes(bytes(800))  # the room that Kafka reserves
+    (path / f"{FIRST}.index").write_bytes(bytes(800))  # Kafka allocates index files in advance
     (path / f"{FIRST}.timeindex").write_bytes(bytes(1200))
     checkpoints.write_partition_metadata(files, path / checkpoints.PARTITION_METADATA, topic_id)
     checkpoints.write_leader_epochs(files, path / checkpoints.LEADER_EPOCHS, [(2, 0)])

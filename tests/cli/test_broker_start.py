@@ -33,7 +33,8 @@ def run_to_end(*arguments: object) -> subprocess.CompletedProcess[str]:
 def running(*arguments: object, wrap: Callable[[Sequence[str]], list[str]] = list) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process and its first line."""
     command = wrap([sys.executable, "-m", "barnabas.cli", *map(str, arguments)])
-    how = {name: value for name, value in os.environ.items() if name != "PYTHONDEVMODE"}  # its loop logs what takes 0.1 s
+    # in development mode the loop logs each step of 0.1 s
+    how = {name: value for name, value in os.environ.items() if name != "PYTHONDEVMODE"}
     with Child[str](command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=how) as process:
         try:
             assert process.stdout is not None

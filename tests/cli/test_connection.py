@@ -102,7 +102,7 @@ def test_every_bootstrap_server_is_tried() -> None:
 def test_the_address_may_come_from_the_file(
     kafka_command: Command, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", UNUSED)  # what a command is given goes before what it finds
+    monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", UNUSED)  # options win over the environment
     (tmp_path / "client.properties").write_text(f"# where\nbootstrap.servers={bootstrap}\n")
     assert kafka_command("topic", "list", "--command-config", tmp_path / "client.properties").code == 0
     assert kafka_command("topic", "list", "-X", f"bootstrap.servers={bootstrap}").code == 0

@@ -169,7 +169,7 @@ def test_what_a_move_left_half_done(command: Command, folder: Path, tmp_path: Pa
 
 def test_how_far_logs_are_compacted(command: Command, folder: Path) -> None:
     checkpoint = folder / checkpoints.CLEANED_OFFSETS
-    checkpoint.write_text("")  # as Kafka leaves it
+    checkpoint.write_text("")  # Kafka leaves an empty file
     assert command("doctor", "check", "--data-dir", folder).code == 0
     checkpoint.write_text("0\n1\nweather 0 120\n")
     lines = command("doctor", "check", "--data-dir", folder).lines

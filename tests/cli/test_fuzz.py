@@ -12,7 +12,7 @@ from barnabas.digits import INT32
 from tests.cli import fuzzing
 from tests.cli.conftest import UNUSED, Command
 
-PARSED, SENT = 0.02, 0.004  # of all cases: as many as fit into some seconds
+PARSED, SENT = 0.02, 0.004  # shares of all cases that take some seconds
 SEED = 45
 
 

@@ -27,13 +27,13 @@ def broker(zookeeper: ZooKeeper, number: int, folder: Path) -> Broker:
     return Broker(settings, data_dir=folder / f"broker-{number}")
 
 
-@pytest.mark.timeout(300)  # many commands, one after the other
+@pytest.mark.timeout(300)  # many commands, one after another
 def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, shared_zookeeper: ZooKeeper, tmp_path: Path) -> None:
     folder = tmp_path / "broker-1"
     with Broker({"node.id": 1}, data_dir=folder) as alone:
         server = "--bootstrap-server", alone.bootstrap_servers
         assert command("topic", "create", "t", "-p", "4", *server).code == 0
-        for first in (0, 50):  # two batches at least in one partition, for check_throttle
+        for first in (0, 50):  # check_throttle needs at least two batches in one partition
             lines = b"".join(b"%d\n" % n for n in range(first, first + 50))
             assert command("produce", "t", "-p", "0", *server, stdin=lines).code == 0
         address = f"{shared_zookeeper.address}/grown"
@@ -99,7 +99,8 @@ def check_moves(command: Command, brokers: list[Broker]) -> None:
     assert "nothing is being moved" in ask("topic", "reassign", "--list").err
     ask("cluster", "balance")
     assert sorted(replicas().values()) == [2, 3, 3]
-    ask("config", "alter", "topic", "t", "--set", "min.insync.replicas=3")  # as many as there are replicas are enough
+    # each partition has three replicas, which is enough
+    ask("config", "alter", "topic", "t", "--set", "min.insync.replicas=3")
     assert ask("cluster", "describe", "--json").json["under_min_isr"] == []
     brokers[0].stop()
     wait_until(lambda: len(ask("cluster", "describe", "--json").json["under_min_isr"]) == 2)

@@ -58,7 +58,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         parse_duration_ms(text)
 
 
-@given(st.datetimes(min_value=datetime(1980, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - Hypothesis adds it
+@given(st.datetimes(min_value=datetime(1980, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - Hypothesis adds tzinfo
 def test_moments_keep_their_milliseconds(moment: datetime) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     assert parse_datetime_ms(moment.isoformat()) == round(moment.timestamp() * 1000)

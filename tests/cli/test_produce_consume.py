@@ -130,7 +130,7 @@ def test_nothing_more_is_sent_after_a_record_that_was_not_confirmed() -> None:
 
     def send_all() -> None:
         for number in range(100):
-            sender.polled_s = -1e9  # it is time to look at the reports
+            sender.polled_s = -1e9  # the sender must poll the delivery reports now
             sender.send(Record(None, b"%d" % number, []))
 
     with pytest.raises(Failure, match="1 of 5 records were not written"):
@@ -161,7 +161,7 @@ def test_a_producer_that_may_go_on_no_more_ends_in_one_line(where: str, how: str
         error = KafkaException(fatal)
         if how == "behind it":
             raise SystemError("returned a result with an exception set") from error
-        if how == "no exception" and sys.version_info < (3, 12):  # later ones refuse to
+        if how == "no exception" and sys.version_info < (3, 12):  # later versions refuse this call
             ctypes.pythonapi.PyErr_SetObject(ctypes.py_object(KafkaError), ctypes.py_object(fatal))
         raise error
 

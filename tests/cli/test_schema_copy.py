@@ -76,7 +76,7 @@ def test_a_registry_moves_and_an_interrupted_import_goes_on(
         assert "the cable is out" in failed.err
         for subject in ("gone", "z", ":.c:s"):
             assert client.get("mode", subject, defaultToGlobal=True)["mode"] == "READWRITE"
-        assert client.get("mode", "a") == {"mode": "READWRITE"}  # as it was
+        assert client.get("mode", "a") == {"mode": "READWRITE"}  # the mode from before the import
 
         again = command("schema", "import", "--from", one, "--schema-registry", other)
         assert again.text == "1 schema imported, 4 were there already\n", again

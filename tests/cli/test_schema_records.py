@@ -47,7 +47,7 @@ def test_lines_of_json_come_back(run: Command, name: str, tmp_path: Path, ending
     file = tmp_path / f"schema.{ending}"
     file.write_text(text)
     assert run("produce", name, "--schema", file, stdin=line).code == 0
-    ended = run("produce", name, "-K", ":", "--schema", "latest", stdin=b"k:" + line)  # by the latest schema
+    ended = run("produce", name, "-K", ":", "--schema", "latest", stdin=b"k:" + line)  # with the latest schema of the subject
     assert (ended.code, ended.err) == (0, "")
     assert [json.loads(each) for each in run("consume", name, "--schema").lines] == [json.loads(line)] * 2
     as_json = [json.loads(each) for each in run("consume", name, "--schema", "--json").lines]

@@ -74,9 +74,8 @@ def test_records_go_in_and_come_out_without_the_other_streams(
     kafka_command: Command, topic: str, bootstrap: str, how: str
 ) -> None:
     server = ("-b", bootstrap)
-    assert (
-        shell(how, "produce", topic, "-p", "0", *server, stdin=b"a\n").returncode == 0
-    )  # nothing where there is no standard input
+    # without standard input, it sends no record
+    assert shell(how, "produce", topic, "-p", "0", *server, stdin=b"a\n").returncode == 0
     assert kafka_command("produce", topic, "-p", "0", stdin=b"a\n").code == 0
     ended = shell(how, "consume", topic, *server)
     assert ended.returncode == 0

@@ -99,7 +99,7 @@ def test_a_transaction_of_either_version(broker: Broker, second_version: bool) -
         follows = client.run(plan)[name]
         assert follows == (Owner(owner.producer_id, owner.epoch + 1) if second_version else owner)
         deadline = time.monotonic() + 60
-        while count(client, name) < 3:  # an end is answered before its marker is written
+        while count(client, name) < 3:  # the coordinator answers before it writes the marker
             assert time.monotonic() < deadline, "no marker"
         assert count(client, name) == 3
 

@@ -46,7 +46,7 @@ class Server:
     def __init__(self) -> None:
         self.behave: Callable[[Message], Any] = self.well
         self.connections = 0
-        self.wrong_hellos = 0  # to be given, answers to a request that nobody sent
+        self.wrong_hellos = 0  # number of wrong answers to send: answers to no request of the client
         self.port = 0
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -249,7 +249,7 @@ async def test_a_request_that_was_given_up_still_tells_that_nobody_answers(serve
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert connection.lost is None
-    connection._timeout_ms = 60_000  # of who asks next, and hears of the first one's end
+    connection._timeout_ms = 60_000  # the time-out of the second request, which fails together with the first
     async with asyncio.timeout(WITHIN_S):
         with pytest.raises(TimedOut):
             await connection.request(Call(MetadataRequest()))

@@ -165,7 +165,7 @@ def test_brokers_that_are_known_list_at_once_and_the_others_afterwards() -> None
         )
 
     fake, cluster = shell(answer), Cluster()
-    cluster.brokers = {1: Broker(1, "127.0.0.1", 1), 3: Broker(3, "127.0.0.1", 3)}  # 3 has left, and 2 has come
+    cluster.brokers = {1: Broker(1, "127.0.0.1", 1), 3: Broker(3, "127.0.0.1", 3)}  # broker 3 has left, and broker 2 has joined
     assert fake.run(transactions.list_transactions(CONFIG, cluster, ["Ongoing"])) == {"of 1": "Ongoing", "of 2": "Ongoing"}
     assert [node for node, request in fake.sent if isinstance(request, ListTransactionsRequest)] == [1, 3, 2]
     assert fake.pauses == []

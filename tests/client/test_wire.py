@@ -110,7 +110,7 @@ def test_bytes_that_are_no_answer_end_in_an_error_of_ours(body: bytes) -> None:
     left: Exception | None = None
     try:
         wire.receive(struct.pack(">i", 1) + body)
-    except (BarnabasError, IndexError, ValueError) as error:  # the last two: of the header's tagged fields
+    except (BarnabasError, IndexError, ValueError) as error:  # the last two come from the header's tagged fields
         left = error
     assert left is None or isinstance(left, BarnabasError)
 

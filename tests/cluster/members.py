@@ -30,7 +30,7 @@ class Inline(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments, **named))
-        except Exception as error:  # noqa: BLE001 - it is the future's
+        except Exception as error:  # noqa: BLE001 - the caller gets the error from the future
             future.set_exception(error)
         return future
 
@@ -80,8 +80,8 @@ class Node:
         self.heard: list[Instruction] = []
         self.is_dead = False
         self.kept = Kept.ALL
-        self.log_end: LastRecord | None = None  # of every log
-        self.settled: list[PartitionState] = []  # of all partitions, when this broker was about to be active
+        self.log_end: LastRecord | None = None  # the last record of each log
+        self.settled: list[PartitionState] = []  # states of all partitions just before this broker became active
 
     @property
     def image(self) -> MetadataImage:
@@ -89,7 +89,7 @@ class Node:
 
     async def join(self) -> None:
         await self.member.open("cluster", timeout_ms=WITHIN_S * 1000)
-        self.logs = set(_expected_roles(self))  # a broker that starts makes the logs that it lacks
+        self.logs = set(_expected_roles(self))  # a broker that starts creates its missing logs
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + self.broker_id, "PLAINTEXT")
         registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",), kept=self.kept)
 
@@ -194,7 +194,7 @@ class Members:
         if sum(node.member.is_controller for node in live) != 1:
             return False
         member = self.controller.member
-        if member._core.is_unsettled or member._turn.locked():  # or what was planned is on its way to the store
+        if member._core.is_unsettled or member._turn.locked():  # or the controller is still writing a plan
             return False
         alive = {node.broker_id for node in live}
         images = [node.image for node in live]

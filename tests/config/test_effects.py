@@ -11,18 +11,19 @@ from barnabas.config import definitions
 from barnabas.config.config_key import ConfigKey, Effect
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/barnabas"
-LISTS = {  # they name keys to describe them, and do nothing by their values
+LISTS = {  # modules that name keys to describe them, and do not use the values
     "config/broker_attributes.py",
     "config/describe.py",
     "config/reference.py",
     "config/synonyms.py",
 }
+# not code of the broker, or names of the protocol; but brokers use the keys of `client` among themselves
 ELSEWHERE = (
     "config/definitions/",
     "protocol/messages/",
     "cli/",
     "testing/",
-)  # not the broker, or words of the protocol; what `client` reads, brokers read when they talk to each other
+)
 READ_WITHOUT_EFFECT = {
     "remote.storage.enable": "a topic that asks for it is refused",
     **dict.fromkeys(("background.threads", "num.io.threads", "num.network.threads"), "a change is held to Kafka's bounds"),

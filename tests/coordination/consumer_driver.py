@@ -25,7 +25,7 @@ from tests.coordination.support import NAMESPACE, caller
 
 Partition = tuple[str, int]
 JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2
-OUT = {  # a member that is refused so joins again
+OUT = {  # errors after which a member joins again
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.FENCED_INSTANCE_ID,
@@ -87,7 +87,7 @@ class Client:
     rebalance_timeout_ms: int = 60_000
     epoch: int = JOIN
     owned: dict[UUID, frozenset[int]] = field(default_factory=dict)
-    clings: bool = False  # to partitions that it is to give up
+    clings: bool = False  # keeps partitions that it must give up
     told: ConsumerGroupHeartbeatResponse | None = None
     may_describe: MayDescribe = may_describe_all
 

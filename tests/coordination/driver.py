@@ -35,7 +35,7 @@ class Driver:
     answers: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     refusal: ErrorCode | None = None
-    topics: Any = field(default_factory=NoTopics)  # what consumer groups see of the metadata
+    topics: Any = field(default_factory=NoTopics)  # the metadata that consumer groups see
     _ids: int = 0
 
     def __post_init__(self) -> None:
@@ -188,7 +188,7 @@ class Driver:
         response = self.shard.fetch_offsets(OffsetFetchRequestGroup(group_id=group_id, topics=asked))
         return int(response.topics[0].partitions[0].committed_offset)
 
-    # -- what clients do ------------------------------------------------------------------------------------------------
+    # -- client actions -------------------------------------------------------------------------------------------------
 
     def joined(self, token: str) -> JoinGroupResponse:
         response = self.answers[token]

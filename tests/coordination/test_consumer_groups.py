@@ -60,7 +60,7 @@ def test_a_second_member_waits_for_what_the_first_gives_up() -> None:
     assert second.epoch == 3
     assert second.partitions == set()
     assert consumer_group(driver).members["b"].state is MemberState.UNRELEASED_PARTITIONS
-    first.nudge()  # is told to give up two, and stays in its epoch
+    first.nudge()  # has to give up two partitions, and keeps its epoch
     assert first.epoch == 2
     assert len(first.partitions) == 2
     second.nudge()
@@ -94,7 +94,7 @@ def test_more_partitions_and_deleted_topics_bring_another_epoch() -> None:
     client.nudge()
     settle(client)
     assert client.partitions == {("u", 0)}
-    driver.topics.set("t", 2)  # another topic that has taken the name
+    driver.topics.set("t", 2)  # another topic with the same name
     client.nudge()
     settle(client)
     assert client.partitions == all_of("t", 2) | {("u", 0)}
@@ -219,7 +219,7 @@ def test_a_broker_may_have_the_protocol_switched_off() -> None:
     assert Client(driver, "a").error() is ErrorCode.UNSUPPORTED_VERSION
 
 
-# -- going ----------------------------------------------------------------------------------------------------------------
+# -- leaving --------------------------------------------------------------------------------------------------------------
 
 
 def test_who_leaves_frees_its_partitions() -> None:

@@ -97,7 +97,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def dies(self, name: str) -> None:
         self.clients.pop(name, None)
 
-    # -- the world ------------------------------------------------------------------------------------------------------
+    # -- environment ----------------------------------------------------------------------------------------------------
 
     @rule(name=TOPICS, count=st.integers(0, 4))
     def a_topic_changes(self, name: str, count: int) -> None:
@@ -148,7 +148,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         }
         assert {place for client in self.clients.values() for place in client.partitions} == read
 
-    # -- what must hold -------------------------------------------------------------------------------------------------
+    # -- invariants -----------------------------------------------------------------------------------------------------
 
     @invariant()
     def nothing_is_owned_twice(self) -> None:

@@ -301,7 +301,7 @@ async def test_a_fetch_that_waits_too_long_looks_for_the_coordinator_anew(versio
     coordinator.close()
 
 
-# -- looking after groups -------------------------------------------------------------------------------------------------
+# -- administration of groups ---------------------------------------------------------------------------------------------
 
 
 async def test_groups_are_filtered_whatever_the_case(broker: Broker) -> None:

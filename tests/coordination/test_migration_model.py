@@ -115,7 +115,7 @@ class MigrationMachine(RuleBasedStateMachine):
     def new_leaves(self, name: str) -> None:
         client = self.new.get(name)
         if client is not None and client.epoch != JOIN and self.driver.refusal is None:
-            with suppress(KafkaError):  # it was out already
+            with suppress(KafkaError):  # the group had removed the member already
                 client.leave()
             del self.new[name]
 
@@ -174,9 +174,8 @@ class MigrationMachine(RuleBasedStateMachine):
         generation = group.generation if isinstance(group, ClassicGroup) else None
         owned: list[int] = []
         for old in self.old.values():
-            if (
-                generation is None or old.generation == generation
-            ):  # a classic group has a rebalance for those of older generations
+            # members of older generations of a classic group have to rebalance
+            if generation is None or old.generation == generation:
                 owned += old.owned
         if isinstance(group, ConsumerGroup):
             owned += [p for client in self.new.values() for _, p in client.partitions]

@@ -19,7 +19,7 @@ from tests.coordination.driver import GROUP, Driver
 from tests.coordination.support import Config, subscription
 
 CLIENTS = st.sampled_from(["a", "b", "c", "d"])
-STATIC = {"c": "ic", "d": "id"}  # these have names
+STATIC = {"c": "ic", "d": "id"}  # static members: client -> group instance id
 PARTITIONS = range(4)
 
 
@@ -43,13 +43,13 @@ class GroupMachine(RuleBasedStateMachine):
         super().__init__()
         self.driver = Driver(Config(group_initial_rebalance_delay_ms=1_000))
         self.ids: dict[str, str] = {}
-        self.generations: dict[str, int] = {}  # as the clients know them
+        self.generations: dict[str, int] = {}  # the generation that each client knows
         self.waiting: set[str] = set()  # clients whose JoinGroup is not answered
         self.syncing: set[str] = set()
         self.assigned: dict[int, dict[int, str]] = {}  # generation -> partition -> member id
         self.committed: dict[int, int] = {}
         self.highest = 0
-        self.refused = False  # since the last restart: then the log may be behind what is in memory
+        self.refused = False  # a write was refused since the last restart: the log may be behind the memory
 
     # -- clients --------------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class GroupMachine(RuleBasedStateMachine):
             self.ids.pop(client)
         self.collect()
 
-    # -- the world ------------------------------------------------------------------------------------------------------
+    # -- environment ----------------------------------------------------------------------------------------------------
 
     @rule(passed_ms=st.sampled_from([1, 500, 1_000, 5_000, 9_000, 70_000]))
     def time_passes(self, passed_ms: int) -> None:
@@ -168,7 +168,7 @@ class GroupMachine(RuleBasedStateMachine):
                     same_name = client in STATIC and known.startswith(STATIC[client])
                     assert known == owner or same_name, f"{partition} belongs to {known} and {owner}"
 
-    # -- what must hold -------------------------------------------------------------------------------------------------
+    # -- invariants -----------------------------------------------------------------------------------------------------
 
     @invariant()
     def generations_grow(self) -> None:

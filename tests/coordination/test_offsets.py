@@ -116,7 +116,7 @@ def test_one_request_is_one_batch() -> None:
     )
     outcome = driver.shard.commit_offsets(request, 9, driver.clock.now())
     assert len(outcome.records) == 6
-    assert driver.fetch() == -1  # nothing is there before it is written
+    assert driver.fetch() == -1  # the offset is visible only after the write
     driver.carry_out(outcome)
     assert driver.fetch("u", 2) == 2
 

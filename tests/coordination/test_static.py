@@ -66,7 +66,7 @@ def test_a_leader_that_restarts_is_spared_the_assignment_if_it_understands(versi
     assert (again.leader == again.member_id) is skips
     assert len(again.members) == (2 if skips else 0)
     if not skips:
-        assert again.leader == ids["a"]  # so that it takes itself for a follower
+        assert again.leader == ids["a"]  # so the member acts as a follower
 
 
 def test_what_was_replaced_is_what_is_loaded() -> None:

@@ -75,7 +75,7 @@ def test_hashes_are_java_s() -> None:
     assert java_hash("") == 0
     assert java_hash("my-group") == -1_906_497_762
     assert java_hash("polygenelubricants") == -(1 << 31)
-    assert java_hash("\U0001f600") == 1_772_899  # two units of UTF-16
+    assert java_hash("\U0001f600") == 1_772_899  # two UTF-16 code units
 
 
 def test_the_hash_without_a_counterpart_is_partition_0() -> None:

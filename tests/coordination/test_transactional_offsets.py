@@ -150,7 +150,7 @@ async def test_transactions_do_not_touch_each_other(world: World) -> None:
     assert [await world.fetch(p, stable=True) for p in (0, 1)] == [PENDING, 6]
     await world.end(FIRST, commit=True)
     assert await world.fetch(stable=True) == 7
-    await world.end(FIRST, commit=False)  # a marker that comes twice
+    await world.end(FIRST, commit=False)  # a duplicate marker
     assert await world.fetch(stable=True) == 7
 
 
@@ -186,7 +186,8 @@ async def test_nothing_that_is_pending_expires(world: World) -> None:
     passed_ms = 2 * world.config.offsets_retention_minutes * 60_000
     assert list(shard.expire(world.clock.advance(passed_ms))) == []
     await world.end(FIRST, commit=False)
-    assert [len(each.records) for each in shard.expire(world.clock.advance(passed_ms))] == [2]  # the offset, and its group
+    # tombstones of the offset and its group
+    assert [len(each.records) for each in shard.expire(world.clock.advance(passed_ms))] == [2]
 
 
 async def test_who_may_not_commit(world: World) -> None:

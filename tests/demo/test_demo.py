@@ -65,7 +65,7 @@ class Demo:
                 if wanted in (folder / "environ").read_bytes().split(b"\0"):
                     found.append(int(folder.name))
             except OSError:
-                continue  # gone, or of another user
+                continue  # the process has ended or belongs to another user
         return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import cramjam
 import crc32c
 
-BASE_TIME_MS = 1_700_000_000_000  # far enough in the past never to be taken for the time of the run
+BASE_TIME_MS = 1_700_000_000_000  # far in the past, so it is never the time of a run
 CODEC_BITS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 

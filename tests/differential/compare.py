@@ -11,7 +11,7 @@ from tests.differential.normalise import identity
 
 Recording = dict[str, Any]  # step -> normalised answer
 ABSENT = "<absent>"
-TEXT = "<text>"  # what stands for any text; an error that is explained where Kafka gives none is no difference
+TEXT = "<text>"  # placeholder for any text: a message where Kafka has none is no difference
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ BROKER_FIELDS = ("node_id", "leader_id", "controller_id", "broker_id", "replica_
 NUMBERED = {"topic_id": "topic", "member_id": "member", "leader": "member", "session_id": "session", "producer_id": "producer",
             "directory_id": "directory"}  # fmt: skip
 NOTHING = ("", "zero", 0, -1, None)  # values of a numbered field that say "none"
-# what tells one element of an array from its neighbours, in the order of precedence
+# fields that identify an element of an array, in order of precedence
 IDENTITY = ("api_key", "name", "topic", "topic_name", "group_id", "key", "partition_index", "partition_id", "partition", "index",
             "resource_type", "resource_name", "config_name", "client_id", "group_instance_id", "metadata", "broker_id", "node_id",
             "last_sequence", "producer_epoch")  # fmt: skip

@@ -11,7 +11,7 @@ import crc32c
 
 from barnabas.protocol.base_message import ZERO_UUID, Message
 
-HEADER = struct.Struct(">qiibIhiqqqhii")  # a batch of format 2 up to its records
+HEADER = struct.Struct(">qiibIhiqqqhii")  # the header of a batch of format 2
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

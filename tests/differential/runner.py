@@ -16,7 +16,7 @@ from tests.differential.talk import Address, Talk
 GOLDEN = Path(__file__).parent / "golden"
 Scenario = Callable[[Talk], None]
 
-# What both brokers are started with: a single node's settings, and rebalances that wait no longer than a test should
+# Settings of both brokers: a single node, and short rebalance delays.
 CONFIG = {
     "group.initial.rebalance.delay.ms": "150",
     "group.min.session.timeout.ms": "500",
@@ -27,7 +27,7 @@ CONFIG = {
     "num.partitions": "2",
 }
 
-AS_KAFKA_4 = {"api.versions.oldest": "kafka-4"}  # for ours where it is compared with Kafka 4
+AS_KAFKA_4 = {"api.versions.oldest": "kafka-4"}  # for barnabas in comparisons with Kafka 4
 
 
 def scenarios(package: ModuleType = script) -> dict[str, dict[str, Scenario]]:

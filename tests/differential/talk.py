@@ -21,7 +21,7 @@ from tests.differential.plain import plain
 from tests.differential.wire import CLIENT_ID, KEYS, ConnectionEnded, Line, api_of
 from tests.waiting import wait_until
 
-LAST_VERSIONS = {"InitProducerId": 5}  # where Kafka 4.3.0 announces less than kio knows
+LAST_VERSIONS = {"InitProducerId": 5}  # APIs for which Kafka 4.3.0 announces fewer versions than kio has
 NOT_YET = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
 
@@ -50,7 +50,7 @@ def _wait_for_coordinator(line: Line) -> None:
         (FindCoordinatorRequest(key="warm-up"), 0),
         (FindCoordinatorRequest(key="warm-up", key_type=1), 1),
         (InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 0),
-        *((_joining(f"warm-up-{index}"), 3) for index in range(20)),  # so many meet every partition of the offsets topic
+        *((_joining(f"warm-up-{index}"), 3) for index in range(20)),  # 20 groups reach every partition of __consumer_offsets
     ]
     for request, version in questions:
 

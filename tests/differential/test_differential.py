@@ -11,7 +11,7 @@ from tests.differential.talk import Address
 
 SCENARIOS = scenarios()
 CASES = [(module, name) for module, own in SCENARIOS.items() for name in own]
-SHOWN = 40  # differences of one scenario that are worth reading at once
+SHOWN = 40  # the most differences shown for one scenario
 
 
 @pytest.mark.parametrize(("module", "name"), CASES, ids=[name for _, name in CASES])

@@ -70,7 +70,7 @@ def to_kio(message: Message, schema: type[Any]) -> Any:
     for field in dataclasses.fields(schema):
         ours = next(name for name in (field.name, field.name + "_ms", field.name + "_") if hasattr(message, name))
         value = getattr(message, ours)
-        item = _item_types(schema)[field.name]  # type: ignore[arg-type]  # classes can be hashed
+        item = _item_types(schema)[field.name]  # type: ignore[arg-type]  # classes are hashable
         if "timedelta" in str(field.metadata.get("kafka_type")):
             value = timedelta(milliseconds=value)
         elif isinstance(value, Message):

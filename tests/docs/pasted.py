@@ -45,7 +45,7 @@ HERE_DOCUMENT = re.compile(r"<<'(\w+)'")
 REFUSED = re.compile(r"\s# refused\b")
 WITHIN_S = 300.0
 DEFAULT_PORT, REGISTRY_PORT = "9092", "8081"
-STRICTNESS = {"PYTHONWARNINGS", "PYTHONDEVMODE"}  # of the tests; a reader's shell has none, and libraries may warn
+STRICTNESS = {"PYTHONWARNINGS", "PYTHONDEVMODE"}  # set for the tests; a reader's shell has none of these, and libraries may warn
 QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 
 
@@ -57,7 +57,7 @@ class Block:
     text: str
     line: int
     is_run: bool
-    prints: str = ""  # of the text block behind it
+    prints: str = ""  # expected output, from the text block after this one
 
 
 def blocks_of(page: Path) -> list[Block]:

@@ -38,11 +38,11 @@ from barnabas.testing import Broker
 from tests.fuzz.corpus import SIZE, recorded
 from tests.fuzz.requests import altered, damaged, frames, odd
 
-AT_ONCE = 48  # connections
-MOST_FRAMES = 12  # on one of them
-SILENCE_S = 0.05  # a connection on which nothing comes for so long is left: long polls are not what is tried
-ROUND = 25_000  # requests between two looks at the broker's memory
-WARM_ROUNDS = 3  # after which its memory is to be flat
+AT_ONCE = 48  # connections at the same time
+MOST_FRAMES = 12  # frames on one connection
+SILENCE_S = 0.05  # the client leaves a connection that is silent for so long: long polls are not the target
+ROUND = 25_000  # requests between two measurements of the broker's memory
+WARM_ROUNDS = 3  # after these rounds the memory must stay flat
 MAX_GROWTH_MB = 64
 WITHIN_S = 60.0
 ANSWER_TIMEOUT_S = 10.0
@@ -102,7 +102,7 @@ class Attack:
             count = self._choices.randint(1, MOST_FRAMES)
             self.requests += count
             self.connections += 1
-            with contextlib.suppress(OSError):  # it closes on who sends nonsense
+            with contextlib.suppress(OSError):  # the broker closes connections that send nonsense
                 await self._connect(self._choices.choice(self._log_ins) + _stream(self._choices, count))
 
     async def _connect(self, data: bytes) -> None:
@@ -110,7 +110,7 @@ class Attack:
         try:
             cut = self._choices.randrange(len(data) + 1)
             writer.write(data[:cut])
-            await asyncio.sleep(0)  # the rest comes in another turn of the broker's
+            await asyncio.sleep(0)  # the broker gets the rest in a later turn
             writer.write(data[cut:])
             with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError):
                 while True:
@@ -176,7 +176,7 @@ def run(requests: int, seed: int, *, guarded: bool = False) -> Outcome:
             )
         deadline = time.monotonic() + WITHIN_S
         check_answers(broker)
-        while open_sockets(broker) >= AT_ONCE:  # those that a quota keeps from being read end by their silence
+        while open_sockets(broker) >= AT_ONCE:  # throttled connections end by the idle time-out
             assert time.monotonic() < deadline, "connections are left"
             check_answers(broker)
         lines = broker.log.splitlines()
@@ -199,7 +199,7 @@ def tidy(broker: Broker, settings: Mapping[str, str]) -> None:
     groups = [group.group_id for group in admin.list_consumer_groups().result(WITHIN_S).valid]
     deleting += admin.delete_consumer_groups(groups).values() if groups else []
     for each in deleting:
-        with contextlib.suppress(KafkaException):  # a group whose members have left is empty a little later
+        with contextlib.suppress(KafkaException):  # a group becomes empty shortly after its members leave
             each.result(WITHIN_S)
 
 

@@ -40,7 +40,7 @@ from barnabas.protocol.records.scan import multi_partition_walker, walker
 NOW = 1_700_000_000_000
 CONFIGS = [TopicConfig(), TopicConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")]
 CRC = struct.Struct(">I")
-START = bytes(30)  # of a request whose length of records takes four bytes
+START = bytes(30)  # start of a request whose records have a length field of four bytes
 KNOWN = {b"t" + bytes(4): 0}
 LIMITS = request_scan.Limits(2**20, 2**20, 0, 2**62, 2**40, 2**31, 10, False, True)
 

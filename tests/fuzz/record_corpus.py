@@ -59,7 +59,7 @@ class Recorder:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             answers, requests = await asyncio.open_connection("127.0.0.1", self.broker_port)
-        except OSError:  # the broker has ended before its clients
+        except OSError:  # the broker ended before its clients
             writer.close()
             return
         back = self._loop.create_task(_copy(answers, writer))
@@ -216,7 +216,7 @@ def java(address: str) -> None:
     ):
         name, *flags = line.split()
         done = run_tool(name, "--bootstrap-server", address, *flags, check=False)
-        if done.returncode:  # its requests are what is wanted
+        if done.returncode:  # only the requests of the tool matter
             log.warning("%s: %s", line, (done.stdout + done.stderr).strip().splitlines()[-1:])
 
 

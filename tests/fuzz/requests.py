@@ -72,7 +72,7 @@ def odd(choices: random.Random) -> bytes:
         version = choices.randint(*served_versions(api_key))
         try:
             body = encode(_odd(request_class(api_key), choices), version)
-        except (ValueError, AttributeError, TypeError):  # a null where this version has none
+        except (ValueError, AttributeError, TypeError):  # null in a field that is not nullable in this version
             continue
         return write_request_header(api_key, version, choices.randrange(2**31), choices.choice(("fuzz", None, ""))) + bytes(body)
 
@@ -86,7 +86,7 @@ def altered(frame: bytes, choices: random.Random) -> bytes:
             _alter(message, choices)
         try:
             return frame[: header.body] + bytes(encode(message, header.api_version))
-        except (ValueError, AttributeError, TypeError):  # as above
+        except (ValueError, AttributeError, TypeError):  # null in a field that is not nullable in this version
             message = decode_request(request_class(header.api_key), header.api_version, memoryview(frame), header.body)
 
 
@@ -110,7 +110,7 @@ def _odd(cls: type[Message], choices: random.Random) -> Message:
     for field in cls.FIELDS:
         if field.is_array:
             setattr(message, field.name, [_odd_value(field, choices) for _ in range(choices.choice((0, 1, 1, 2, 3)))])
-        elif choices.randrange(4):  # the default is often what lets a request get further
+        elif choices.randrange(4):  # a default often lets a request get further
             setattr(message, field.name, _odd_value(field, choices))
     return message
 

@@ -57,4 +57,4 @@ def test_damaged_requests_are_read_or_refused() -> None:
 @pytest.mark.parametrize("guarded", [False, True])
 def test_a_real_broker_survives_nonsense(guarded: bool) -> None:
     outcome = campaign.run(6_000, seed=11, guarded=guarded)
-    assert outcome.answers > 200  # on a busy machine most come when nobody listens any more
+    assert outcome.answers > 200  # on a busy machine most answers come after the client has left

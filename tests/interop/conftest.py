@@ -31,7 +31,7 @@ CONFIG = {
     "num.partitions": "1",
 }
 WARNINGS_OF_OTHERS = [
-    "ignore:(read|open)_text is deprecated:DeprecationWarning",  # kafka-python loads its schemas so
+    "ignore:(read|open)_text is deprecated:DeprecationWarning",  # kafka-python loads its schemas this way
 ]
 SOURCES = Path(__file__).parent
 NODES: dict[str, type[KafkaNode]] = {"kafka": KafkaNode, "kafka-3": Kafka3OnZooKeeper}

@@ -126,7 +126,7 @@ def test_confluent_kafka_makes_lists_and_removes(broker: Broker) -> None:
     )
     for future in admin.create_acls([binding]).values():
         future.result(WAIT_S)
-    nothing: Any = None  # for which the types of the client have no room
+    nothing: Any = None  # the types of the client do not allow None
     every = AclBindingFilter(
         ResourceType.ANY, nothing, ResourcePatternType.ANY, "User:bob", nothing, AclOperation.ANY, AclPermissionType.ANY
     )

@@ -52,7 +52,7 @@ def seen(servers: str) -> Groups:
 
     def are_described() -> bool:
         for name, future in admin.describe_consumer_groups(["static", "pattern", "both"]).items():
-            with suppress(KafkaException):  # the coordinator still loads
+            with suppress(KafkaException):  # the coordinator is still loading
                 group = future.result(WAIT_S)
                 members = [(m.group_instance_id, len(m.assignment.topic_partitions)) for m in group.members]
                 found[name] = (group.type.name, members)

@@ -29,7 +29,7 @@ FOR_EVER = {"retention.ms": "-1"}
 SMALL = {**FOR_EVER, "internal.segment.bytes": "20000", "index.interval.bytes": "500"}
 TOPICS = {"kept": {}, "cut": {}, "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}}
 CUT_AT = 500
-START = int(time.time() * 1000) - 60_000  # of late, else Kafka forgets the producers when it reads the snapshot
+START = int(time.time() * 1000) - 60_000  # ms; recent, because Kafka drops old producers when it reads the snapshot
 CHECKPOINTS = (
     checkpoints.RECOVERY_POINTS,
     checkpoints.LOG_START_OFFSETS,

@@ -13,7 +13,7 @@ from tests.interop.conftest import SOURCES, Server, running_three
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
-RECORDS = 100_000  # that its groups and transactions pass on; 500,000 if it is not told
+RECORDS = 100_000  # records that its groups and transactions copy; its default is 500,000
 NEED_A_BROKER = (
     "TestGroupETL",
     "TestGroupETL/range/848",

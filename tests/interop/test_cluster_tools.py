@@ -20,8 +20,9 @@ from tests.interop.conftest import running_three
 
 pytestmark = [
     pytest.mark.interop,
+    # a tool takes 1 s on an idle machine, and many seconds on a busy one
     pytest.mark.timeout(600),
-]  # each tool takes a second on an idle machine, and many on a busy one
+]
 DEADLINE_S = 60.0
 Tool = Callable[..., str]
 
@@ -124,7 +125,7 @@ def test_moves_are_planned_throttled_verified_and_led_by_the_preferred(tool: Too
         assert "throttled" not in tool("kafka-configs", "--describe", "--entity-type", kind, "--entity-name", name)
     assert [each["replicas"] for each in described(tool, "moving").values()] == [[3, 1], [2, 3, 1]]
     elected = tool("kafka-leader-election", "--election-type", "preferred", "--topic", "moving", "--partition", "0")
-    assert "moving-0" in elected  # led already, or now
+    assert "moving-0" in elected  # elected now or earlier
     assert described(tool, "moving")[0]["leader"] == "3"
 
 

@@ -23,10 +23,10 @@ from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.timeout(600),  # three brokers of Kafka and its tools, one after the other: 120 s at a load of 12 on two cores
+    pytest.mark.timeout(600),  # three Kafka brokers and tools one after another: 120 s at a load of 12 on two cores
 ]
 
-TOPIC = "topic"  # the folder that `open_log` looks for is topic-0
+TOPIC = "topic"  # `open_log` uses the folder topic-0
 SEGMENT_BYTES = 1_048_576
 CONFIG = {"log.cleaner.backoff.ms": "100", "log.cleaner.enable": "false"}
 TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES), "min.cleanable.dirty.ratio": "0.01"}
@@ -75,7 +75,7 @@ def test_the_same_records_are_left(tmp_path: Path) -> None:
     assert len(contents) == 1
     shutil.rmtree(kafka / f"{TOPIC}-0")
     shutil.copytree(next(iter(ours.values())) / f"{TOPIC}-0", kafka / f"{TOPIC}-0")
-    with KafkaNode(config=CONFIG, heap="512m", data_dir=kafka) as node:  # Kafka opens and serves what ours cleaned
+    with KafkaNode(config=CONFIG, heap="512m", data_dir=kafka) as node:  # Kafka serves the log that barnabas cleaned
         arguments = ["--topic", TOPIC, "--from-beginning", "--isolation-level", "read_committed", "--timeout-ms", "60000"]
         arguments += ["--max-messages", str(len(visible))]
         seen = run_tool("kafka-console-consumer", "--bootstrap-server", node.bootstrap, *arguments, check=False).stdout

@@ -91,7 +91,7 @@ def _has_two_partitions(consumer: Consumer) -> bool:
 
 
 def as_sent(message: Message) -> Sent:
-    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])  # a dictionary can only be written
+    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])  # only the producer accepts a dictionary
     return Sent(message.key(), message.value(), tuple(headers), message.timestamp()[1])
 
 
@@ -102,7 +102,7 @@ def test_every_codec_with_headers_and_tombstones(codec: str, server: Server, adm
     with consuming(server, unique("group")) as consumer:
         consumer.subscribe([topic])
         assert [as_sent(each) for each in read(consumer, len(messages()))] == messages()
-    assert codec in codecs_stored(server, topic)  # a batch that would not shrink goes as it is
+    assert codec in codecs_stored(server, topic)  # a batch that does not shrink stays uncompressed
 
 
 def test_the_broker_packs_anew_for_the_topic(server: Server, admin: AdminClient, unique: Unique) -> None:

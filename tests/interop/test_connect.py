@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 WITHIN_S = 180.0
-REST_TIMEOUT_S = 120.0  # a worker answers some requests only when its group has settled
+REST_TIMEOUT_S = 120.0  # a worker answers some requests only after its group is stable
 OF_FILES = "org.apache.kafka.connect.file.FileStream"
 STORED = ("config", "offset", "status")
 Unique = Callable[[str], str]

@@ -17,9 +17,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 PROGRAMS = Path(__file__).parent / "java"
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 WITH_GROUPS = DROPPED_CLIENTS[1:]
-WITH_TRANSACTIONS = DROPPED_CLIENTS[
-    -1:
-]  # 0.11 and 1.x have them as well, but no such interface of the admin client and the consumer
+# 0.11 and 1.x have transactions too, but not these methods of the admin client and the consumer
+WITH_TRANSACTIONS = DROPPED_CLIENTS[-1:]
 RECORDS = 60
 WAIT_S = 60.0
 Unique = Callable[[str], str]
@@ -82,7 +81,7 @@ def test_a_reader_from_before_transactions_gets_all_records_and_no_markers(versi
         end(WAIT_S)
     *found, committed = run(version, "OldGroup.java", server.bootstrap, topic, "60")
     assert sorted(found) == sorted(f"k: {count} {number}" for count in (10, 5) for number in range(count * 4))
-    assert committed == "committed 64"  # behind the last record of each partition: ten records, a marker, five that were aborted
+    assert committed == "committed 64"  # four partitions, each at 16: ten records, a marker, five aborted records
 
 
 @pytest.mark.parametrize("version", WITH_TRANSACTIONS)

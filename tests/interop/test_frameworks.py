@@ -91,7 +91,7 @@ def test_streams_count_exactly_once_though_they_are_killed(server: Server, uniqu
     reader = Reader(server, counts)
     produce(server, lines, LINES)
     with process(command, tmp_path):
-        reader.read_until(lambda: len(reader.records) >= 10)  # and is killed in the midst of it
+        reader.read_until(lambda: len(reader.records) >= 10)  # then the test kills it during its work
     with process(command, tmp_path):
         produce(server, lines, LINES)
         reader.read_until(lambda: dict(reader.records).items() >= expected(2).items())

@@ -17,7 +17,7 @@ from tests.interop.messages import CODECS, messages
 from tests.interop.test_confluent import produce
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
-# with --deep-iteration the tool takes the first record of every segment but the first for one that follows offset -1
+# With --deep-iteration the tool reports the first record of each later segment as a gap after offset -1.
 FIRST_OF_A_SEGMENT = re.compile(r"Non-consecutive offsets in \S+\s+-1 is followed by \d+")
 Unique = Callable[[str], str]
 

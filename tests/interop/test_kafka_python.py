@@ -63,7 +63,7 @@ def read(consumer: KafkaConsumer, count: int) -> list[Sent]:
     return found
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip"])  # the library needs packages of its own for the others
+@pytest.mark.parametrize("codec", ["none", "gzip"])  # the other codecs need extra packages
 def test_codecs_with_headers_and_tombstones(codec: str, server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
     topic = create(admin, unique("topic"))
     produce(server, topic, messages(), compression_type=None if codec == "none" else codec)

@@ -42,7 +42,7 @@ def codecs_stored(server: Server, topic: str) -> set[str]:
 @pytest.mark.parametrize("codec", CODECS)
 def test_produce_and_consume(codec: str, server: Server, unique: Unique) -> None:
     topic = unique("topic")
-    value = "value " * 40  # each alone gets smaller with every codec, however many go into one batch
+    value = "value " * 40  # each value shrinks with every codec, even alone in a batch
     lines = "".join(f"key{index}:{value}{index}\n" for index in range(100)).encode()
     kcat(server, "-P", "-t", topic, "-K:", "-z", codec, "-X", "linger.ms=200", "-H", "one=1", "-H", "two=2", data=lines)
     found = kcat(server, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", "%k:%s %h\n")

@@ -199,7 +199,7 @@ async def test_our_client_logs_in_again(centre: Centre) -> None:
             await client.create_topics([NewTopic("ours", 1, 1)])
             batch = build_batch([Record(0, 0, None, b"hello")])
             logged_in = re.compile(r"event=logged-in peer=(\S+)")
-            for offset in itertools.count():  # on and on, past the end of the first session
+            for offset in itertools.count():  # until after the end of the first session
                 assert (await client.produce("ours", 0, batch)).base_offset == offset
                 peers = logged_in.findall(broker.log)
                 if len(peers) > len(set(peers)):
@@ -230,7 +230,7 @@ def test_a_centre_that_does_not_answer(broker: Broker, centre: Centre, tmp_path:
     text = (centre.folder / "krb5.conf").read_text()
     (tmp_path / "krb5.conf").write_text(re.sub(r"kdc = .*", "kdc = 127.0.0.1:1", text))
     monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "krb5.conf"))
-    shutil.copy(centre.folder / "alice.keytab", tmp_path / "unused.keytab")  # of which there are no tickets in memory
+    shutil.copy(centre.folder / "alice.keytab", tmp_path / "unused.keytab")  # no ticket of this keytab is cached
     login = f'{MODULE} required keyTab="{tmp_path}/unused.keytab" principal="alice@{REALM}";'
     config = ours(f"localhost:{broker.port}", login, default_api_timeout_ms="500")
     with pytest.raises(ClientError, match="Cannot contact any KDC") as caught, BlockingClient(config) as client:

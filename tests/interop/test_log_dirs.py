@@ -114,7 +114,7 @@ class Traffic:
     def __init__(self, bootstrap: str) -> None:
         self.errors: list[object] = []
         self.sent = [0] * PARTITIONS
-        self.offsets: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]  # of each number that was acknowledged
+        self.offsets: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]  # per partition: acknowledged number -> offset
         self.seen: list[list[int]] = [[] for _ in range(PARTITIONS)]
         self._stopping = Event()
         self._producer = Producer(
@@ -132,7 +132,7 @@ class Traffic:
                 key, value = b"%d" % (number % KEYS), b"%d " % number + bytes(1000)
                 self._producer.produce(TOPIC, value, key, partition=index, on_delivery=self._done)
                 self.sent[index] += 1
-            self._producer.poll(0.001)  # the least that it can wait: a few megabytes a second, less than a move copies
+            self._producer.poll(0.001)  # the shortest wait: a few MB/s, slower than a move copies
         if self._producer.flush(DEADLINE_S):
             self.errors.append("not all was acknowledged")
 
@@ -206,7 +206,7 @@ def test_partitions_move_under_load_and_no_client_notices(tmp_path: Path, settin
         for index, numbers in enumerate(traffic.seen):
             assert sorted(traffic.offsets[index]) == list(range(traffic.sent[index]))
             assert numbers == (sorted(set(numbers)) if settings is COMPACTED else list(range(traffic.sent[index])))
-    with broker(tmp_path) as server:  # what was moved opens again
+    with broker(tmp_path) as server:  # the moved logs open again
         for index in range(PARTITIONS):
             last = {key: number for number, key in read_again(server, index, traffic.offsets[index])}
             assert sorted(last.values()) == list(range(traffic.sent[index] - KEYS, traffic.sent[index]))

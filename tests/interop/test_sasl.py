@@ -137,7 +137,7 @@ def test_tokens_are_made_renewed_used_and_ended(shown: Login) -> None:
     assert run_tool("kafka-topics", *by_token, "--list", check=False).returncode != 0
 
 
-# What those who do it wrong are told
+# Errors of wrong requests
 
 
 def shake_hands(line: Line, mechanism: str, version: int = 1) -> SaslHandshakeResponse:

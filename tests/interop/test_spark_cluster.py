@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MINUTES = 40
-PATIENCE_S = 300  # three JVMs start, on a machine that may do other things
+PATIENCE_S = 300  # three JVMs start slowly on a busy machine
 SETTINGS = (
     "spark.ui.enabled=false",
     "spark.driver.host=127.0.0.1",
@@ -162,7 +162,7 @@ def test_the_same_pipeline_on_a_cluster(cluster: Cluster, tmp_path: Path) -> Non
         before = cluster.applications()
         make_windows(broker.bootstrap_servers, tmp_path, "local[2]", "here")
         make_windows(broker.bootstrap_servers, tmp_path, cluster.url, "there", *BOTH_WORKERS, "spark.log.level=INFO")
-        five_minutes = range(0, MINUTES - 15, 5)  # those that the watermark, ten minutes behind, has passed
+        five_minutes = range(0, MINUTES - 15, 5)  # the watermark has passed these windows; it is ten minutes behind
         assert [(row["sensor"], row["start"], row["readings"], row["mean"]) for row in rows(client, "here")] == [
             (sensor, f"2024-05-01T12:{minute:02}:00.000Z", 5, minute + 2.0) for sensor in "abcd" for minute in five_minutes
         ]
@@ -216,7 +216,7 @@ SPECULATION = (
     "spark.speculation.minTaskRuntime=100ms",
     "spark.speculation.quantile=0.5",
     "spark.locality.wait=0s",
-    "spark.sql.execution.arrow.maxRecordsPerBatch=500",  # so that the slow attempt's first rows are sent on before it stands still
+    "spark.sql.execution.arrow.maxRecordsPerBatch=500",  # the slow attempt sends its first rows before it stops
 )
 
 
@@ -250,5 +250,5 @@ def test_speculative_attempts_write_exactly_once(cluster: Cluster, tmp_path: Pat
         others = sorted(row for number in rows if number != 3 for row in rows[number])
         assert sorted(numbers(client, "out", committed=True)) == others
         assert sorted(numbers(client, "slow", committed=True)) == sorted(rows[3])
-        assert len(numbers(client, "slow", committed=False)) > len(rows[3])  # what the slow attempt had written was aborted
+        assert len(numbers(client, "slow", committed=False)) > len(rows[3])  # the sink aborted the rows of the slow attempt
         assert client.run(transactions.list_transactions(client.config, client.cluster, ["Ongoing"])) == {}

@@ -65,9 +65,9 @@ CONNECT = (
 class Suite(NamedTuple):
     """Tests of one of Kafka's parts."""
 
-    jars: str  # the set of `tools.kafka.SETS` that comes behind that of the clients; the clients' own tests need no more
+    jars: str  # the set of `tools.kafka.SETS` after that of the clients; empty for the clients' own tests
     tests: tuple[str, ...]  # the jars with the tests
-    classes: tuple[str, ...]  # those that are run when none is named; all if empty
+    classes: tuple[str, ...]  # classes to run by default; empty means all
 
 
 SUITES = {

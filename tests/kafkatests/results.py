@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PASSED = "passed"
-EITHER = "either"  # expected of a test whose outcome hangs on a race that no broker decides
+EITHER = "either"  # for a test whose outcome depends on a race that no broker decides
 
 
 class Result(NamedTuple):

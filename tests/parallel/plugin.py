@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Distribution(config))
 
 
-class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
+class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """A unit goes to a worker as a whole, in the order of the plan."""
 
     plan: Plan
@@ -63,7 +63,7 @@ class Distribution:
         self._progress: Progress | None = None
         self._shown = 0.0
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        config.option.loadscopereorder = False  # the plan orders
+        config.option.loadscopereorder = False  # the plan sets the order
 
     @property
     def _terminal(self) -> TerminalReporter:

@@ -53,9 +53,11 @@ def topic(client: BlockingClient) -> Iterator[Callable[..., str]]:
     def make(partitions: int = 1, **configs: str) -> str:
         name = f"pipelines-{os.getpid()}-{next(_numbers)}"
         given = {k.replace("_", "."): v for k, v in configs.items()}
-        client.create_topics([NewTopic(name, partitions, 1, {"retention.ms": "-1", **given})])  # tests write old timestamps
+        # retention would delete the old timestamps of the tests
+        client.create_topics([NewTopic(name, partitions, 1, {"retention.ms": "-1", **given})])
         made.append(name)
-        wait_until(lambda: name in client.topics_by_name([name]), f"{name} is not known")  # Kafka's brokers hear of it later
+        # Kafka's brokers learn of a topic with a delay
+        wait_until(lambda: name in client.topics_by_name([name]), f"{name} is not known")
         return name
 
     yield make
@@ -93,7 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.log.level": "ERROR",
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+        warnings.simplefilter("ignore", FutureWarning)  # PySpark warns about pandas 3, which the tests do not use
         spark = session("tests", master="local[2]", conf=conf)
     yield spark
     spark.stop()

@@ -70,7 +70,8 @@ def test_a_kill_at_any_step_of_a_checkpoint_loses_nothing(
     run("a")
     newest(tmp_path / "offsets").before_checksum()
     run("a")
-    began = newest(tmp_path / "offsets")  # a batch that was about to begin: its offsets have only their first name
+    # the next batch was about to begin: its offsets are only in the file with the temporary name
+    began = newest(tmp_path / "offsets")
     Written(began.file.with_name(str(int(began.file.name) + 1))).first.write_bytes(began.file.read_bytes()[:-5])
     run("a")
     rows = load(subscribe=target, kafka__isolation__level="read_committed").orderBy("offset").collect()

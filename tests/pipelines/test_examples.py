@@ -75,7 +75,7 @@ def test_late_readings_count_until_their_window_is_closed(spark: SparkSession, e
         example.run(five_minutes(spark, example.servers, readings), "sensor")
 
     read((0, 10.0), (1, 20.0), (9, 5.0))
-    read((2, 30.0), (16, 7.0))  # late, and in time: the window from 0 to 5 is open until an event of minute 15
+    read((2, 30.0), (16, 7.0))  # late, but in time: the window 0 to 5 stays open until an event of minute 15
     read((3, 99.0), (17, 7.0))  # too late
     assert example.out(spark) == [{"sensor": "s", "start": at(0), "readings": 3, "mean": 20.0}]
 

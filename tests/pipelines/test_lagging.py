@@ -173,7 +173,7 @@ def run(seed: int, steps: list[str], **given: str) -> tuple[World, Stream]:
     stream = Stream(world.cluster, world.random, **given)
     for step in steps:
         if step == "batch":
-            with suppress(UnknownTopic):  # the query fails; it is started again with the next
+            with suppress(UnknownTopic):  # the query fails, and the next batch restarts it
                 stream.batch()
         elif step == "restart":
             stream.start_again()

@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 def write(client: BlockingClient, topic: str | None, columns: dict[str, Any]) -> None:
     task = WriteTask(topic, client=client.config)
     batch = pa.RecordBatch.from_pydict(columns)
-    # As one batch, and as slices whose buffers begin elsewhere.
+    # As one batch, and as slices whose buffers start at an offset.
     for pieces in ([batch], [batch.slice(i, 1) for i in range(batch.num_rows)]):
         write_batches(task, iter(pieces), open_idempotent(task))
 
@@ -59,7 +59,7 @@ def test_nulls_and_empties_come_back_as_they_were(name: str, client: BlockingCli
     if column == "partition":
         wanted = [0] * len(given)
     if column == "headers":
-        wanted = [each or None for each in given]  # a record without headers has none, whichever it was
+        wanted = [each or None for each in given]  # an empty list of headers comes back as null
     assert found == wanted * 2
 
 

@@ -30,10 +30,10 @@ class FakeClient:
         self.committed: list[tuple[str, Offsets]] = []
         self.refuse_commits = False
         self.ids: dict[str, UUID] = {}
-        self.written: dict[tuple[str, int], int] = {}  # next offsets with those of open transactions, where there are any
+        self.written: dict[tuple[str, int], int] = {}  # next offsets including open transactions, if there are any
         self.bytes_at: Callable[[int], int] = lambda offset: 100
-        self.going: set[str] = set()  # topics that are deleted when offsets are looked up next
-        self.looked_up: Callable[[], None] = lambda: None  # told when offsets were looked up
+        self.going: set[str] = set()  # topics that are deleted at the next lookup of offsets
+        self.looked_up: Callable[[], None] = lambda: None  # called after each lookup of offsets
 
     def topics(self) -> dict[str, Topic]:
         names = sorted({topic for topic, _ in self.logs})
@@ -463,7 +463,7 @@ def test_bytes_of_a_trigger_are_estimated_from_samples() -> None:
     client = FakeClient({("t", 0): (0, 1000), ("t", 1): (0, 1000)})
     start = {("t", 0): 0, ("t", 1): 0}
     assert latest(planner(client, maxBytesPerTrigger="20000"), start) == {("t", 0): 100, ("t", 1): 100}
-    client.bytes_at = lambda offset: 100 + offset  # records grow
+    client.bytes_at = lambda offset: 100 + offset  # the records grow with the offset
     end = latest(planner(client, maxBytesPerTrigger="20000"), start)
     read = sum(client.bytes_at(offset) for last in end.values() for offset in range(last))
     assert 17_000 < read < 23_000

@@ -127,7 +127,7 @@ def test_an_update_begins_without_what_the_last_one_told(tmp_path: Path) -> None
 def test_progress_counts_rows_rate_and_lag(tmp_path: Path) -> None:
     progress = ProgressFile(str(tmp_path), "g")
     progress.record({("t", 0): 100}, {("t", 0): 500}, 10.0)
-    progress.record({("t", 0): 100}, {("t", 0): 999}, 10.1)  # nothing done, and just written
+    progress.record({("t", 0): 100}, {("t", 0): 999}, 10.1)  # no progress, and the file was written a moment ago
     (first,) = read_progress(tmp_path)
     assert (first.topics, first.group, first.rows, first.rows_per_second, first.lag) == (["t"], "g", 0, 0.0, 400)
     progress.record({("t", 0): 300}, {("t", 0): 500, ("u", 0): 7}, 12.0)

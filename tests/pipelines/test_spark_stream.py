@@ -95,7 +95,7 @@ def test_a_query_from_the_latest_offset_keeps_what_came_while_it_was_down(
     run.to_end(source)
     assert run.rows() == []
     for file in (run.folder / "checkpoint" / "commits").iterdir():
-        file.unlink()  # even the very first batch was not finished
+        file.unlink()  # not even the first batch was finished
     produce(name, records(5))
     run.to_end(source)
     assert run.rows() == [(0, i) for i in range(10, 15)]

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 MakeTopic = Callable[..., str]
 Load = Callable[..., "DataFrame"]
+# key -> one of four partitions: toPositive(murmur2(key)) % 4, computed with the classes of Kafka 4.3
 JAVA_PLACES = {
     "a": 0,
     "k1": 1,
     "foobar": 2,
     "k6": 1,
-}  # of four partitions: toPositive(murmur2(key)) % 4, asked of Kafka 4.3's own classes
+}
 
 
 def write(frame: DataFrame, server: str, **options: str) -> None:
@@ -191,7 +192,7 @@ def test_a_failed_task_leaves_nothing(copy: Copy, spark: SparkSession, client: B
     end = client.list_offsets({(copy.target, p): LATEST for p in range(2)})
     with BlockingClient(replace(client.config, read_committed=True)) as reader:
         stable = reader.list_offsets({(copy.target, p): LATEST for p in range(2)})
-    assert stable == end  # no open transaction holds readers back
+    assert stable == end  # no open transaction holds up readers
 
 
 def test_a_named_batch_is_written_once(spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load) -> None:

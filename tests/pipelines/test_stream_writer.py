@@ -96,7 +96,7 @@ def test_the_sink_is_prepared_once_and_not_for_each_micro_batch(counting: Counti
     query = counting.start(options={"sinkName": "prepared-once"}, rows=1)
     query.awaitTermination()
     assert len(query.recentProgress) == 4
-    assert epoch() == 4 * 2  # each batch is decided, then settled; the first preparation made the id
+    assert epoch() == 4 * 2  # two epochs a batch: decision and settlement; the first preparation creates the id
 
 
 def test_complete_writes_every_row_anew(counting: Counting, load: Load) -> None:
@@ -125,7 +125,8 @@ def test_a_query_may_change_from_the_stream_sink_and_back(
     assert written(load, counting.target) == [("a", 1), ("b", 1), ("c", 1)]
 
 
-@pytest.mark.parametrize("rows", [1000, 1])  # the first micro-batch fails, or one whose sink was prepared by the commit before it
+# 1000: the first micro-batch fails; 1: a later one, whose sink the previous commit prepared
+@pytest.mark.parametrize("rows", [1000, 1])
 def test_a_failed_micro_batch_leaves_nothing_and_says_why(
     counting: Counting, load: Load, client: BlockingClient, rows: int
 ) -> None:

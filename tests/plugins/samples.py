@@ -25,8 +25,8 @@ from barnabas.plugins import (
 )
 
 HERE = "python:tests.plugins.samples:"
-ASKED: list[Any] = []  # of all classes, in order; a test clears it
-GATE = Event()  # what `Topics` waits for at topics named slow-*
+ASKED: list[Any] = []  # calls of all classes, in order; tests clear this list
+GATE = Event()  # `Topics` waits for this event at topics named slow-*
 
 
 class Topics(CreateTopicPolicy):

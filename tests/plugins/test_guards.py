@@ -18,7 +18,7 @@ from tests.plugins.samples import HERE
 
 SECURITY = "org.apache.kafka.common.security."
 GUARDS = [name for name, key in definitions.BROKER.items() if isinstance(key.check, Guard)]
-MERE = {  # name a class and guard nothing: what this broker logs in with elsewhere
+MERE = {  # keys that name a class without a guard: the broker logs in to other servers with these
     "sasl.client.callback.handler.class",
     "sasl.login.callback.handler.class",
     "sasl.login.class",

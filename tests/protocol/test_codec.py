@@ -165,7 +165,7 @@ def test_the_index_names_every_api_of_kio_and_only_those_that_nobody_uses_have_n
 @given(st.binary(max_size=200), st.integers(0, 13))
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_decode_or_are_refused(data: bytes, version: int) -> None:
-    with contextlib.suppress(MalformedMessage):  # no other error comes out
+    with contextlib.suppress(MalformedMessage):  # no other error may occur
         message = decode(MetadataRequest, version, data)
         assert decode(MetadataRequest, version, encode(message, version)) == message
 

@@ -75,7 +75,7 @@ def test_a_damaged_produce_request_is_refused_as_malformed(version: int, data: s
     cut = data.draw(st.integers(0, len(frame)))
     for position in data.draw(st.lists(st.integers(0, max(len(frame) - 1, 0)), max_size=4)) if frame else []:
         frame[position] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(MalformedMessage):  # no other error comes out
+    with contextlib.suppress(MalformedMessage):  # no other error may occur
         head = produce.read_produce(memoryview(frame[:cut]), 0, version)
         assert sum(len(p.records or b"") for _, ps in head.topics for p in ps) <= cut
 

@@ -131,7 +131,7 @@ def test_gaps_of_compaction_stay() -> None:
         for magic in (0, 1):
             seen = unwrapped(read_messages(message_set_of(batch, magic, 10).data, 1000))
             assert [each.offset for each in seen] == [11, 14]
-        header = header._replace(last_offset_delta=9)  # of which the end was taken out
+        header = header._replace(last_offset_delta=9)  # as if compaction had removed the end
         batch = assemble(header, compress(codec, body))
         converted = message_set_of(batch, 1, 16)
         assert converted.is_empty
@@ -187,7 +187,7 @@ def test_times_that_no_batch_can_have_are_refused() -> None:
 
 
 def test_a_frame_gets_back_the_checksum_that_it_had() -> None:
-    frame = compress(Compression.LZ4, b"hello" * 100)  # with LZ4's own
+    frame = compress(Compression.LZ4, b"hello" * 100)  # with LZ4's own checksum
     assert with_right_checksum(with_old_checksum(frame)) == frame
     assert with_right_checksum(frame) == frame
     with_size = b"\x04\x22\x4d\x18\x68\x40" + bytes(8) + b"\0"

@@ -30,7 +30,7 @@ TOPICS = (b"a", b"orders.of.the.day")
 IDS = tuple(UUID(int=number + 1) for number in range(len(TOPICS)))
 PARTITIONS = 3
 VERSIONS = (7, 8, 9, 12, 13)
-Wanted = list[tuple[int, list[tuple[int, bytes]]]]  # topics by number, and batches by partition
+Wanted = list[tuple[int, list[tuple[int, bytes]]]]  # topic number -> batches by partition
 
 batches = st.lists(st.binary(max_size=40), min_size=1, max_size=3).map(
     lambda values: build_batch([Record(0, NOW, None, value, ()) for value in values])
@@ -75,7 +75,7 @@ def frame_of(version: int, request: Wanted, correlation_id: int) -> bytes:
 
 def start_of(version: int) -> bytes:
     whole = frame_of(version, [], 99)
-    return whole[4 : -2 if version >= 9 else -4]  # without the empty array, and tagged fields
+    return whole[4 : -2 if version >= 9 else -4]  # without the empty array and the tagged fields
 
 
 def found_by(walker: Any, stream: bytes, version: int, most: int = 100) -> Found:
@@ -196,7 +196,7 @@ def test_batches_are_checked_as_those_of_a_run(
     for walker in WALKS:
         taken, number, records, size, _, has_producer = walker.check_batches(data, table, bounds)
         if odd is not None and odd[1] == "sequence" and odd[0] == 0 and first is not None:
-            stop = 1  # what follows it does not follow it
+            stop = 1  # the second batch does not continue the wrong sequence
         expected = [(*row[:3], count, NOW + row[0]) for row, count in zip(rows, made, strict=True)][: min(stop, room)]
         assert list(ROW.iter_unpack(taken)) == expected
         assert (number, records) == (len(expected), sum(row[3] for row in expected))

@@ -327,7 +327,7 @@ def test_a_producer_cannot_claim_log_append_time_where_it_is_the_brokers_to_set(
 
 
 WHOLE = build_batch([Record(0, NOW, b"k", b"v")])
-EMPTY_BATCH = struct.pack(">qi", 0, 14) + bytes(4) + b"\2" + bytes(9)  # as short as a batch of any format may say it is
+EMPTY_BATCH = struct.pack(">qi", 0, 14) + bytes(4) + b"\2" + bytes(9)  # the smallest length that any format allows
 
 
 @pytest.mark.parametrize("behind", [b"", b"\0", b"\1" * 16, b"\1" * 17, WHOLE[:-1]], ids=["nothing", "1", "16", "17", "cut"])

@@ -212,7 +212,7 @@ def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
     stream = frame_of(9, batch, 1) * 3
     size = len(batch)
     all_of_it = bounds()._replace(room=3 * size, offsets=6)
-    left: list[tuple[str, Any, int]] = [  # with this limit, so many are taken
+    left: list[tuple[str, Any, int]] = [  # limit, its value, number of requests taken
         ("max_request", len(stream) // 3 - 5, 0),
         ("max_batch", size - 1, 0),
         ("oldest", NOW + 1, 0),
@@ -229,7 +229,7 @@ def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
         assert len(walked(walker, stream, 9, all_of_it._replace(**{name: limit}))) == taken, name
 
 
-# For each field of a batch header, values that differ from those of a batch of two records; the checksum fits unless it is the field
+# For each batch header field: values that differ from those of a batch of two records. The CRC fits, except in its own case.
 HEADERS: list[tuple[str, list[int]]] = [
     ("base_offset", [1, -1, 2**40]),
     ("batch_length", [0, 48, 49, 10_000, -1]),
@@ -292,7 +292,7 @@ def test_what_unfolds_to_very_much_goes_the_way_that_is_counted(walker: Any, cod
     limits = bounds()._replace(max_request=largest, max_batch=largest)
     for size, taken in ((10_000, True), (1_000_000, False)):
         batch = build_batch([Record(0, NOW, None, bytes(size), ())], compression=codec)
-        expected = taken or codec == Compression.SNAPPY  # which makes a twentieth of it
+        expected = taken or codec == Compression.SNAPPY  # Snappy compresses it to 1/20 only
         assert bool(walked(walker, frame_of(9, batch, 1), 9, limits)) == expected
 
 

@@ -29,7 +29,7 @@ def test_a_meter_is_found_again_and_takes_another_bound() -> None:
 def test_whoever_comes_anew_waits_for_what_is_owed_or_what_another_broker_told() -> None:
     meter = Meters(SPAN, SPAN, most=100).get(key("a"), 10.0, 0)
     assert meter.wait_ms(0) <= 0
-    meter.take(12.5, 0)  # of which a quarter of a second's was there
+    meter.take(12.5, 0)  # 2.5 of these were saved up
     assert (meter.wait_ms(0), meter.wait_ms(400)) == (1000, 600)
     meter.tell(3_000, 0)
     meter.tell(2_000, 0)

@@ -29,7 +29,7 @@ def test_what_was_too_much_is_paid_back() -> None:
     limit.record(1_500, 500.0)
     assert limit.room(500.0) == -1_000
     assert limit.room(1_500.0) == 0
-    assert limit.wait_ms(1_500.0) == 50.0  # for a twentieth of a second's bytes
+    assert limit.wait_ms(1_500.0) == 50.0  # until the bytes of 1/20 s are there
     assert limit.room(1_550.0) == 50
 
 
@@ -64,7 +64,7 @@ def test_the_rate_is_kept_over_any_stretch_but_for_what_was_saved_and_one_answer
             passed.append((now_ms, size))
     for first, (began_ms, _) in enumerate(passed):
         for last in range(first, len(passed)):
-            so_far = sum(size for _, size in passed[first:last])  # the last one may go past it
+            so_far = sum(size for _, size in passed[first:last])  # without the last one, which may exceed the bound
             assert so_far <= 1_000 + (passed[last][0] - began_ms) + 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from barnabas.quota.entities import CLIENT_ID, CONSUMER_BYTE_RATE, GROUP, IP, PRODUCER_BYTE_RATE, USER, Entity
 from barnabas.quota.table import Applied, QuotaTable
 
-ORDER: list[tuple[Entity, tuple[str, str]]] = [  # the most exact first, and who shares it
+ORDER: list[tuple[Entity, tuple[str, str]]] = [  # most specific entity first; with the user and client id that share the quota
     (((CLIENT_ID, "c"), (USER, "u")), ("u", "c")),
     (((CLIENT_ID, None), (USER, "u")), ("u", "c")),
     (((USER, "u"),), ("u", "")),

@@ -79,7 +79,7 @@ def test_with_flush_messages_1_nothing_is_committed_or_seen_before_it_is_on_the_
     assert partition.read(0, 10_000, minimum_one=True) is None
     plan = partition.plan_flush()
     assert plan is not None
-    later = partition.append_as_leader(batch(b"c"), NOW_MS)  # comes while the flush runs: not covered by it
+    later = partition.append_as_leader(batch(b"c"), NOW_MS)  # comes during the flush, which does not cover it
     plan.run()
     partition.finish_flush(plan)
     assert (partition.high_watermark, heard, waiter.heard) == (2, [None], [len(data)])
@@ -225,7 +225,7 @@ def test_after_a_failed_sync_nothing_is_committed_any_more(tmp_path: Path) -> No
     with pytest.raises(LogDirFailed):
         scheduler.run(partition)
     assert (partition.high_watermark, heard) == (0, [])
-    files.sync = OsFiles().sync  # type: ignore[method-assign]  # a second sync would succeed, and mean nothing
+    files.sync = OsFiles().sync  # type: ignore[method-assign]  # a second sync would succeed, but prove nothing
     with pytest.raises(LogDirFailed):
         partition.plan_flush()
     partitions = HostedPartitions()

@@ -113,7 +113,7 @@ def test_a_follower_of_no_replica_is_unknown() -> None:
 def test_a_fetch_of_an_earlier_registration_that_comes_late_says_nothing(registrations: tuple[int, ...]) -> None:
     """It tells of a log that the follower may have lost. Its session has no news then, and does not say again where it is."""
     replicas = make(isr=(1, 2))
-    offsets = {41: 9, 42: 3, 43: 7}  # registered anew after it has lost records
+    offsets = {41: 9, 42: 3, 43: 7}  # by broker epoch; the follower registered again after it had lost records
     counted = [
         epoch
         for epoch in registrations
@@ -135,7 +135,7 @@ def test_a_follower_that_tells_no_registration_is_heard() -> None:
 
 def test_a_follower_is_in_sync_while_it_reaches_the_end_of_its_fetch_before() -> None:
     replicas = make(isr=(1, 2), replicas=(1, 2))
-    for step in range(1, 5):  # the leader is always ten ahead, yet each fetch brings all there was at the one before
+    for step in range(1, 5):  # the leader is 10 records ahead, but each fetch reaches the leader's end at the previous fetch
         fetch(replicas, 2, 10 * step, end=10 * (step + 1), now_ms=900 * step)
         assert replicas.propose_shrinking(10 * (step + 1), 900 * step) is None
     assert replicas.propose_shrinking(50, 900 * 3 + LAG_MAX + 1) is not None
@@ -158,7 +158,7 @@ class Leader(RuleBasedStateMachine):
         self.replicas = make()
         self.now_ms, self.end, self.mark = 0, 0, 0
         self.reached = {2: 0, 3: 0}
-        self.possible: list[frozenset[int]] = [frozenset({1, 2, 3})]  # sets that the controller may have written
+        self.possible: list[frozenset[int]] = [frozenset({1, 2, 3})]  # in-sync sets that the controller may have written
 
     @rule(count=st.integers(1, 5))
     def append(self, count: int) -> None:

@@ -42,7 +42,7 @@ class Node(FakeCluster):
         self.node_id = node_id
         self.log: Log = open_log(folder / str(node_id), config=TopicConfig(min_insync_replicas=MINIMUM, segment_bytes=4096))
         self.role: OnlinePartition = FollowerPartition(self.log, State(NO_LEADER, 0), flushes=None, high_watermark=0)
-        self.flight: tuple[FollowerPartition, Position, LeadersAnswer] | None = None  # an answer on its way here
+        self.flight: tuple[FollowerPartition, Position, LeadersAnswer] | None = None  # an answer in flight to this node
 
     def assume(self, state: State, now_ms: int) -> None:
         """As the hosting does it."""
@@ -95,8 +95,8 @@ class Replication(RuleBasedStateMachine):
         self.now_ms = 0
         self.count = 0
         self.acknowledged: dict[int, bytes] = {}
-        self.seen: dict[int, bytes] = {}  # by consumers, of whatever leader
-        self.deletable = self.deleted = 0  # below it records were asked to go; were said to be gone
+        self.seen: dict[int, bytes] = {}  # records that consumers read, from any leader
+        self.deletable = self.deleted = 0  # deletion was requested below `deletable`, and acknowledged below `deleted`
         for each in self.nodes.values():
             each.assume(self.state, 0)
 
@@ -221,7 +221,7 @@ class Replication(RuleBasedStateMachine):
         members = tuple(member.replica_id for member in change.members)
         state = self.state
         if at != state.leader or (change.leader_epoch, change.partition_epoch) != (state.leader_epoch, state.partition_epoch):
-            return  # overtaken
+            return  # the proposal is stale
         if accepts:
             self.state = state._replace(isr=members, partition_epoch=state.partition_epoch + 1)
             if tells:
@@ -264,7 +264,7 @@ class Replication(RuleBasedStateMachine):
         self.state = state._replace(leader=leader, isr=isr, leader_epoch=epoch, partition_epoch=state.partition_epoch + 1)
         self.nodes[at].restart()
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def who_may_lead_has_all_that_was_acknowledged(self) -> None:

@@ -99,7 +99,7 @@ def test_what_a_lone_leader_appends_is_committed_and_readable(tmp_path: Path) ->
 def test_a_lone_replica_cannot_be_asked_for_more(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
     partition.update_config(TopicConfig(min_insync_replicas=2))
-    assert partition.append_as_leader(batch(b"a"), NOW_MS, acks_all=True).first_offset == 0  # as Kafka 4.3 does
+    assert partition.append_as_leader(batch(b"a"), NOW_MS, acks_all=True).first_offset == 0  # as in Kafka 4.3
     assert partition.high_watermark == 1
     partition.log.close()
 

@@ -92,7 +92,7 @@ def test_acks_of_all_wait_for_the_followers_and_acks_of_one_do_not(leader: Leade
 def test_a_late_fetch_of_a_process_that_has_died_commits_nothing(leader: LeaderPartition) -> None:
     leader.append_as_leader(batch(b"a"), NOW_MS)
     fetch(leader, 2, 1)
-    leader.fetched_by(3, 0, start_offset=0, broker_epoch=4, now_ms=0)  # it started again, without what it had
+    leader.fetched_by(3, 0, start_offset=0, broker_epoch=4, now_ms=0)  # follower 3 started again, without its records
     with pytest.raises(KafkaError) as refused:
         leader.fetched_by(3, 1, start_offset=0, broker_epoch=3, now_ms=0)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -283,7 +283,7 @@ def test_a_refused_change_may_be_asked_for_again(leader: LeaderPartition, cluste
     assert not leader.is_proposing(cluster.proposed[0])
     leader.check_in_sync(LAG_MAX_MS + 2)
     assert cluster.asked_for == [(1,), (1,)]
-    leader.isr_refused(cluster.proposed[0])  # an answer that is late
+    leader.isr_refused(cluster.proposed[0])  # a late answer
     assert leader.is_proposing(cluster.proposed[1])
 
 
@@ -382,6 +382,6 @@ def test_nobody_waits_for_a_follower_whose_disk_failed(leader: LeaderPartition, 
     leader.append_as_leader(batch(b"a"), NOW_MS)
     fetch(leader, 2, 1)
     assert (leader.high_watermark, cluster.proposed) == (1, [])
-    cluster.offline.clear()  # it has begun anew
+    cluster.offline.clear()  # broker 3 started again
     fetch(leader, 3, 1)
     assert cluster.asked_for == [(1, 2, 3)]

@@ -130,7 +130,7 @@ def test_json(client: RegistryClient) -> None:
     assert there_and_back(client, serializer, rows, kind) == rows
     data: list[Any] = encode(Writer(serializer.schema), pa.array(rows, kind)).to_pylist()
     assert json.loads(data[0][5:])["tree"] == {"i": 2}
-    assert json.loads(data[1][5:]) == {"i": 2, "n": None}  # what may not be null is left out
+    assert json.loads(data[1][5:]) == {"i": 2, "n": None}  # fields that must not be null are left out
     big = id_prefix(serializer.schema.id or 0) + b'{"i": 99999999999999999999}'
     found = rows_of(decode(reader_of(client, serializer.schema), pa.array([big, data[0]])))
     assert found[0]["reason"].startswith("the value does not fit the column: ")
@@ -203,7 +203,7 @@ def test_headers_nulls_and_what_cannot_be_read(client: RegistryClient) -> None:
         encode(Writer(serializer.schema), pa.array([{"f0": "x"}]))
     other = Reader(RegistryAddress.of("http://127.0.0.1:1", {"basic.auth.user.info": "a:secret"}), serializer.schema)
     assert "secret" not in repr(other)
-    with pytest.raises(RegistryUnreachable):  # not a fault of the record
+    with pytest.raises(RegistryUnreachable):  # not an error of the record
         decode(other, pa.array([id_prefix(1)]))
 
 

@@ -203,10 +203,9 @@ def test_references_in_json_and_protobuf(registry: SchemaRegistryClient, registr
     cart = kind()
     cart.wheels.add(size=3)
     context = SerializationContext("carts", MessageField.VALUE)
-    data = ProtobufSerializer(kind, registry, {"use.deprecated.format": False})(cart, context)  # registers what it imports
-    with SchemaRegistryClient(
-        {"url": registry_url}
-    ) as reading:  # one that registered keeps the text, and takes it for a descriptor
+    data = ProtobufSerializer(kind, registry, {"use.deprecated.format": False})(cart, context)  # also registers the imports
+    # the client that registered caches the text, and takes it for a descriptor
+    with SchemaRegistryClient({"url": registry_url}) as reading:
         assert ProtobufDeserializer(kind, {"use.deprecated.format": False}, reading)(data, context) == cart
     (reference,) = registry.get_latest_version("carts-value").schema.references or []
     assert (reference.name, reference.subject) == ("wheel.proto", "wheel.proto")

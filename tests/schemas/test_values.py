@@ -89,7 +89,8 @@ def test_avro_from_json_and_back(schema: Any, value: Any, printed: Any) -> None:
     found = codec.to_json(codec.decode(codec.encode(codec.from_json(value))))
     assert found == printed
     json.dumps(found, allow_nan=False)
-    assert codec.encode(codec.from_json(printed)) == codec.encode(codec.from_json(value))  # what is printed can be sent again
+    # the printed value encodes to the same bytes
+    assert codec.encode(codec.from_json(printed)) == codec.encode(codec.from_json(value))
 
 
 RECORD = {
@@ -233,7 +234,7 @@ def test_a_schema_that_comes_late_is_found(client: RegistryClient, monkeypatch: 
     made = Serializer(client, subject="late-2", schema='{"type":"fixed","name":"Late2","size":1}').schema.id
     assert made == last + 1
     with pytest.raises(SchemaDataError, match="no schema with the id"):
-        reader.decode(data)  # it was asked for a moment ago
+        reader.decode(data)  # the reader asked a moment ago; it asks again after RETRY_S
     now_s = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now_s + serializer.RETRY_S)
     assert reader.decode(data) == b"x"

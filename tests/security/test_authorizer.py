@@ -51,7 +51,7 @@ def test_nothing_is_allowed_without_a_binding_unless_configured() -> None:
     assert not Authorizer().is_allowed(ALICE, Operation.READ, ORDERS)
     open_house = Authorizer([acl(Operation.READ)], allow_if_no_acl=True)
     assert open_house.is_allowed(BOB, Operation.WRITE, Resource(ResourceType.TOPIC, "other"))
-    assert not open_house.is_allowed(BOB, Operation.READ, ORDERS)  # there is a binding about it
+    assert not open_house.is_allowed(BOB, Operation.READ, ORDERS)  # ORDERS has a binding
 
 
 def test_super_users_may_do_everything_even_what_is_denied() -> None:

@@ -98,7 +98,7 @@ def test_no_more_wait_than_allowed() -> None:
     penalties = Penalties(100, max_hosts=100, max_waiting=2)
     _failing(penalties, A, 12)
     assert [penalties.begin_wait(A) for _ in range(3)] == [True, True, False]
-    _failing(penalties, A, 1, 2 * FORGET_MS)  # begins anew, and those that wait are still there
+    _failing(penalties, A, 1, 2 * FORGET_MS)  # the failures count from zero again, but the waiting log-ins still count
     assert not penalties.begin_wait(A)
     penalties.end_wait(A)
     assert penalties.begin_wait(A)

@@ -25,7 +25,7 @@ ALICE = "CN=Alice,OU=Ops,O=Acme,C=DE"
         ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/, RULE:^CN=(.*?),OU=Ops.*$/x-$1/ , DEFAULT", ALICE, "x-Alice"),
         ("DEFAULT,RULE:^CN=(.*)$/$1/L", "CN=A", "CN=A"),
         ("RULE:^cn=(.*?),.*$/$1/,DEFAULT", ALICE, ALICE),
-        ("RULE:.*/x/", ALICE, "xx"),  # Java's replaceAll finds the empty match at the end too
+        ("RULE:.*/x/", ALICE, "xx"),  # Java's replaceAll also finds the empty match at the end
         ("RULE:^CN=(.*?),(.*)$/$10/", ALICE, "Alice0"),
         ("RULE:^CN=(.*?),(.*)$/$12/", ALICE, "Alice2"),
         ("RULE:^CN=(.*?),(.*)$/$3-$1/", ALICE, "$3-Alice"),

@@ -19,10 +19,10 @@ from barnabas.testing import Broker
 from tests.server.wire import Line
 from tests.waiting import WITHIN_S
 
-BROKER = 4  # resource type; the name of all brokers' default is empty
+BROKER = 4  # resource type; an empty name means the default of all brokers
 CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "log.segment.delete.delay.ms": 0}
 COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "20000", "min.cleanable.dirty.ratio": "0.01"}
-NOT_YET = {**COMPACTED, "cleanup.policy": "delete"}  # so that one cleaning has all of the log once it is set to compact
+NOT_YET = {**COMPACTED, "cleanup.policy": "delete"}  # one cleaning gets the whole log when the test changes the policy to compact
 VALUE = "x" * 200
 
 

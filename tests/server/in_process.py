@@ -165,7 +165,7 @@ async def running(
         client = Client(broker)
         yield client
     except BaseException:
-        files.heal()  # the test has failed already; the stop need not too
+        files.heal()  # the test has failed already; let the broker stop without faults
         raise
     finally:
         if client is not None:

@@ -38,7 +38,7 @@ from tests.server.wire import Line, framed
 
 TOPIC, ALLOW, READ, LITERAL, PRINCIPAL = 2, 3, 3, 3, "User:somebody"
 KEYS = {prefix: key for key, (_, prefix, *_) in APIS.items()}
-NOT_SHOWN = {  # why no pair begins with it
+NOT_SHOWN = {  # reasons why no pair begins with the request
     "SaslHandshake": "tests/server/authentication",
     "SaslAuthenticate": "tests/server/authentication",
     "CreateDelegationToken": "tests/server/authentication/test_tokens.py",
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
 class Pair(NamedTuple):
     """Requests that go in one write, made for an unused name; `seen` looks at the last answer."""
 
-    before: Sequence[Callable[[str], Asked]]  # sent and answered first
+    before: Sequence[Callable[[str], Asked]]  # sent and answered before the others
     together: Sequence[Callable[[str], Asked]]
     seen: Callable[[Any, str], bool]
 
@@ -92,9 +92,6 @@ def run(line: Line, pair: Pair, name: str) -> bool:
     for make in pair.before:
         ask_together(line, [make(name)])
     return pair.seen(ask_together(line, [make(name) for make in pair.together])[-1], name)
-
-
-# Requests
 
 
 def made(name: str) -> Asked:
@@ -226,9 +223,6 @@ def users(name: str) -> Asked:
     return Asked(DescribeUserScramCredentialsRequest(users=[UserName(name=name)]), 0)
 
 
-# What is to be seen
-
-
 def _is_there(answer: Any, name: str) -> bool:
     return any(topic.name == name and not topic.error_code for topic in answer.topics)
 
@@ -276,4 +270,4 @@ PAIRS = {
         [], [password_set, users], lambda answer, _: answer.results[0].error_code == 0
     ),
 }
-ON_ITS_LEADER = {"CreateTopics, Fetch": Pair([], [made, fetched], _can_be_read)}  # which in a cluster may be another broker
+ON_ITS_LEADER = {"CreateTopics, Fetch": Pair([], [made, fetched], _can_be_read)}  # in a cluster, the leader may be another broker

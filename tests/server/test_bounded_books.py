@@ -60,7 +60,7 @@ async def test_names_without_number_are_held_to_their_quota(tmp_path: Path, monk
         await client.create()
         await client.in_thread(lambda: set_quota_by(client.line, {"client_id": None}, producer_byte_rate=100_000.0))
         assert await client.in_thread(all_are_throttled)
-        most = 4 if name == "MAX_QUOTA_METERS" else 8  # newcomers share the fourth
+        most = 4 if name == "MAX_QUOTA_METERS" else 8  # clients above the limit share a fourth meter
         assert 3 <= measured(client.broker)["quota_meters"] <= most
         assert len(client.broker.quotas._budgets) <= (3 if name == "MAX_QUOTA_BUDGETS" else 100)
 
@@ -99,9 +99,8 @@ async def test_addresses_without_number_are_forgotten(tmp_path: Path, monkeypatc
     async with running([tmp_path]) as client:
         await client.in_thread(lambda: set_quota_by(client.line, {"ip": None}, connection_creation_rate=1_000.0))
         await client.in_thread(come)
-        assert (
-            0 < len(client.broker.connection_rates._addresses) <= 2
-        )  # fewer where a millisecond passed, and an allowance is whole again
+        # an entry goes as soon as its allowance is full again, after one millisecond
+        assert 0 < len(client.broker.connection_rates._addresses) <= 2
 
 
 async def test_failures_of_addresses_without_number_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

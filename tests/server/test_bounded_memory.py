@@ -28,7 +28,7 @@ from tests.waiting import until, wait_until
 
 LARGE = batch_of(900_000)
 PRODUCE_TO_MANY, PRODUCE_PLAIN, LIST_OFFSETS = (0, 9), (0, 8), (2, 8)
-FREE_SLACK_MB = 25.0  # of a process that works: what is no buffer of a request
+FREE_SLACK_MB = 25.0  # growth of a working process that is no buffer of a request
 
 
 def port_of(client: Client) -> int:
@@ -78,7 +78,7 @@ def test_memory_of_large_requests_is_given_back() -> None:
 
 async def test_answers_that_nobody_reads_are_so_many_bytes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_UNSENT_BYTES", 200_000)
-    waiting: list[int] = []  # bytes, whenever reading was paused for them: the kernel may take some a moment later
+    waiting: list[int] = []  # bytes at the moment of each pause; the kernel may take some right after
     pause = Connection.pause
 
     def noted(connection: Connection, reason: str) -> None:

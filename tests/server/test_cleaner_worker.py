@@ -44,7 +44,7 @@ def test_all_cleanings_together_keep_to_the_rate() -> None:
     throttle.bytes_per_second = 1000.0
     waits = [throttle.spend(500) for _ in range(4)]
     assert waits == sorted(waits)
-    assert 1 < waits[-1] <= 2  # less where the machine let it wait in between
+    assert 1 < waits[-1] <= 2  # less if the machine made the test wait in between
 
 
 def test_a_cleaning_that_is_cancelled_ends_at_its_next_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_a_cleaning_that_is_cancelled_ends_at_its_next_read(monkeypatch: pytest.
     meter = Meter(worker, 1, throttle)
     meter.count(10, 10)
     worker._cancelled.add(1)
-    throttle.bytes_per_second = 1e-3  # it would wait for hours
+    throttle.bytes_per_second = 1e-3  # without the cancellation, a wait of hours
     with pytest.raises(Cancelled):
         meter.count(10, 10)
 

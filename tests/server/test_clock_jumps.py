@@ -80,5 +80,5 @@ async def test_append_times_that_go_back_keep_lookups_right(tmp_path: Path) -> N
         assert found.offset == 1
         assert len((await client.fetch())[1]) > 0
         assert partition.log.log_end_offset == 4
-        clock.ahead_ms = 2 * DAY_MS  # the day is over, for all of them
+        clock.ahead_ms = 2 * DAY_MS  # all segments are now older than retention.ms
         assert await retain(client) == 4

@@ -27,9 +27,8 @@ def test_of_each_key_the_last_record_stays(broker: Broker) -> None:
     wait_until(client.is_clean, "clean")
     client.check()
     pid = cleaner_pids(broker)[-1]
-    assert os.getpriority(os.PRIO_PROCESS, pid) >= min(
-        os.getpriority(os.PRIO_PROCESS, 0) + 1, 19
-    )  # the kernel knows no more than 19
+    # 19 is the highest value of the kernel
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= min(os.getpriority(os.PRIO_PROCESS, 0) + 1, 19)
     client.write(500)
     wait_until(client.is_clean, "clean again")
     client.check()
@@ -108,7 +107,7 @@ def test_committed_offsets_survive_compaction_and_a_restart() -> None:
         client = Client(broker, "read", {})
         client.write(100)
         consumer = Consumer({**client.servers, "group.id": "committer", "enable.auto.commit": False})
-        consumer.committed([TopicPartition("read", 0)], timeout=WITHIN_S)  # which waits for the coordinator
+        consumer.committed([TopicPartition("read", 0)], timeout=WITHIN_S)  # waits until the coordinator is ready
         client.topic = "__consumer_offsets"
         client.set(internal_segment_bytes="4096")
         for number in range(1, 101):

@@ -53,7 +53,7 @@ def test_a_broker_that_ends_while_cleaning(end: str) -> None:
         broker.start()
         wait_until(lambda: len(cleaner_pids(broker)) == 2, "cleaning again")
         assert not client.is_clean()
-        client.set_default(RATE, FAST)  # counts for what is under way
+        client.set_default(RATE, FAST)  # applies to the current cleaning too
         wait_until(client.is_clean, "clean")
         client.check()
 
@@ -112,7 +112,7 @@ def test_a_log_that_is_cleaned_and_moves_and_is_written_to(tmp_path: Path) -> No
         client.write(1000)
         client.set(cleanup_policy="compact")
         wait_until(lambda: any(client.folder.glob("*.cleaned")), "cleaning")
-        for number in range(3):  # the first stops a cleaning, the others come when they come
+        for number in range(3):  # the first move stops a cleaning; the others come at any time
             source = client.folder
             target = dirs[0] if source.parent == dirs[1] else dirs[1]
             _move(line, "moving", target)
@@ -163,7 +163,7 @@ async def test_a_log_that_was_cut_while_it_was_read_is_not_given_up(tmp_path: Pa
             if not cut:
                 cut.append(task.end_offset - 1)
                 partition = client.broker.partitions.require(TOPIC, 0)
-                partition.log.lowest_truncation = cut[0]  # as a truncation leaves it
+                partition.log.lowest_truncation = cut[0]  # the value that a truncation sets
                 raise CorruptLog(str(task.directory), 0, "a header is cut off")
             return await clean(task, **given)
 

@@ -21,7 +21,7 @@ from tests.server.wire import Line
 from tests.waiting import wait_until
 
 WAIT_S = 60.0
-GROUP = 32  # a resource that has settings
+GROUP = 32  # a resource type that has settings
 QUICK = {
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 100,
@@ -70,7 +70,7 @@ class Member:
             }
         )
         self.values: list[bytes] = []
-        self.owned: set[tuple[str, int]] = set()  # asking the consumer from another thread would wait for its callbacks
+        self.owned: set[tuple[str, int]] = set()  # a copy: calls to the consumer from another thread wait for its callbacks
         self.losses = 0
         self._stop = threading.Event()
         self.consumer.subscribe(list(topics), on_assign=self._assigned, on_revoke=self._revoked)
@@ -144,7 +144,7 @@ def test_everything_is_read_once_and_commits_count(broker: Broker, admin: AdminC
     create(admin, name)
     sent = [b"%d" % n for n in range(40)]
     with members(broker.bootstrap_servers, name, [name], [name]) as both:
-        wait_until(lambda: shared(both, places(name, 4)))  # a member without records has nothing to commit
+        wait_until(lambda: shared(both, places(name, 4)))  # a member without records commits nothing
         produce(broker.bootstrap_servers, name, sent)
         wait_until(lambda: sorted(both[0].values + both[1].values) == sorted(sent))
         for member in both:

@@ -44,7 +44,7 @@ async def test_records_come_and_go_while_groups_are_read(tmp_path: Path, monkeyp
 
 
 async def test_what_is_read_in_no_time_is_there_for_the_first_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinators, "LOADED_FIRST_S", 60)  # a busy machine takes its time
+    monkeypatch.setattr(coordinators, "LOADED_FIRST_S", 60)  # a busy machine needs more than the default
     async with running([tmp_path], offsets_topic_num_partitions="50") as client:
         await client.create()
         assert await client.commit_offset(GROUPS[0], 7) == 0

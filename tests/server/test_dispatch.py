@@ -18,7 +18,7 @@ async def test_a_request_that_is_cancelled_before_it_begins_leaves_nothing_unawa
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         await _cancel_before_it_begins(tmp_path)
-        gc.collect()  # a coroutine that nobody awaited warns here
+        gc.collect()  # Python warns here about a coroutine that was never awaited
     assert [each for each in warned if "never awaited" in str(each.message)] == []
 
 

@@ -16,7 +16,7 @@ from barnabas.server.broker import Broker, Opened
 from barnabas.signals import ending_signals
 from tests.server.in_process import running
 
-WHEN: dict[str, Callable[[Broker], object]] = {  # a start has come so far
+WHEN: dict[str, Callable[[Broker], object]] = {  # how far the start has come
     "at once": lambda broker: True,
     "with its logs": lambda broker: Opened.LOGS in broker._opened,
     "with the page of metrics": lambda broker: broker.http is not None,
@@ -25,7 +25,7 @@ WHEN: dict[str, Callable[[Broker], object]] = {  # a start has come so far
     "with coordinators": lambda broker: Opened.COORDINATORS in broker._opened,
     "ready": lambda broker: broker.ready,
 }
-MOST_TURNS = 1_000_000  # of the loop; a start has some hundred
+MOST_TURNS = 1_000_000  # turns of the event loop; a start takes some hundreds
 
 
 @pytest.mark.parametrize("when", WHEN)

@@ -121,7 +121,7 @@ def _varint(value: int) -> bytes:
     return bytes(out) + bytes([value])
 
 
-@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD])  # those that fold so much into max.message.bytes
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD])  # only these codecs compress it below max.message.bytes
 def test_a_batch_that_unfolds_past_the_limit_is_refused_before_it_does(broker: Broker, codec: Compression) -> None:
     topic = f"bomb-{codec.name.lower()}"
     create_topic(broker, topic)
@@ -231,7 +231,7 @@ def test_a_request_that_never_ends_does_not_keep_its_connection_open() -> None:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:
-                line.socket.sendall(b"\0")  # a byte now and then
+                line.socket.sendall(b"\0")  # one byte every 50 ms
                 assert line.socket.recv(1) == b""
             except TimeoutError:
                 continue
@@ -278,7 +278,7 @@ def test_more_kinds_of_requests_than_a_connection_remembers_are_answered_alike(b
         request = FetchRequest(
             max_wait_ms=0, min_bytes=1, max_bytes=2**26, session_epoch=-1, topics=[FetchTopic(topic="kinds", partitions=wanted)]
         )
-        (topic,) = line.ask(FETCH, request, FetchResponse).responses  # more pieces than one write takes
+        (topic,) = line.ask(FETCH, request, FetchResponse).responses  # more buffers than one write takes
     assert len(topic.partitions) == count > limits.MAX_BUFFERS_PER_WRITE
     assert all(len(partition.records or b"") >= 3 * len(BATCH) for partition in topic.partitions)
 

@@ -197,7 +197,7 @@ def test_requests_that_never_end_hold_no_more_than_the_queue_may() -> None:
 def send_what_is_taken(line: socket.socket, data: bytes) -> None:
     """Send until the broker no longer reads."""
     position = 0
-    room = select.poll()  # `select` has no room for a descriptor beyond 1,023
+    room = select.poll()  # `select` supports no descriptor above 1,023
     room.register(line, select.POLLOUT)
     while position < len(data) and room.poll(300):
         position += line.send(memoryview(data)[position : position + 2**20])
@@ -219,7 +219,7 @@ def test_a_reader_that_does_not_read_does_not_make_memory_grow() -> None:
 
 
 def test_a_reader_of_records_that_does_not_read_holds_up_nobody() -> None:
-    with Broker({"log.retention.ms": -1}) as broker:  # the records say that they are old, and this may take a while
+    with Broker({"log.retention.ms": -1}) as broker:  # the timestamps are old, and retention could run before the test ends
         create_topic(broker, TOPIC)
         for _ in range(20):
             assert produce(broker, batch_of(900_000)) == 0
@@ -253,9 +253,8 @@ def test_a_connection_with_too_many_waiting_requests_is_not_read_until_some_are_
     with Broker() as broker:
         create_topic(broker, TOPIC)
         with Line(broker) as line:
-            first = framed(
-                FETCH, fetch_request(0, max_wait_ms=30_000, session_epoch=0), 0
-            )  # others begin behind it, and are held
+            # the others begin after this one, and the broker holds their answers
+            first = framed(FETCH, fetch_request(0, max_wait_ms=30_000, session_epoch=0), 0)
             line.socket.sendall(first + b"".join(framed(FETCH, fetch_request(0), i) for i in range(1, waiting)))
             assert serves(broker)
             assert produce(broker, batch_of(10)) == 0
@@ -302,7 +301,7 @@ async def test_answers_behind_one_that_waits_are_bounded_in_bytes(tmp_path: Path
         assert await client.create(2) == 0
         assert await client.produce(b"v" * 500, partition=1) == 0
         with Line(client.broker.endpoints[0].port) as line:
-            line.send((1, 11), fetch(0, 0, 60_000))  # begins a session, and waits
+            line.send((1, 11), fetch(0, 0, 60_000))  # starts a session, and waits
             for number in range(asked):
                 line.send((1, 11), fetch(1, -1, 0), number)
             connection = await until_some(lambda: [c for c in client.broker.connections if "held" in c.paused_for])

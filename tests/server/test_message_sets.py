@@ -67,11 +67,12 @@ def test_markers_are_not_told_of_and_hold_nobody_up(broker: Broker, line: OldLin
     line.create("markers", 1, {})
     in_transactions(broker, "markers")
     for version in VERSIONS:
+        # aborted records too: these versions have no transactions
         assert offsets(line.fetch(version, [("markers", 0, 0, FULL)])) == [
             0,
             1,
             3,
-        ]  # what was aborted too: they do not know of it
+        ]
         assert offsets(line.fetch(version, [("markers", 0, 2, FULL)], max_bytes=1)) == [3]
         assert line.fetch(version, [("markers", 0, 4, FULL)], wait_ms=1) == [[0, 0, 5, []]]
 
@@ -237,7 +238,7 @@ async def test_a_reader_gets_past_what_compaction_has_taken(tmp_path: Path) -> N
         partition._advance(21, 0)
         began = time.monotonic()
         assert await old(client, lambda line: line.fetch(3, [(TOPIC, 0, 15, FULL)], wait_ms=200)) == [[0, 0, 21, []]]
-        assert time.monotonic() - began >= 0.15  # else it would ask again without a pause
+        assert time.monotonic() - began >= 0.15  # otherwise the client would ask again without a pause
 
 
 async def test_partitions_that_are_asked_for_together_have_their_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ async def test_requests_that_kafka_4_would_refuse_are_counted_by_client(tmp_path
             for _ in range(3):
                 await client.ask((PRODUCE, 2), ProduceRequest(acks=1), ProduceResponse)
             await client.ask((PRODUCE, 3), ProduceRequest(acks=1), ProduceResponse)
-            await client.ask((METADATA, 0), MetadataRequest(topics=[]), MetadataResponse)  # which Kafka 4 has
+            await client.ask((METADATA, 0), MetadataRequest(topics=[]), MetadataResponse)  # Kafka 4 supports this version
             await client.ask((API_VERSIONS, 0), ApiVersionsRequest(), ApiVersionsResponse)
         shown = _shown(client)
         assert [(api, version, software, count) for (api, version, _, software), count in shown.items()] == [

@@ -89,7 +89,7 @@ async def send(
         outbox.push(item)
     waiting, received = [outbox.waiting_bytes], b""
     outbox.flush()
-    os.close(fileno)  # what is sent later has a descriptor of its own
+    os.close(fileno)  # the outbox has its own descriptor for later writes
     while len(received) < total:
         waiting.append(outbox.waiting_bytes)
         received += await loop.sock_recv(far, taken)
@@ -322,7 +322,7 @@ def test_a_full_socket_is_tried_again_before_it_is_watched(monkeypatch: pytest.M
         watched = []
         await trying.turns(TRIES - 1)
         watched.append(trying.watched)
-        trying.far.recv(2**22)  # so it is tried as often again
+        trying.far.recv(2**22)  # the outbox starts its tries again
         await trying.turns(TRIES - 1)
         watched.append(trying.watched)
         await trying.turns(3)
@@ -480,7 +480,7 @@ def test_who_was_given_up_is_not_given_up_again_for_the_rest_of_an_answer(tmp_pa
 
         def give_up(error: OSError) -> None:
             failures.append(error)
-            outbox.close()  # as a connection does
+            outbox.close()  # as in a connection
 
         outbox._on_error = give_up
         outbox._wait_for_turn()

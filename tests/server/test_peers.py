@@ -159,7 +159,7 @@ async def test_attempts_to_connect_are_spaced() -> None:
         for _ in range(3):
             with pytest.raises(ConnectionFailed):
                 await peers.send(2, heartbeat())
-        assert loop.time() - begun >= 0.05 + 0.1  # before the second and the third
+        assert loop.time() - begun >= 0.05 + 0.1  # seconds; the waits before the second and the third attempt
         await peer.start(peer.port)
         assert (await peers.send(2, heartbeat())).error_code == 27
 
@@ -203,5 +203,5 @@ def test_brokers_meet_on_the_listener_that_was_chosen_for_it() -> None:
     assert address_of(image, 3, inter_broker_listener(default)) == ("b.example", 2)
     chosen, _ = BrokerConfig.from_properties({"inter.broker.listener.name": "outside"})
     assert address_of(image, 3, inter_broker_listener(chosen)) == ("a.example", 1)
-    assert address_of(image, 3, "INSIDE") == ("a.example", 1)  # it has no such listener
+    assert address_of(image, 3, "INSIDE") == ("a.example", 1)  # broker 3 has no such listener
     assert address_of(image, 4, "PLAINTEXT") is None

@@ -42,7 +42,7 @@ def test_jobs_of_one_interval_run_in_one_moment_whenever_they_end(clock: Clock) 
 
     async def slow() -> None:
         clock.job("slow")
-        await clock.loop.run_in_executor(None, lambda: None)  # which takes some of the loop's time
+        await clock.loop.run_in_executor(None, lambda: None)  # takes some time of the loop
 
     periodic_jobs.every(1_000, slow, "slow")
     periodic_jobs.every(1_000, lambda: clock.job("quick"), "quick")
@@ -65,7 +65,7 @@ def test_what_was_missed_is_not_made_up_for(clock: Clock) -> None:
     periodic_jobs = PeriodicJobs(clock.loop)
     periodic_jobs.every(100, lambda: clock.job("job"), "job")
     clock.run(150)
-    clock.loop.frozen_until_s = clock.world.now_s + 0.4  # the process stands still
+    clock.loop.frozen_until_s = clock.world.now_s + 0.4  # the process stands still for 0.4 s
     clock.run(600)
 
     assert [ms for _, ms in clock.ran] == [100, 550, 600, 700]
@@ -93,7 +93,7 @@ def test_the_loop_is_watched_closely_only_while_it_is_busy(clock: Clock, monkeyp
     clock.run(1_050)
     assert looks == [100, 1_000]
 
-    periodic_jobs.every(10, lambda: metrics.observe_request(0, 1_000_000), "requests")  # a tenth of the loop's time
+    periodic_jobs.every(10, lambda: metrics.observe_request(0, 1_000_000), "requests")  # 10% of the loop's time
     looks.clear()
     clock.run(1_400)
     assert looks == [2_000, 2_100, 2_200, 2_300, 2_400]

@@ -65,7 +65,7 @@ def test_a_segment_that_is_deleted_is_read_to_the_end(tmp_path: Path, pinned_fil
     first, second = pinned_files.hold(found), pinned_files.hold(found._replace(position=3, size=4))
     os.close(found.fileno)
     path.unlink()
-    other = region(tmp_path / "1.log", b"another")  # it may have the number of the first
+    other = region(tmp_path / "1.log", b"another")  # its descriptor may have the number of the first one
     del first
     assert os.pread(second.fileno, second.size, second.position) == b"ords"
     assert pinned_files.hold(other).fileno != second.fileno

@@ -18,7 +18,7 @@ from tests.server.quotas import set_quota_by
 from tests.server.scraped import render
 from tests.server.wire import Line
 
-ENTITY = '{client_id="limits",quota="producer_byte_rate",user=""}'  # what the lines of tests call themselves
+ENTITY = '{client_id="limits",quota="producer_byte_rate",user=""}'  # the client id of the test connections
 
 
 class Forward(SystemClock):

@@ -27,8 +27,8 @@ from tests.server.tls.test_sending import TlsLine
 from tests.server.wire import Line, batch_of, create_topic, framed
 
 BATCH = batch_of(10_000)
-LARGE = batch_of(32_000)  # at 20 kB a second, of which a second's may be saved up, 600 ms are owed for it however late it comes
-WITHIN_S = 30  # what waits for seconds at most is over by then, on a busy machine too
+LARGE = batch_of(32_000)  # at 20 kB/s, with at most 1 s saved up, this costs a wait of 600 ms, however late it arrives
+WITHIN_S = 30  # longer than any wait of a few seconds on a busy machine
 TOPIC = "t"
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = (19, 7), (20, 6), (37, 3)
 
@@ -53,7 +53,7 @@ def test_a_producer_over_its_rate_is_told_to_wait_and_is_not_read(broker: Broker
         assert answer.responses[0].partition_responses[0].error_code == 0
         assert answer.throttle_time_ms > 400
         assert other.produce(TOPIC, BATCH).throttle_time_ms == 0
-        ask_metadata(line)  # comes after the wait
+        ask_metadata(line)  # the broker answers after the wait
         assert time.monotonic() - began > 0.5
 
 
@@ -71,11 +71,11 @@ def test_requests_that_are_known_are_paid_too(broker: Broker, version: int) -> N
     set_quota(broker, {"client_id": f"known{version}"}, producer_byte_rate=100_000.0)
     with Client(broker, f"known{version}") as line:
         began = time.monotonic()
-        for _ in range(3):  # by then they are
+        for _ in range(3):  # the broker knows the template after three requests
             line.produce(TOPIC, batch_of(100), version=version)
-        sizes = [5_000] * 19 + [60_000]  # the last is more than all of them can leave of what may be saved up
+        sizes = [5_000] * 19 + [60_000]  # the last batch is larger than any saved-up allowance
         requests = [((0, version), produce_request(TOPIC, batch_of(size))) for size in sizes]
-        line.send_all(requests)  # as a run, where machine code is
+        line.send_all(requests)  # one run, if the machine code is there
         told = [line.hear((0, version), ProduceResponse).throttle_time_ms for _ in sizes]
         ask_metadata(line)
         assert max(told) > 40, "5 kB at least"
@@ -169,7 +169,7 @@ def test_clients_of_one_user_share_his_quota(broker: Broker) -> None:
 
 
 def test_a_fetch_over_its_rate_is_answered_with_nothing_and_then_with_all(broker: Broker) -> None:
-    create_topic(broker, "window")  # of its own: the first batch of another one may be larger than what a window allows
+    create_topic(broker, "window")  # own topic: the first batch of another topic may be larger than a window allows
     with Client(broker, "writer") as line:
         for _ in range(2):
             line.produce("window", batch_of(60_000))
@@ -177,7 +177,7 @@ def test_a_fetch_over_its_rate_is_answered_with_nothing_and_then_with_all(broker
     with Client(broker, "window") as line:
         assert 0 < fetched_bytes(line.fetch("window")) <= 100_000, "what a window allows"
     quota: dict[str, str | None] = {"client_id": "reader"}
-    set_quota(broker, quota, consumer_byte_rate=1.0)  # a wait that only a change of the quota ends, however slow the test is
+    set_quota(broker, quota, consumer_byte_rate=1.0)  # only a change of the quota ends the wait, however slow the test is
     with Client(broker, "reader") as line:
         first = line.fetch("window")
         assert first.throttle_time_ms == 0
@@ -198,7 +198,7 @@ def test_a_session_does_not_begin_with_an_answer_that_tells_nothing(broker: Brok
     with Client(broker, "writer") as line:
         line.produce("session", BATCH)
     quota: dict[str, str | None] = {"client_id": "session"}
-    set_quota(broker, quota, consumer_byte_rate=1.0)  # waits that only a change of the quota ends, however slow the test is
+    set_quota(broker, quota, consumer_byte_rate=1.0)  # only a change of the quota ends the waits, however slow the test is
     with Client(broker, "session") as line:
         first = line.fetch("session", session=(0, 0))
         assert first.session_id
@@ -242,13 +242,13 @@ def test_a_wait_does_not_keep_the_connection_of_a_peer_that_is_gone() -> None:
         assert "reason=idle" in broker.log
         assert told > 5_000_000
         with Client(broker, "gone") as line:
-            ask_metadata(line)  # which costs it nothing
+            ask_metadata(line)  # costs nothing
             line.send((0, 9), produce_request(TOPIC, BATCH))
             assert line.is_closed(), "what is owed is owed: it waits longer than a connection may be silent"
 
 
 def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Broker) -> None:
-    set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.5)  # 5.5 are saved up
+    set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.5)  # 5.5 mutations are saved up
     with Client(broker, "maker") as line:
         topics = [CreatableTopic(name=f"paid{n}", num_partitions=4, replication_factor=1) for n in range(3)]
         topics.append(CreatableTopic(name="a/b", num_partitions=4, replication_factor=1))
@@ -260,7 +260,7 @@ def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Br
             ("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ]
         assert 2_000 < answer.throttle_time_ms <= 5_000
-        set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.6)  # ends the wait, not the debt
+        set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.6)  # ends the wait, but the debt stays
         more = [CreatePartitionsTopic(name="paid0", count=5, assignments=None)]
         refused = line.ask(CREATE_PARTITIONS, CreatePartitionsRequest(topics=more, timeout_ms=10_000), CreatePartitionsResponse)
         assert refused.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -272,7 +272,7 @@ def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Br
 
 
 def test_topics_made_by_asking_for_them_are_paid_too(broker: Broker) -> None:
-    set_quota(broker, {"client_id": "asker"}, controller_mutation_rate=0.1)  # 1.1 are saved up
+    set_quota(broker, {"client_id": "asker"}, controller_mutation_rate=0.1)  # 1.1 mutations are saved up
     names = ["asked0", "asked1", "a/b", "asked2"]
     with Client(broker, "asker") as line:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=True)
@@ -312,12 +312,12 @@ def is_served(broker: Broker) -> bool:
 
 def test_an_address_over_its_rate_is_held_and_closed() -> None:
     with Broker({"quota.window.num": 2}) as broker:
-        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=1.0)  # two are saved up
+        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=1.0)  # two connections are saved up
         began = time.monotonic()
         with Line(broker) as first:
             ask_metadata(first)
             served = 1
-            while is_served(broker):  # the second is, and who comes so late that there is room again
+            while is_served(broker):  # the broker serves the second, and any that comes after its allowance has grown again
                 served += 1
                 assert time.monotonic() - began < WITHIN_S, "nobody is refused"
             assert served >= 2
@@ -349,7 +349,7 @@ def test_members_of_a_group_share_its_quota() -> None:
         with Client(broker, "writer") as line:
             line.produce(TOPIC, batch_of(80_000))
         quota: dict[str, str | None] = {"group": "readers"}
-        set_quota(broker, quota, consumer_byte_rate=1.0)  # a wait that only a change of the quota ends, however slow the test is
+        set_quota(broker, quota, consumer_byte_rate=1.0)  # only a change of the quota ends the wait, however slow the test is
         member: dict[str, str | int | bool] = {
             "client.id": "reader",
             "group.id": "readers",
@@ -360,14 +360,14 @@ def test_members_of_a_group_share_its_quota() -> None:
         try:
             with Client(broker, "reader") as one, Client(broker, "reader") as other, Client(broker, "stranger") as stranger:
                 deadline = time.monotonic() + WITHIN_S
-                while not one.fetch(TOPIC).throttle_time_ms:  # until the group has come together and is known
+                while not one.fetch(TOPIC).throttle_time_ms:  # until the group is stable and the broker knows its members
                     consumer.poll(0.05)
                     assert time.monotonic() < deadline
                 assert other.fetch(TOPIC).throttle_time_ms > 0, "they share it"
                 assert stranger.fetch(TOPIC).throttle_time_ms == 0
                 assert fetched_bytes(stranger.fetch(TOPIC)) > 0
         finally:
-            set_quota(broker, quota, consumer_byte_rate=None)  # for it leaves by connections that wait
+            set_quota(broker, quota, consumer_byte_rate=None)  # the member leaves the group by a throttled connection
             consumer.close()
 
 
@@ -382,7 +382,7 @@ def test_quotas_hold_on_listeners_with_tls() -> None:
         line = stack.enter_context(TlsLine(broker))
         with TlsLine(broker) as waiting:
             frame = framed(METADATA, MetadataRequest(topics=[]))
-            for start in range(0, len(frame), 5):  # in pieces, each there before the next is sent
+            for start in range(0, len(frame), 5):  # the broker receives each piece before the next one
                 waiting.socket.sendall(frame[start : start + 5])
                 ask_metadata(line)
             assert waiting.receive()

@@ -88,7 +88,7 @@ async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monke
     for line in (greedy, other):
         line.connection_made(FakeTransport(-1))
     sent = [b"%d" % number for number in range(35)]
-    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent) + b"\0\0"  # and the start of another
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent) + b"\0\0"  # and the start of one more frame
     buffer = greedy.get_buffer(-1)
     buffer[: len(stream)] = stream
     greedy.buffer_updated(len(stream))
@@ -98,7 +98,7 @@ async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monke
         assert recorder.frames[greedy] == sent[: 10 * turn]
         await asyncio.sleep(0)
     assert recorder.frames[greedy] == sent
-    assert told == [20]  # whoever is ready waits for one turn
+    assert told == [20]  # other connections wait for at most one turn
     for part in (b"\0\1", b"x"):
         greedy.get_buffer(-1)[: len(part)] = part
         greedy.buffer_updated(len(part))
@@ -115,7 +115,7 @@ async def test_who_sends_small_frames_has_a_part_of_the_buffer_a_turn() -> None:
     assert len(line.get_buffer(-1)) == limits.RECEIVED_SMALL_BYTES
     _receive(line, larger)
     assert len(line.get_buffer(-1)) == limits.RECEIVE_BUFFER_BYTES
-    _receive(line, small + small[:100])  # whose start lies in front of what comes
+    _receive(line, small + small[:100])  # the start of a frame takes the first 100 bytes of the buffer
     assert len(line.get_buffer(-1)) == limits.RECEIVED_SMALL_BYTES - 100
     _receive(line, small[100:] + larger[:100])
     assert len(line.get_buffer(-1)) == limits.RECEIVE_BUFFER_BYTES - 100
@@ -137,7 +137,7 @@ async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_
         assert receiver.queued_bytes == 1500
         line.close()
         assert receiver.queued_bytes == 0
-    assert len(used) <= 1 + 2  # the shared one, the large one, one that was taken
+    assert len(used) <= 1 + 2  # the shared buffer, the large one, and one that was in use
 
 
 def _receive(line: Connection, data: bytes) -> set[int]:
@@ -167,11 +167,11 @@ async def test_a_buffer_that_grew_with_a_frame_is_kept_for_the_next_unless_it_is
     assert kept is not None
     receiver.hand_in(kept)
     _receive(lines[0], second[:1_500])
-    assert receiver.lend_grown(1) is None  # it is lent: another connection has to grow one
+    assert receiver.lend_grown(1) is None  # it is lent, so the other connection grows its own
     _receive(lines[1], second)
     assert id(kept.obj) in _receive(lines[0], second[1_500:])
     _receive(lines[0], third)
-    assert receiver.lend_grown(5_005) is None  # what grew beyond the bound is not kept, what was there is
+    assert receiver.lend_grown(5_005) is None  # a buffer above the bound is not kept, the earlier one is
     assert receiver.lend_grown(5_004) is kept
     assert recorder.frames == {lines[0]: [first[4:], second[4:], third[4:]], lines[1]: [second[4:]]}
     assert receiver.queued_bytes == 0
@@ -195,16 +195,18 @@ async def test_the_start_of_a_frame_behind_others_is_received_with_what_follows_
     line.connection_made(FakeTransport(-1))
     frames = [bytes([number]) * 100 for number in range(6)]
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
-    for cut in (2, 30):  # in the size, and behind it
+    for cut in (2, 30):  # bytes of the next frame: within its size field, and after it
         recorder.frames[line] = []
         first = 104 + cut
         _receive(line, stream[:first])
         assert (recorder.frames[line], receiver.queued_bytes) == (frames[:1], cut)
-        assert len(_receive(line, stream[first : 5 * 104 + cut])) == 1  # one read for the rest of one frame and all of others
+        # one read for the rest of this frame and all complete ones
+        assert len(_receive(line, stream[first : 5 * 104 + cut])) == 1
         assert (recorder.frames[line], receiver.queued_bytes) == (frames[:5], cut)
         _receive(line, stream[5 * 104 + cut : -1])
         room = line.get_buffer(-1)
-        assert (len(room), receiver.queued_bytes) == (1, 104)  # what comes in more pieces is not copied again with each
+        # the receiver does not copy the received bytes again for each piece
+        assert (len(room), receiver.queued_bytes) == (1, 104)
         _receive(line, stream[-1:])
         assert (recorder.frames[line], receiver.queued_bytes) == (frames, 0)
     _receive(line, stream[:110])

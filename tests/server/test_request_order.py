@@ -23,7 +23,8 @@ from tests.server.pairs import KEYS, NOT_SHOWN, ON_ITS_LEADER, PAIRS, Asked, ask
 from tests.server.wire import Line, batch_of
 
 ROUNDS = 5
-OPEN = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}  # everybody may do all, and there are bindings
+# everybody may do everything, and the tests can create bindings
+OPEN = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ async def test_so_it_does_where_the_controller_is_another_broker(tmp_path: Path)
         client = cluster.clients[cluster.others[0]]
         asked = cluster.brokers[cluster.others[0]]
         store = cluster.stores[asked.config.broker_id]
-        store.hold_watches()  # nothing but the answer's own wait brings this broker up to what the controller wrote
+        store.hold_watches()  # this broker sees the controller's changes only by the wait of each answer
         for number, (name, pair) in enumerate(PAIRS.items()):
             seen = await client.in_thread(partial(run, client.line, pair, f"pair-{number}"))
             assert seen, name

@@ -56,7 +56,7 @@ def test_records_past_their_time_go_and_the_files_too(client: Client) -> None:
     client.alter({"retention.ms": "-1"})
     client.produce(1, time_ms=1_000)
     consumer = client.consumer("earliest")
-    consumer.assign([TopicPartition(client.topic, 0, 0)])  # which is out of range
+    consumer.assign([TopicPartition(client.topic, 0, 0)])  # offset 0 is out of range
     message = consumer.poll(WAIT_S)
     assert message is not None
     assert (message.offset(), message.value()) == (10, b"0")
@@ -136,7 +136,7 @@ def test_the_brokers_time_counts_where_the_topic_says_so(client: Client) -> None
 
 def test_segments_end_by_the_time_of_their_records_less_the_jitter() -> None:
     lengths = {}
-    # The check would roll besides what is old by the clock: all that there is whenever it comes.
+    # A retention check would also roll segments by the clock, at any time. None runs in this hour.
     with Broker({"log.retention.check.interval.ms": HOUR_MS, "log.initial.task.delay.ms": HOUR_MS}) as broker:
         for name, jitter in (("plain", "0"), ("jittered", "9000")):
             client = Client(broker, f"roll-{name}").create(segment_ms="10000", segment_jitter_ms=jitter, retention_ms="-1")
@@ -191,7 +191,7 @@ def test_a_topics_settings_count_at_once(client: Client) -> None:
     client.alter({"max.message.bytes": "1000"})
     assert client.produce(1, size=5_000) == ["MSG_SIZE_TOO_LARGE"]
     client.alter({"max.message.bytes": None, "cleanup.policy": "compact"})
-    assert client.produce(1, size=5_000) == ["INVALID_RECORD"]  # it has no key
+    assert client.produce(1, size=5_000) == ["INVALID_RECORD"]  # a compacted topic needs a key
     client.alter({"cleanup.policy": None, "message.timestamp.before.max.ms": str(HOUR_MS)})
     assert client.produce(1, time_ms=ago(DAY_MS)) == ["INVALID_TIMESTAMP"]
     client.alter({"message.timestamp.before.max.ms": None, "internal.segment.bytes": "1000"})
@@ -275,6 +275,6 @@ def test_a_whole_segment_is_set_aside_where_the_topic_says_so(clean: bool) -> No
         else:
             broker.kill()
         broker.start()
-        assert allocated()[1] < 2 * 2**20  # it was given back
+        assert allocated()[1] < 2 * 2**20  # the broker freed the unused space
         client = Client(broker, "t")
         assert client.bounds() == (0, 5)

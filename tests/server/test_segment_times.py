@@ -60,7 +60,7 @@ async def test_times_are_looked_up_by_threads(tmp_path: Path) -> None:
             log = client.broker.partitions.require(TOPIC, 0).log
             assert await offset_at(client, timestamp) == offset
             assert log.segments[0].knows("max_timestamp")
-            if timestamp != MAX_TIMESTAMP:  # of which the one record is looked up at once
+            if timestamp != MAX_TIMESTAMP:  # the broker looks up the record with the largest timestamp in the loop
                 assert files.opened_by
                 assert get_ident() not in files.opened_by
 

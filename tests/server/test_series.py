@@ -40,7 +40,7 @@ async def test_partitions_come_and_go_while_the_page_is_made(tmp_path: Path, mon
         turns = 0
         for piece in pieces(client.broker):
             made.append(piece)
-            if not piece:  # in the midst of the partitions
+            if not piece:  # within the partitions
                 turns += 1
                 await client.create(name=f"at-turn-{turns}")
         assert turns > 12

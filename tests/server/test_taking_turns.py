@@ -26,7 +26,7 @@ from tests.fuzz.fuzz_frames import FakeTransport
 FETCH, LATEST, PRODUCE, COMMIT, CREATE, ENVELOPE = (
     ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.CREATE_TOPICS, ApiKey.ENVELOPE,
 )  # fmt: skip
-HEAD = struct.Struct(">ihhi")  # size, API, version, number
+HEAD = struct.Struct(">ihhi")  # size, API key, version, correlation id
 
 
 def framed(api: int, number: int, size: int = HEAD.size - 4) -> bytes:
@@ -42,7 +42,7 @@ class Waiting:
         self.begun: list[int] = []
         self.waiting: dict[int, tuple[int, Answer]] = {}
         self.at_once: set[int] = set()
-        self.put_off = 0  # so many times, whatever comes
+        self.put_off = 0  # number of frames to put off
 
     def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
         if self.put_off:
@@ -122,7 +122,7 @@ async def test_whatever_waits_for_whatever_all_begin_and_are_answered_in_order(p
     frames = [framed(api, number) for number, api in enumerate(apis)]
     answered: list[int] = []
     while len(answered) < count:
-        may_say = not connection.paused_for  # as a transport that is not read
+        may_say = not connection.paused_for  # a paused transport reads nothing
         if frames and may_say and choose.random() < 0.6:
             together = choose.randint(1, 8)
             peer.say(b"".join(frames[:together]))
@@ -154,7 +154,7 @@ async def test_a_large_frame_that_waits_is_counted_until_it_begins_or_its_connec
     other.say(framed(CREATE, 0) + framed(PRODUCE, 1, 400_000))
     assert receiver.queued_bytes > size // 2
     third = Peer(receiver)
-    third.say(framed(PRODUCE, 0, 200_000)[:100_000])  # more than may be in memory, but somebody always goes on
+    third.say(framed(PRODUCE, 0, 200_000)[:100_000])  # above the memory limit, but one connection may always continue
     assert not third.connection.paused_for
     fourth = Peer(receiver)
     fourth.say(framed(PRODUCE, 0, 200_000)[:100_000])

@@ -66,7 +66,7 @@ def test_a_log_of_a_topic_that_was_deleted_goes_though_its_name_is_in_use_again(
         client.delete_topics(["t"])["t"].result(WITHIN_S)
         client.create_topics([NewTopic("t", 1, 1)])["t"].result(WITHIN_S)
         broker.kill()
-        for name, data in saved.items():  # as if the power had brought the folder back
+        for name, data in saved.items():  # as if a power failure had brought the folder back
             (broker.data_dir / "t-0" / name).write_bytes(data)
         store = EmbeddedStore(broker.data_dir)
         store.commit([Put(deleted_topic_path(topic_id), encode("t"))])

@@ -69,7 +69,7 @@ def test_who_has_room_is_told(pairs: list[tuple[socket.socket, socket.socket]], 
     async def wait() -> None:
         loop = asyncio.get_running_loop()
         write_waiters, told = WriteWaiters(loop), list[str]()
-        # The loop has a transport on each, as on the connections of a broker.
+        # The loop has a transport for each socket, as for a broker's connections.
         transports = [(await loop.connect_accepted_socket(asyncio.Protocol, near.dup()))[0] for near, _ in pairs]
         watched = [transport.get_extra_info("socket").fileno() for transport in transports]
         for number, descriptor in enumerate(watched):

@@ -18,7 +18,7 @@ SIZE = struct.Struct(">i")
 TIMEOUT_S = 60.0
 CLIENT_ID = "limits"
 CREATE_TOPICS = (19, 7)
-NOW_MS = int(time.time()) * 1000  # of records: a check of retention keeps them, however long a test takes
+NOW_MS = int(time.time()) * 1000  # timestamp of records: retention keeps them, however long a test takes
 
 Answer = TypeVar("Answer", bound=Message)
 

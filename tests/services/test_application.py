@@ -97,7 +97,7 @@ async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.Monkey
 
 async def test_a_client_that_sends_all_of_a_refused_body_reads_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SERVICE_BODY_BYTES", 1_000)
-    size = 8_000_000  # more than the buffers of the sockets
+    size = 8_000_000  # bytes; more than the buffers of the sockets
     async with serving() as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
@@ -114,7 +114,7 @@ async def test_all_bodies_together_are_limited_and_a_compressed_one_is_refused(m
         held.write(request % b"" + b"x" * 50)
         await until(lambda: held.transport.get_write_buffer_size() == 0)
         statuses = []
-        while 503 not in statuses:  # until the server has read what is held
+        while 503 not in statuses:  # until the server has read the held body
             statuses.append((await asked(port, request % b"" + b"x" * 60))[0])
         held.close()
         while 200 not in statuses:

@@ -79,7 +79,7 @@ async def test_the_cache_is_bounded_and_short_and_the_cluster_is_asked_in_turns(
         assert most == 1
         await logins.principal(service)
         monkeypatch.setattr(limits, "SERVICE_LOGIN_KEPT_S", 0.0)
-        await logins.principal(alice)  # takes the place of the other caller
+        await logins.principal(alice)  # replaces the other caller in the cache
         broker.kill()
         for header in (alice, service):
             with pytest.raises(HttpError) as unknown:

@@ -98,7 +98,7 @@ def test_a_cluster_that_stays_away_ends_the_command(
     away: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(limits, "SERVICE_SILENT_S", 0.05)
-    monkeypatch.setattr(limits, "SERVICE_CLUSTER_RETRY_S", 3600.0)  # the end and the line come before
+    monkeypatch.setattr(limits, "SERVICE_CLUSTER_RETRY_S", 3600.0)  # the command ends before that
     assert run([*REGISTRY, "-b", away, "-X", "kafkastore.init.timeout.ms=300"]) == 1
     waiting, ended = capsys.readouterr().err.splitlines()
     assert waiting == f"barnabas: no connection to {away}: Connection refused; waiting for the cluster, 0.3 s at most"

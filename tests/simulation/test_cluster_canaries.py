@@ -17,17 +17,17 @@ from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
 from barnabas.testing.simulation.scenario import Topic
 
-pytestmark = pytest.mark.timeout(600)  # seconds on idle cores; all that runs beside it on a busy machine is not its fault
+pytestmark = pytest.mark.timeout(600)  # some seconds on idle cores, much more on a busy machine
 MOST_SEEDS = 60
 HEALTHY_SEEDS = 2
 Canary = Callable[[], AbstractContextManager[None]]
-# It is rare that who leads too early had lost what somebody has read.
+# A leader that leads too early has rarely lost a record that a consumer read.
 FIRST_SEED: dict[Canary, int] = {canaries.leading_before_all_are_back: 120}
 
 
 def scenario(seed: int, kind: str, incidents: Sequence[str]) -> ClusterScenario:
     drawn = draw_cluster(Random(seed), kind, incidents)
-    drawn.admins, drawn.churned = {}, None  # nobody but fate changes anything, so that what is caught is the canary
+    drawn.admins, drawn.churned = {}, None  # only the incidents change anything, so that the check catches the canary
     drawn.members.clear()
     return drawn
 
@@ -141,7 +141,7 @@ class StaleController(Story):
         held: list[object] = []
 
         def send_late(executor: Any, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-            # What takes the dead broker's registration away goes out; what is held is the election that follows.
+            # The write that removes the dead broker's registration goes out. The election after it is held.
             decides = getattr(function, "__name__", "") == "commit" and any(each.path.startswith(PARTITIONS) for each in args[0])
             if held or not decides:
                 return run(executor, function, *args)
@@ -154,12 +154,12 @@ class StaleController(Story):
             loop.call_later(sent_s, send)
             return answer
 
-        loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]  # of this process only
+        loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]  # only in this process
         other.kill()
         await self.until(lambda: bool(held))
         self.ensemble.expire(controller.host)
         await asyncio.sleep(sent_s + 2.0)
-        loop.run_in_executor = run  # type: ignore[method-assign]  # as it was
+        loop.run_in_executor = run  # type: ignore[method-assign]  # the original method
         await self.fault_injector.bring_back(other)
 
 

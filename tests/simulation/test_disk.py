@@ -121,7 +121,7 @@ def test_a_full_disk_takes_a_part_then_nothing_and_more_once_there_is_room() -> 
     fileno = files.open(HOME / "a", create=True)
     assert files.pwrite(fileno, b"x" * 8, 0) == 8
     assert files.pwrite(fileno, b"x" * 8, 8) == 2
-    with pytest.raises(OSError) as full:  # noqa: PT011 - the number says which
+    with pytest.raises(OSError) as full:  # noqa: PT011 - the errno tells which error
         files.pwrite(fileno, b"x", 10)
     assert full.value.errno == errno.ENOSPC
     files.unlink(HOME / "a")

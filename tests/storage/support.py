@@ -103,7 +103,7 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> lis
             break
         data = bytes_of(region)
         found += [record for record in records_in(data) if record.offset >= at]
-        at = split_batches(data)[-1][1].next_offset  # which a batch without records has too
+        at = split_batches(data)[-1][1].next_offset  # also right for a batch without records
     return found
 
 

@@ -82,7 +82,7 @@ def test_a_reader_in_order_gets_every_batch_and_the_loop_reads_nothing(
     log, files = make_log(tmp_path_factory.mktemp("cold"), sizes, TopicConfig(segment_bytes=30_000, index_interval_bytes=500))
     with closing(log):
         offset = turn = 0
-        active = log.active_base_offset  # of it the last batches are known, and looked up otherwise
+        active = log.active_base_offset  # the active segment keeps its last batches in memory, so their lookup differs
         while offset < active:
             limit = limits[turn % len(limits)]
             turn += 1
@@ -104,7 +104,7 @@ def test_what_was_verified_and_has_left_memory_is_not_read_by_the_loop(tmp_path:
     log, files = make_log(tmp_path, [500] * 40, TopicConfig(segment_bytes=8000, index_interval_bytes=500))
     segment = log.segments[0]
     segment.integrity.add(0, segment.size)
-    segment.index.floor_by_value(segment.size)  # the index is found out, which reads a little of it
+    segment.index.floor_by_value(segment.size)  # loads the index, which reads a little of it
     files.noted.clear()
     region = read(log, files, 0, 3000)
     assert region is not None
@@ -159,8 +159,8 @@ def test_a_region_of_nothing_but_emptied_batches_is_told_apart(tmp_path: Path) -
     log.close()
 
 
-EMPTIED = 6  # batches, which fill two segments
-HALVES = TopicConfig(segment_bytes=700, index_interval_bytes=500)  # three batches of 200 bytes a segment
+EMPTIED = 6  # number of batches; they fill two segments
+HALVES = TopicConfig(segment_bytes=700, index_interval_bytes=500)  # bytes; a segment has three batches of 200 bytes
 
 
 @pytest.fixture(name="emptied")
@@ -176,7 +176,7 @@ def _emptied(tmp_path: Path) -> Iterator[tuple[Log, ColdFiles]]:
         path.with_suffix(".timeindex").unlink()
     log = open_log(tmp_path, HALVES, files=files)
     for segment in (*log.segments.sealed, log.segments.active):
-        segment.index.floor_by_value(segment.size)  # the indexes are made anew, which reads
+        segment.index.floor_by_value(segment.size)  # rebuilds the index, which reads the segment
     yield log, files
     log.close()
 

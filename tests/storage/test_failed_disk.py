@@ -118,7 +118,7 @@ def test_garbage_that_does_not_go_is_a_fault_of_its_directory_and_goes_the_next_
     files.faults.arm(Operation.UNLINK, errno=number)
     with pytest.raises(kind) as caught:
         remove_all(garbage)
-    assert getattr(caught.value, "path") == str(HOME)  # noqa: B009 - either kind has it
+    assert getattr(caught.value, "path") == str(HOME)  # noqa: B009 - both kinds have it
     assert files.list_directory(FOLDER) == ["a.deleted"]
     remove_all(garbage)
     assert files.list_directory(FOLDER) == []

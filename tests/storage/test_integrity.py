@@ -111,11 +111,11 @@ def test_two_neighbours_whose_base_offsets_both_lie_are_both_damage(tmp_path: Pa
     """The second has no room behind the first where that one says it is. Seed 1733 of the simulator: the first was served at its wrong
     offset."""
     first, second = bytearray(batch(b"x")), bytearray(batch(b"a", b"b", b"c", b"d"))
-    first[:8], second[:8] = (4).to_bytes(8, "big"), (2**49 + 1).to_bytes(8, "big")  # they were 0 and 1
+    first[:8], second[:8] = (4).to_bytes(8, "big"), (2**49 + 1).to_bytes(8, "big")  # correct: 0 and 1
     path, data = tmp_path / "segment", first + second
     path.write_bytes(data)
     with path.open("rb") as file:
-        for end in (len(first), len(data)):  # also where only the first is read
+        for end in (len(first), len(data)):  # also if the read ends after the first
             found = verify(FILES, file.fileno(), 0, end, 0, end_offset=5, tail=len(data))
             assert (found.end, found.next_offset) == (0, 0)
             assert found.damage is not None

@@ -213,7 +213,7 @@ def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path)
     assert retain(log) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
     assert retain(log) == 0
-    log.flush()  # of records that are gone
+    log.flush()  # all unflushed records are gone
     assert (log.recovery_point, log.unflushed_bytes) == (1, 0)
     append(log, b"y", time_ms=NOW)
     assert log.unflushed_bytes == log.size_bytes
@@ -329,7 +329,7 @@ def test_flushes_that_write_the_same_files_run_one_after_the_other(tmp_path: Pat
         assert plan is not None
         assert plan.errors == []
         log.finish_flush(plan)
-    assert not files.entered_twice.is_set()  # what the first has written is there
+    assert not files.entered_twice.is_set()  # the second flush finds the file of the first
     log.close()
 
 
@@ -382,7 +382,7 @@ def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
     def flush(plan: FlushPlan) -> None:
         try:
             plan.run()
-        except Exception as error:  # noqa: BLE001 - handed to the test
+        except Exception as error:  # noqa: BLE001 - the test checks it
             failed.append(error)
         done.set()
 

@@ -123,7 +123,7 @@ def test_what_is_written_while_it_is_copied_is_moved_too(tmp_path: Path) -> None
             append(log, b"%d" % count * 20)
             count += 1
         copy_round(move, 1500)
-    append(log, b"%d" % count * 20)  # less than the loop may copy
+    append(log, b"%d" % count * 20)  # less than the loop is allowed to copy
     assert move.size_bytes < log.size_bytes
     assert move.can_swap
     finish(logs, move, target)
@@ -273,7 +273,7 @@ def test_a_start_after_a_crash_knows_what_the_old_directory_knew(tmp_path: Path)
     logs.removal.swap(move, target).garbage.close()
     append(log, b"after")
     logs.abandon()
-    for _ in range(2):  # the second start finds no old directory to ask
+    for _ in range(2):  # the second start finds no old directory to read from
         again = manager(tmp_path)
         found = again.get("t", 0)
         assert found is not None
@@ -286,7 +286,7 @@ def test_two_folders_of_one_log_that_no_move_explains_are_refused(tmp_path: Path
     logs.close()
     for name in ("a", "b"):
         (tmp_path / name / "t-0").mkdir(exist_ok=True)
-        (tmp_path / name / "t-0" / "00000000000000000007.log").touch()  # so that it is no log that was made in vain
+        (tmp_path / name / "t-0" / "00000000000000000007.log").touch()  # an empty folder would count as a creation that failed
     logs = LogManager([tmp_path / "a", tmp_path / "b"], clock=FixedClock(), broker_id=1, cluster_id="cluster")
     with pytest.raises(LogDirFailed, match="too"):
         logs.open_all(lambda _topic: CONFIG)
@@ -307,7 +307,7 @@ def test_a_move_is_found_again_by_its_marker_though_the_name_is_cut(tmp_path: Pa
     again = manager(tmp_path)
     assert set(again.removal.interrupted) == {(topic, 0)}
     again.close()
-    again = manager(tmp_path)  # a start that comes to nothing does not forget it
+    again = manager(tmp_path)  # a start that fails does not forget the move
     assert set(again.removal.interrupted) == {(topic, 0)}
     folder = again.removal.begin_move(topic, 0, next(each for each in again.directories if each.path == target.path)).folder
     assert folder == move.folder

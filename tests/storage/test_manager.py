@@ -473,7 +473,7 @@ def test_a_checkpoint_that_says_the_same_as_before_is_not_written_again(tmp_path
     with pytest.raises(StorageExhausted):
         logs.checkpoints.write_high_watermarks({("t", 0): 3})
     files.heal()
-    logs.checkpoints.write_high_watermarks({("t", 0): 2})  # what the file holds after a failure is not taken for known
+    logs.checkpoints.write_high_watermarks({("t", 0): 2})  # after a failure, the content of the file is unknown
     assert files.counts["replace_file"] == before + 3
     assert logs.checkpoints.read_high_watermarks() == {("t", 0): 2}
     logs.close()

@@ -98,7 +98,7 @@ def test_a_log_that_is_cut_before_its_start_has_to_be_written_down(tmp_path: Pat
         log.truncator.truncate_fully_and_start_at(2)
     else:
         log.truncator.truncate_to(2)
-    log.truncator.start_written(mark)  # of before the cut
+    log.truncator.start_written(mark)  # the mark is from before the truncation
     assert (log.log_start_offset, log.is_written_down) == (2, False)
     logs.close()
 

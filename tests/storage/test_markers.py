@@ -25,10 +25,10 @@ def test_a_marker_is_read_as_any_record_is(commit: bool, epoch: int) -> None:
 @pytest.mark.parametrize(
     "records",
     [
-        [(b"\0\0\0\1", b"\0\0\0\0\0\1\0")],  # a value of seven bytes, as a version that is not known may have
-        [(b"\0\0\0\1\0", b"\0\0\0\0\0")],  # as long as a marker, and divided otherwise
+        [(b"\0\0\0\1", b"\0\0\0\0\0\1\0")],  # a value of seven bytes, as an unknown version may have
+        [(b"\0\0\0\1\0", b"\0\0\0\0\0")],  # as long as a marker, with other lengths of key and value
         [(b"\0\0\0\1", None)],
-        [(b"\0\0\0\2", b"\0\0\0\0\0\1")],  # not about a transaction
+        [(b"\0\0\0\2", b"\0\0\0\0\0\1")],  # key type 2 is no transaction marker
         [(None, b"\0\0\0\0\0\1")],
         [(b"\0\0\0\1", b"\0\0\0\0\0\1"), (b"\0\0\0\0", b"\0\0\0\0\0\1")],
         [],

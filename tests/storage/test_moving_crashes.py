@@ -64,7 +64,8 @@ def move_under_load(logs: LogManager, values: list[bytes]) -> None:
         plan = move.plan(10**9)
         plan.run()
         move.finish(plan)
-    append(log, b"%d" % len(values) * 10, producer_id=7, producer_epoch=0, base_sequence=len(values))  # for the swap to copy
+    # the swap copies this batch
+    append(log, b"%d" % len(values) * 10, producer_id=7, producer_epoch=0, base_sequence=len(values))
     retired = logs.removal.swap(move, target)
     log.flush()
     values.append(b"%d" % len(values) * 10)
@@ -102,7 +103,7 @@ def test_wherever_a_move_stops_everything_acknowledged_is_there_once(is_power_cu
         files.die()
         if is_power_cut:
             disk.lose_power()
-        for _ in range(2):  # the second start finds what the first left
+        for _ in range(2):  # the second start finds the files of the first
             files = FaultyFiles(disk)
             logs = manager(files)
             found = logs.get("t", 0)
@@ -111,7 +112,7 @@ def test_wherever_a_move_stops_everything_acknowledged_is_there_once(is_power_cu
             assert found.log_start_offset == 5, step
             known = read_from(files, found, 5)
             assert known[: len(values) - 5] == values[5:], step
-            assert len(known) <= len(values) - 5 + 1, step  # one that was not acknowledged may be there
+            assert len(known) <= len(values) - 5 + 1, step  # one unacknowledged record may be there
             assert [each.last_sequence for each in found.reader.producers()] == [found.log_end_offset - 1], step
             is_interrupted = ("t", 0) in logs.removal.interrupted
             beside = [path for path in folders(disk) if path != found.directory]
@@ -121,7 +122,7 @@ def test_wherever_a_move_stops_everything_acknowledged_is_there_once(is_power_cu
             files.die()
         step += 1
     assert step > 100
-    assert moved >= {(False, True), (True, False)}  # before and after the swap; and just begun or asked for: (False, False)
+    assert moved >= {(False, True), (True, False)}  # before and after the swap. (False, False): just begun or requested
     assert (True, True) not in moved
 
 

@@ -166,7 +166,7 @@ def test_a_log_that_opens_again_has_no_file_open_until_it_is_used(tmp_path: Path
     log = open_log(tmp_path, open_files)
     assert len(open_files) == 0
     append(log)
-    assert 1 <= len(open_files) <= 2  # the segment that grows and, if that is another, the one that ended
+    assert 1 <= len(open_files) <= 2  # the active segment and, after a roll, the previous one
     assert len(read_all(log)) == 21
     assert len(open_files) > 5
     log.close()

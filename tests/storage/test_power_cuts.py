@@ -91,7 +91,7 @@ def test_a_gap_of_compaction_between_segments_is_no_lost_tail(disk: Disk) -> Non
     log.appender.append_as_follower(gap, now_ms=NOW)
     log.flush()
     log.close()
-    files.rename(FOLDER / "00000000000000000001.log", FOLDER / "00000000000000000007.log")  # as Kafka's compaction names it
+    files.rename(FOLDER / "00000000000000000001.log", FOLDER / "00000000000000000007.log")  # Kafka's compaction gives this name
     for suffix in ("index", "timeindex"):
         files.unlink(FOLDER / f"00000000000000000001.{suffix}")
     log, _ = opened(disk, config=config, cleaned_offset=8)
@@ -105,7 +105,7 @@ def test_a_follower_leaves_no_gap_between_segments(disk: Disk) -> None:
     for offset in range(0, 60, 5):
         log.appender.append_as_follower(batch(b"x" * 100, base_offset=offset, partition_leader_epoch=0), now_ms=NOW)
     assert log.active_base_offset > 20
-    files.die()  # without loss of power
+    files.die()  # without a power cut
     log, _ = opened(disk, config=config)
     assert (log.log_start_offset, log.log_end_offset) == (0, 56)
 
@@ -215,7 +215,7 @@ def test_a_segment_that_was_empty_at_a_clean_stop_keeps_its_name(disk: Disk) -> 
     log.flush()
     assert log.appender.maybe_roll(NOW + 10_000)
     log.close()
-    files.disk.folder(HOME).sync()  # as the marker of a clean stop does
+    files.disk.folder(HOME).sync()  # the marker of a clean shutdown does the same
     log, files = opened(disk, clean=True)
     append(log, b"b", time_ms=NOW)
     plan = log.plan_flush(everything=False)
@@ -235,7 +235,7 @@ def test_segments_removed_by_retention_leave_no_hole(disk: Disk) -> None:
         append(log, b"x" * 100, time_ms=NOW - hours * 3_600_000)
     log.flush()
     assert log.truncator.apply_retention(NOW) > 2
-    start = log.log_start_offset  # written down and synced before the next line, which is the broker's part
+    start = log.log_start_offset  # the broker writes and syncs the log start offset before the next line
     log.truncator.detach_below_start()
     power_cut(disk, files)
     log, _ = opened(disk, log_start_offset=start)

@@ -219,7 +219,7 @@ def test_transactions_open_and_end(tmp_path: Path, abort: bool) -> None:
     produce(log, 0, 1, producer=8, transactional=1)
     assert log.reader.first_unstable_offset(log.log_end_offset) == 1
     end_transaction(log, abort=abort)
-    assert log.reader.first_unstable_offset(0) == 1  # ended, but not committed to all replicas
+    assert log.reader.first_unstable_offset(0) == 1  # ended, but not replicated to all in-sync replicas
     assert log.reader.first_unstable_offset(log.log_end_offset) == 4
     found = log.reader.aborted_transactions(0, log.log_end_offset)
     assert [entry[:3] for entry in found] == ([(PRODUCER, 1, 5)] if abort else [])
@@ -386,7 +386,7 @@ def test_a_follower_takes_the_leaders_batches_without_judging(log: Log) -> None:
 
 def test_behind_a_batch_of_the_leader_that_is_not_understood_no_producer_is_missed(log: Log) -> None:
     strange = bytearray(build_batch([(b"no", b"marker")], producer_id=8, producer_epoch=0, transactional=True, control=True))
-    strange[HEADER_SIZE] = 0xFF  # the size of its record
+    strange[HEADER_SIZE] = 0xFF  # an invalid record size
     struct.pack_into(">I", strange, CRC_POSITION, crc32c(strange[CRC_START:]))
     sent = [
         build_batch([(None, b"v")], base_offset=offset, producer_id=PRODUCER, producer_epoch=0, base_sequence=offset)

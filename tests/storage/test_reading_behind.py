@@ -34,7 +34,7 @@ def behind(log: Log, offset: int, limit_offset: int | None = None) -> Behind | N
     limit = log.log_end_offset if limit_offset is None else limit_offset
     region = log.reader.read(offset, MOST, limit_offset=limit, minimum_one=True)
     if region is None:
-        return None  # the limit lies within a batch
+        return None  # the limit is inside a batch
     found = log.reader.read_behind(region, MOST, limit_offset=limit)
     if found is not None:
         assert found.offset == split_batches(bytes_of(region))[-1][1].next_offset
@@ -48,7 +48,7 @@ def test_it_is_what_is_read_there(tmp_path: Path, is_reopened: bool) -> None:
         log.close()
         log = open_log(tmp_path, CONFIG)
         for segment in log.segments:
-            segment.integrity.add(0, segment.size)  # as a reader before has verified it
+            segment.integrity.add(0, segment.size)  # as if an earlier reader had verified it
     found = 0
     for offset in range(log.log_end_offset):
         for limit in (log.log_end_offset, log.log_end_offset - 40):
@@ -116,7 +116,7 @@ def test_a_descriptor_that_was_closed_is_not_used(tmp_path: Path) -> None:
     assert ahead is not None
     fileno = ahead.segment.fileno
     ahead.segment.close()
-    taken = log.files.open(tmp_path / "other", create=True)  # the number that was free
+    taken = log.files.open(tmp_path / "other", create=True)  # the operating system reuses the free descriptor
     assert taken == fileno
     assert not log.reader.still_has(ahead)
     log.files.close(taken)

@@ -88,7 +88,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, *, name: str, damage: str,
         (tmp_path / CLEAN_SHUTDOWN_FILE).unlink()
     for path in targets(tmp_path, name):
         path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    for _ in range(2):  # the second time nothing is left of the damage
+    for _ in range(2):  # the second start finds no damage
         logs = opened(tmp_path)
         assert told(logs) == before
         logs.close()

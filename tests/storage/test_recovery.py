@@ -79,7 +79,7 @@ def test_what_lies_below_the_recovery_point_is_not_read(tmp_path: Path) -> None:
     log.abandon()
     first = min((tmp_path / "topic-0").glob("*.log"))
     data = bytearray(first.read_bytes())
-    data[70] ^= 0xFF  # would end the log if it were looked at
+    data[70] ^= 0xFF  # a recovery that reads this byte ends the log here
     first.write_bytes(data)
     log = open_log(tmp_path, SMALL, clean=False, recovery_point=recovery_point)
     assert log.log_end_offset == 41

@@ -78,7 +78,7 @@ def test_against_the_rule(
         log = open_log(folder, config)
         times = []
         for number, age in enumerate(ages):
-            # Where the broker's time counts, the record's own is of no account, and the batches come a minute after each other.
+            # With broker time, retention ignores the time of the record, and the batches are one minute apart.
             now_ms = NOW - (len(ages) - number) * MINUTE_MS if broker_time else NOW
             data = batch(b"value %d" % number, time_ms=NOW - age * MINUTE_MS)
             log.appender.append_as_leader(memoryview(data), leader_epoch=0, now_ms=now_ms, origin=AppendOrigin.CLIENT)

@@ -70,7 +70,7 @@ class Times(RuleBasedStateMachine):
         self.log.truncator.truncate_to(offset)
         self.batches = [(first, last) for first, last in self.batches if last < offset]
         kept = self.batches[-1][1] + 1 if self.batches else self.log.log_end_offset
-        # A segment that became empty begins where it was named; what is behind the last record is a gap.
+        # An empty segment starts at the offset in its name. After the last record there is a gap.
         assert kept <= self.log.log_end_offset <= offset
         self.end = self.log.log_end_offset
         self.start = min(self.start, self.end)

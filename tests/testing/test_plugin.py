@@ -15,8 +15,8 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 def run_pytest(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     """pytest in a process of its own, with no plugin but ours, on one file."""
     (folder / "test_user.py").write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\n")  # whatever lies in the folders above is not this run's configuration
-    # Where the package is installed the entry point loads the plugin; in a source tree it has to be named.
+    (folder / "pytest.ini").write_text("[pytest]\n")  # keeps out a configuration from the folders above
+    # An installed package loads the plugin by its entry point. In a source tree the command has to name it.
     arguments = [sys.executable, "-m", "pytest", "-q", "-p", "barnabas.testing.plugin", "-p", "no:cacheprovider", "test_user.py"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, env=environment, check=False)

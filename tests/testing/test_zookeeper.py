@@ -53,7 +53,7 @@ def test_nothing_is_left_when_the_starter_is_killed() -> None:
         folder, port = starter.stdout.readline().split()
         assert listens(int(port))
         starter.send_signal(signal.SIGKILL)
-        # The guard is not the server's parent and cannot wait for its end: the folder may be gone a moment before the port is.
+        # The guard is not the server's parent and cannot wait for its end: the folder may go just before the port closes.
         while Path(folder).exists() or listens(int(port)):
             os.sched_yield()
 
@@ -68,7 +68,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "C")  # in which Java has no name for most of them
+    monkeypatch.setenv("LC_ALL", "C")  # in this locale Java cannot encode most of these characters
     folder = tmp_path / "ü 😀\udcff\\,#=:!%$'\"\n-x "
     with ZooKeeper(folder=folder) as zookeeper:
         assert zookeeper.pids

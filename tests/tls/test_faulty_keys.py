@@ -21,7 +21,7 @@ from barnabas.tls.settings import client_settings
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 SUITES = "TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256,DEFAULT@SECLEVEL=0"
 STORE, PASSWORD_KEY = "ssl.keystore.location", "ssl.key.password"
-# `cryptography` signs nothing with SHA-1 any more, and makes no keys in RC2 or DES: these were made with OpenSSL's own program.
+# `cryptography` does not sign with SHA-1 and makes no keys in RC2 or DES. The program openssl made these.
 SHA1 = """-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQggukZWdATmECTr4en
 CFplK4dts79WfdJBkqzr9lsyIQChRANCAAQxgi6vPfV6DHPkZGGlEm3tZdTHmz0o

@@ -58,8 +58,8 @@ class Checker:
             **FAST_RETRIES,
         }
         self._consumer = Consumer(self._settings)
-        self._looked: dict[tuple[str, int], int] = {}  # the offset up to which a partition is known to be right
-        self._next: dict[tuple[str, str, int], int] = {}  # the sequence that follows there
+        self._looked: dict[tuple[str, int], int] = {}  # each partition is correct below this offset
+        self._next: dict[tuple[str, str, int], int] = {}  # the sequence that comes after the checked records
         self._starts: dict[tuple[str, int], int] = {}
         self._compacted: dict[tuple[str, int], Expectation] = {}
         self.records_read = 0
@@ -67,7 +67,7 @@ class Checker:
     def close(self) -> None:
         self._consumer.close()
 
-    # What a restart may not change
+    # State that a restart must not change
 
     def after_start(self) -> None:
         """Commits, log starts and topics are what was acknowledged, or what was asked for and not answered.
@@ -232,7 +232,7 @@ class Checker:
     def _check_compacted(self, topic: str, partition: int, lanes: dict[str, Lane]) -> None:
         """The cleaner, left alone, comes to where the oracle is."""
         if any(offset == -1 for lane in lanes.values() for offset in lane.acknowledged.values()):
-            return  # the client was not told where a record is
+            return  # the client got no offset for a record
         expectation = self._compacted.setdefault((topic, partition), Expectation())
         expectation.take(lanes)
         deadline = time.monotonic() + ANSWER_S
@@ -285,7 +285,7 @@ class Checker:
                 offset, error = message.offset(), message.error()
                 assert offset is not None
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    at = offset  # what lay before the end was cleaned away
+                    at = offset  # compaction removed the records before the end
                     continue
                 _demand(error is None, f"{topic}-{partition}: reading failed at {at}: {error}")
                 origin = _origin(message)

@@ -13,7 +13,7 @@ from tests.storage.compaction_oracle import Logged, expected_after_compaction
 from tests.torture.ledger import Lane
 from tests.torture.values import Origin, is_tombstone, key_of
 
-NEVER_MS = 2**62  # tombstones stay in what the oracle says; that they may go is added here
+NEVER_MS = 2**62  # the oracle keeps tombstones; `fault` allows their removal
 
 
 @dataclass(slots=True)
@@ -21,8 +21,8 @@ class Expectation:
     """The expected records of a partition. It grows with the lanes, and forgets records whose compaction was seen."""
 
     cleaned: int = 0
-    records: list[Logged] = field(default_factory=list)  # in the order of their offsets
-    _taken: dict[str, int] = field(default_factory=dict)  # producer -> sequences below it are in `records`, or were
+    records: list[Logged] = field(default_factory=list)  # sorted by offset
+    _taken: dict[str, int] = field(default_factory=dict)  # producer -> next sequence to take
 
     def take(self, lanes: Mapping[str, Lane]) -> None:
         """Take what was acknowledged since the last time, at offsets that the clients were told."""
@@ -40,7 +40,7 @@ class Expectation:
 
         Without a fault, later checks build on this state.
         """
-        if cleaned < self.cleaned:  # a crash came between a compaction and the note of it; it is done again
+        if cleaned < self.cleaned:  # after a crash between a compaction and its checkpoint, the cleaner compacts again
             return f"cleaned up to {cleaned}, it was {self.cleaned} before"
         left = expected_after_compaction(self.records, end_offset=cleaned, now_ms=0, delete_retention_ms=NEVER_MS).records
         found = set(offsets)

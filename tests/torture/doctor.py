@@ -13,7 +13,7 @@ from pathlib import Path
 from barnabas.cli.doctor_check import check_folders
 from barnabas.storage.check.finding import Finding
 
-# Topics that come and go may be on their way: a start makes the folder, or removes it.
+# A start completes the creation or deletion of these topics: it makes or removes the folder.
 ON_THE_WAY = re.compile(
     "partition 0 of topic fleeting-[0-9]+ has no folder in the data folders that were named"
     "|the metadata has no partition 0 of topic fleeting-[0-9]+"

@@ -16,9 +16,9 @@ from threading import Lock
 class Lane:
     """One producer's way to one partition."""
 
-    sent: int = 0  # sequences [0, sent) were handed to the client
-    acknowledged: dict[int, int] = field(default_factory=dict)  # sequence -> the offset that was answered, -1 if none was
-    failed: list[tuple[int, str]] = field(default_factory=list)  # sequences that the client gave up
+    sent: int = 0  # the client got sequences [0, sent)
+    acknowledged: dict[int, int] = field(default_factory=dict)  # sequence -> offset in the answer, or -1
+    failed: list[tuple[int, str]] = field(default_factory=list)  # sequences that the client gave up, with the error
 
 
 class TopicState(Enum):
@@ -26,7 +26,7 @@ class TopicState(Enum):
 
     CREATED = "created"
     DELETED = "deleted"
-    UNKNOWN = "unknown"  # asked for, and never answered
+    UNKNOWN = "unknown"  # requested, without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Ledger:
     """All that the checker knows."""
 
     lanes: dict[tuple[str, str, int], Lane] = field(default_factory=lambda: defaultdict(Lane))  # by topic, producer, partition
-    commits: dict[str, tuple[int, int]] = field(default_factory=dict)  # group -> (acknowledged, last tried)
-    trims: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (acknowledged start, last tried)
+    commits: dict[str, tuple[int, int]] = field(default_factory=dict)  # group -> (acknowledged, last attempt)
+    trims: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (acknowledged log start offset, last attempt)
     fleeting: dict[str, Fleeting] = field(default_factory=dict)
-    homes: dict[tuple[str, int], set[Path]] = field(default_factory=dict)  # log directories that a moved partition may end in
+    homes: dict[tuple[str, int], set[Path]] = field(default_factory=dict)  # log directories in which a moved partition may end
     lock: Lock = field(default_factory=Lock)
 
     def of_topic(self, topic: str) -> dict[tuple[str, int], Lane]:

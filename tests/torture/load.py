@@ -33,7 +33,7 @@ from tests.torture.topics import TRIMMED, Promise, TortureTopic
 from tests.torture.values import ORIGIN_HEADER, Origin, is_tombstone, key_of, value_of
 
 RECORDS_PER_TURN = 60
-MAX_QUEUED = 400  # of a producer, while the broker is away
+MAX_QUEUED = 400  # records of a producer while the broker is down
 TURN_S = 0.02
 REQUEST_S = 5.0
 FLEETING_TOPICS = 4
@@ -42,7 +42,7 @@ MOVE_PAUSE_S = 0.2
 ALTER_REPLICA_LOG_DIRS = (34, 2)
 SETTLE_S = 120.0
 GROUP = "committer"
-# A broker that comes back is found within this time.
+# With these settings a client reconnects to a restarted broker within 100 ms.
 FAST_RETRIES = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 2, "socket.keepalive.enable": True}
 
 
@@ -97,8 +97,9 @@ class Writer:
             "bootstrap.servers": servers,
             "acks": "all",
             "enable.idempotence": topic.idempotent,
-            "max.in.flight.requests.per.connection": 5 if topic.idempotent else 1,  # more would change the order of retries
-            "message.timeout.ms": 0,  # for ever
+            # without idempotence, more than one would change the order at retries
+            "max.in.flight.requests.per.connection": 5 if topic.idempotent else 1,
+            "message.timeout.ms": 0,  # no limit
             "retries": 2**31 - 1,
             "retry.backoff.ms": 20,
             "linger.ms": 2,
@@ -153,7 +154,7 @@ class Committer:
         try:
             self.consumer.commit(offsets=[TopicPartition("synced", 0, tried + 1)], asynchronous=False)
         except KafkaException:
-            time.sleep(TURN_S)  # nobody there; the commit may or may not have arrived
+            time.sleep(TURN_S)  # the broker is down, and may or may not have the commit
         else:
             self._ledger.commits[GROUP] = tried + 1, tried + 1
 
@@ -201,7 +202,7 @@ class Churner:
         name = f"fleeting-{self._rng.randrange(FLEETING_TOPICS)}"
         before = self._ledger.fleeting[name]
         if before.state is TopicState.UNKNOWN:
-            time.sleep(TURN_S)  # until the checker has found out
+            time.sleep(TURN_S)  # until the checker knows the state
             return
         self._set(name, replace(before, state=TopicState.UNKNOWN))
         with suppress(KafkaException, TimeoutError):
@@ -245,7 +246,7 @@ class Mover:
     def turn(self) -> None:
         topic, folder = self._rng.choice(self._topics), self._rng.choice(self._broker.data_dirs)
         partition = self._rng.randrange(topic.partitions)
-        with suppress(OSError, EOFError):  # nobody there; it may or may not have arrived
+        with suppress(OSError, EOFError):  # the broker is down, and may or may not have the request
             self._move(topic.name, partition, folder)
         time.sleep(MOVE_PAUSE_S)
 
@@ -294,7 +295,7 @@ class Load:
     def _work(self, turn: Callable[[], None]) -> None:
         try:
             self._gate.run(turn)
-        except BaseException as error:  # noqa: BLE001 - shown by whoever looks at the load next
+        except BaseException as error:  # noqa: BLE001 - the next check of the load raises it
             self.errors.append(error)
 
     def __enter__(self) -> Load:

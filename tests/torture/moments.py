@@ -25,13 +25,13 @@ class Moment(Enum):
     TOPIC_DELETED = "a topic's deletion"
     CHECKPOINT = "a checkpoint"
     STOP = "a clean stop"
-    STOPPED = "after a clean stop"  # no kill at all
+    STOPPED = "after a clean stop"  # without a kill
 
 
 def _names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):  # gone between two looks
+    except (FileNotFoundError, NotADirectoryError):  # removed between the two calls
         return []
 
 
@@ -53,7 +53,7 @@ def _is_fleeting(name: str) -> bool:
     return name.startswith("fleeting") and not name.endswith(("-delete", "-future"))
 
 
-# Where to look, and which names are the sign.
+# Where to look, and which names are the sign of a moment.
 SIGNS: dict[Moment, tuple[Callable[[Sequence[Path]], list[str]], Callable[[str], bool]]] = {
     Moment.ROLL: (_files, _is_log),
     Moment.RETENTION: (_files, lambda name: name.endswith(".deleted")),

@@ -32,11 +32,11 @@ from tests.torture.topics import BROKER_SETTINGS, TOPICS, TortureTopic
 
 DISKS = 2
 CREATION_S = 30.0
-START_KILL_SHARE = 0.4  # of rounds: the start is killed too, once or twice
-START_S = (0.03, 0.6)  # a start takes about this long, so a kill at a time between them lands in it
+START_KILL_SHARE = 0.4  # share of the rounds that also kill the start, once or twice
+START_S = (0.03, 0.6)  # a start takes 0.03 to 0.6 s, so a kill in this range meets it
 STOP_KILL_S = (0.0, 0.3)
 CLEAN_MARKER = ".kafka_cleanshutdown"
-# In the broker's log: something was not foreseen.
+# Signs of unexpected errors in the broker's log.
 TRACES = (
     "Traceback (most recent call last)",
     "event=request-failed",
@@ -52,8 +52,8 @@ class Plan:
 
     rounds: int = 30
     seed: int = 1
-    seconds: float = 2.0  # of load in a round, before the kill
-    patience_s: float = 3.0  # to wait for a moment; then the kill comes without it
+    seconds: float = 2.0  # duration of the load in a round, before the kill
+    patience_s: float = 3.0  # time to wait for a moment; afterwards the kill comes without it
     moments: tuple[Moment, ...] = tuple(Moment)
 
 
@@ -63,10 +63,10 @@ class Round:
 
     number: int
     moment: Moment
-    hit: bool  # whether the moment was seen
+    hit: bool  # the moment was seen
     start_kills: int
-    acknowledged: int  # records, in this round
-    read: int  # records, by the check
+    acknowledged: int  # records in this round
+    read: int  # records that the check read
     start_ms: float
 
 

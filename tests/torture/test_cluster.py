@@ -19,7 +19,7 @@ from tests.torture.cluster.rounds import Plan, Round, longest_gap
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(400)  # six servers and four clients start, on a machine that may be busy
+@pytest.mark.timeout(400)  # six servers and four clients start slowly on a busy machine
 def test_kills_of_a_cluster_lose_nothing() -> None:
     command = [sys.executable, "-m", "tests.torture.cluster", "--rounds", "2", "--kinds", "kill-leader,kill-controller"]
     done = subprocess.run([*command, "--clients", "python", "--loopback"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(1800)  # Spark starts twice, on a machine that may be busy
+@pytest.mark.timeout(1800)  # Spark starts twice, slowly on a busy machine
 def test_a_killed_pipeline_writes_exactly_once() -> None:
     rounds = list(torture(rounds=3, seed=5))
     assert {each.kind for each in rounds} == set(Kind)

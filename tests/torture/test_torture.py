@@ -21,7 +21,7 @@ from tests.torture.topics import BROKER_SETTINGS, TOPICS, TRIMMED
 from tests.torture.values import Origin, is_tombstone, key_of, origin_of, value_of
 
 
-@pytest.mark.timeout(300)  # kills and starts, on a machine that may be busy
+@pytest.mark.timeout(300)  # kills and starts are slow on a busy machine
 def test_kills_lose_nothing() -> None:
     plan = Plan(rounds=2, seed=7, seconds=0.3, patience_s=0.3, moments=(Moment.ANY, Moment.STOPPED))
     rounds = list(torture(plan))

@@ -14,7 +14,7 @@ from tests.torture.transactions.rounds import torture
 UNUSED = "127.0.0.1:1"  # nothing listens on port 1
 
 
-@pytest.mark.timeout(400)  # a cluster, three clients and kills, on a machine that may be busy
+@pytest.mark.timeout(400)  # a cluster, three clients and kills are slow on a busy machine
 def test_each_record_is_copied_once_whoever_is_killed() -> None:
     rounds = list(torture(Plan(rounds=2, seed=5, seconds=1.0, rate=200, with_java=False)))
     assert ["broker" in each.victim for each in rounds] == [True, False]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-# Rolls every few hundred records, so that many kills meet a roll.
+# A roll every few hundred records, so that many kills meet one.
 SMALL_SEGMENTS = {"internal.segment.bytes": "65536", "index.interval.bytes": "512"}
 FOR_EVER = {"retention.ms": "-1"}
 
@@ -53,7 +53,7 @@ TOPICS = (
     ),
 )
 
-# Everything periodic comes often, so that kills meet it.
+# Short intervals, so that kills meet the periodic work.
 BROKER_SETTINGS: dict[str, str | int | bool] = {
     "auto.create.topics.enable": False,
     "log.cleaner.backoff.ms": 100,

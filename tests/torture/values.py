@@ -12,8 +12,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 ORIGIN_HEADER = "origin"
-KEYS = 50  # different keys of a producer in a partition: a compacted topic keeps as many records of it
-TOMBSTONE_SHARE = 6  # of the records of a compacted topic, one in so many
+KEYS = 50  # keys of each producer and partition: a compacted topic keeps this many of its records
+TOMBSTONE_SHARE = 6  # in a compacted topic, one of this many records is a tombstone
 MAX_FILL = 600
 
 

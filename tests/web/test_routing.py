@@ -35,7 +35,7 @@ def router() -> Router:
         ("/subjects/a%20b/", ["a b"]),
         ("/subjects/gr%C3%B6%C3%9Fe/versions/1", ["größe", "1"]),
         ("/subjects/%252F", ["%2F"]),  # decoded once
-        ("/subjects/all/versions/1", ["all", "1"]),  # the named way ends, so the other one is taken
+        ("/subjects/all/versions/1", ["all", "1"]),  # no route continues after the name `all`, so the parameter matches
     ],
 )
 def test_segments_are_decoded_one_by_one(router: Router, path: str, given: list[str]) -> None:

@@ -7,7 +7,7 @@ import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
 
 import java.io.File;
 
-/** ActiveMQ Classic with KahaDB: Broker PORT FOLDER. */
+/** ActiveMQ Classic with KahaDB. Usage: Broker PORT FOLDER. */
 public class Broker {
     public static void main(String[] arguments) throws Exception {
         BrokerService broker = new BrokerService();

@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 
-/** Does what its standard input says, a command a line, and answers a line to each: Client PORT. */
+/** Runs the commands of its standard input, one per line, and prints one line for each. Usage: Client PORT. */
 public class Client {
     private static final int WINDOW = 256;
     private static final int LATEST_MS = 30_000;
@@ -98,7 +98,7 @@ public class Client {
         return message;
     }
 
-    /** A batch is a transaction; single messages are confirmed one by one, WINDOW of them in flight. */
+    /** Sends a batch as one transaction. Single messages are confirmed one by one, with up to WINDOW in flight. */
     private String produce(String queue, int bytes, int batch, boolean isAsync, long messages, double seconds) throws Exception {
         try (Connection connection = connect(isAsync || batch == 1, 1000)) {
             Session session = connection.createSession(batch > 1, batch > 1 ? Session.SESSION_TRANSACTED : Session.AUTO_ACKNOWLEDGE);
@@ -186,8 +186,8 @@ public class Client {
     }
 
     /**
-     * How late the generator was at its p99, when consumers had caught up, and the milliseconds of each message since it was due; messages
-     * of the first `warmUp` seconds do not count.
+     * The p99 delay of the generator, the time at which consumers had caught up, and the delay of each message in ms after it was due.
+     * Messages of the first `warmUp` seconds do not count.
      */
     private String delays(String[] queues, int bytes, int rate, double seconds, long waiting, double warmUp) throws Exception {
         int uncounted = (int) (rate * warmUp);
@@ -221,7 +221,7 @@ public class Client {
             for (int sent = 0; sent < total; sent++) {
                 long meant = run.meant(sent);
                 for (long left = meant - System.nanoTime(); left > 0; left = meant - System.nanoTime()) {
-                    LockSupport.parkNanos(left); // Thread.sleep waits for whole milliseconds
+                    LockSupport.parkNanos(left); // Thread.sleep supports only whole milliseconds
                 }
                 late[sent] = (System.nanoTime() - meant) / 1e6;
                 run.sent = sent + 1;
@@ -244,7 +244,7 @@ public class Client {
         return answer.toString();
     }
 
-    /** What producers and consumers of one schedule share; `waiting` messages lie in each queue before it begins. */
+    /** State shared by the producers and consumers of one schedule. Each queue contains `waiting` messages at the start. */
     private static class Run {
         final String[] queues;
         final int rate;
@@ -272,7 +272,7 @@ public class Client {
             return began + number * 1_000_000_000L / rate;
         }
 
-        /** A message came; consumers have caught up when they lack no more than is sent in 10 ms. */
+        /** Counts a received message. Consumers have caught up when at most the messages of 10 ms are missing. */
         void took() {
             long count = came.incrementAndGet();
             if (caughtUp == null && count >= waiting * queues.length + sent - rate / 100) {

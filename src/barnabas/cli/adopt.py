@@ -1,4 +1,4 @@
-"""`barnabas broker adopt`: data folders of Apache Kafka become this broker's."""
+"""`barnabas broker adopt`: makes data folders of Apache Kafka data folders of this broker."""
 
 from __future__ import annotations
 

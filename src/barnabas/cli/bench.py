@@ -1,8 +1,7 @@
 """`barnabas bench`: how fast a cluster writes and reads records, measured with librdkafka.
 
-The client is librdkafka, called from Python with batches of records. On a fast broker the client is the limit. So use
-the figures to compare clusters and settings, not as the most that a broker can do. Records of the warm-up are not
-counted.
+The client is librdkafka, called from Python with batches of records. On a fast broker the client is the limit. So use the
+figures to compare clusters and settings, not as a broker's maximum. Records of the warm-up do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from barnabas.signals import interrupted_by_sigterm
 
 COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_per_s": "RECORDS/S", "mb_per_s": "MB/S",
            "p50_ms": "P50 MS", "p99_ms": "P99 MS", "max_ms": "MAX MS"}  # fmt: skip
-LATENCY_RATE = 1_000  # records a second: low enough that no record queues
+LATENCY_RATE = 1_000  # records per second: so few that no record waits in a queue
 LATENCY_SECONDS = 3
 PROGRESS_EVERY = 8_192
 Advance = Callable[[int], object]
@@ -108,7 +107,7 @@ def bench(
 
 @contextmanager
 def _topic(connection: Connection, given: str | None, partitions: int) -> Iterator[str]:
-    """The name of the topic to use; a topic that was created for the run is deleted afterwards."""
+    """The name of the topic to use; a topic that this run created is deleted at its end."""
     from confluent_kafka import KafkaException
     from confluent_kafka.cimpl import NewTopic
 
@@ -152,7 +151,7 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
         errors.append(reason_of(error) if errors else explain(connection, topic, error, len(payload), is_ours=False))
 
     producer = connection.producer({**settings, "delivery.report.only.error": True, "on_delivery": receive_report})
-    producer.list_topics(topic, timeout=connection.timeout_s)  # connects and reads metadata before the clock starts
+    producer.list_topics(topic, timeout=connection.timeout_s)  # connect and read metadata before the measurement starts
     with _progress("producing", records) as advance:
         began = time.perf_counter()
         for index in range(records):
@@ -199,8 +198,8 @@ def _measure_consume(connection: Connection, topic: str, record_bytes: int, reco
 
 
 def _measure_latency(connection: Connection, settings: dict[str, Any], topic: str, payload: bytes) -> Result:
-    """Time from the planned send of each record to its confirmation, at a rate at which no record queues. A stall
-    therefore counts for every record that it delays."""
+    """The time from the planned send of each record to its confirmation, at a rate so low that no record waits in a queue. So a
+    stall counts for every record that it delays."""
     latencies: list[float] = []
     errors: list[str] = []
     producer = connection.producer(settings)

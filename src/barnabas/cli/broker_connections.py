@@ -1,5 +1,5 @@
-"""Connections to the brokers of a cluster, for commands that must ask one certain broker or all of them. Each is
-opened when it is first needed."""
+"""Connections to the brokers of a cluster, for commands that send requests to one certain broker or to all brokers. A
+connection is opened at its first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-TRANSACTION = 1  # the kind of coordinator
+TRANSACTION = 1  # key type of a transaction coordinator in FindCoordinator
 
 
 class Brokers:

@@ -18,7 +18,7 @@ BROKER_COLUMNS = {"id": "ID", "host": "HOST", "port": "PORT", "rack": "RACK", "c
                   "replicas": "REPLICAS", "in_sync": "IN SYNC"}  # fmt: skip
 MIN_ISR = "min.insync.replicas"
 TOPICS_AT_ONCE = 500
-DESCRIBE_TOPIC_PARTITIONS = 75  # the request's key
+DESCRIBE_TOPIC_PARTITIONS = 75  # the request's API key
 API_COLUMNS = {"key": "KEY", "name": "REQUEST", "min": "FIRST", "max": "LAST", "known": "THIS TOOL"}
 
 
@@ -89,7 +89,7 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
         "under_min_isr": sorted(
             name
             for name, p in partitions.items()
-            if len(p.isrs) < min(least[name.rpartition(":")[0]], len(p.replicas))  # where acks=all is refused
+            if len(p.isrs) < min(least[name.rpartition(":")[0]], len(p.replicas))  # these partitions refuse writes with acks=all
         ),
         "down": sorted({broker for p in partitions.values() for broker in p.replicas} - alive),
         "brokers": brokers,
@@ -97,8 +97,8 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
 
 
 def _lost(connection: Connection, leaderless: Sequence[str]) -> dict[str, list[int]]:
-    """The partitions whose in-sync replicas are all down, each with the brokers whose return makes it available
-    again. An empty list means that an operator must choose a leader."""
+    """The partitions whose in-sync replicas are all down, each with the brokers that make it available again when they return.
+    If this list is empty, an operator must choose a leader."""
     from barnabas.protocol.messages.describe_topic_partitions import (
         DescribeTopicPartitionsRequest,
         RequestCursor,

@@ -1,7 +1,7 @@
-"""`barnabas cluster start`: a cluster on this machine, to try things out with.
+"""`barnabas cluster start`: a cluster on this machine, for trials.
 
-Owns its processes: ZooKeeper servers and brokers. They are children that end whenever this process ends. You may kill
-one to see how the others react; the command then prints which one ended and does not restart it.
+Owns its processes: ZooKeeper servers and brokers. They are children and end with this process. You may kill one to see how the
+others react: the command prints which one ended, and does not restart it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.signals import ending_signals
 
 DATA_DIR = "barnabas-cluster"
 ROOT = "/barnabas"
-TICK_MS = 500  # ZooKeeper's unit: a session timeout has 2 to 20 ticks
+TICK_MS = 500  # ZooKeeper's time unit: a session timeout lasts from 2 to 20 ticks
 SESSION_TIMEOUT_MS = 6_000
 START_TIMEOUT_S = 120.0
 LOOK_S = 0.2
@@ -99,14 +99,14 @@ def _run(running: ExitStack, count: int, zookeepers: int, folder: Path, base_por
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Turns each signal that ends the process into an orderly end of the block, also the second one."""
+    """Turns each signal that ends the process, even a second one, into an orderly end of the block."""
 
     class Ended(BaseException):
         """The process received a signal to stop."""
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)  # the orderly end has begun; ignore further signals
+            signal.signal(number, signal.SIG_IGN)  # the shutdown has begun; ignore further signals
         raise Ended
 
     before = {number: signal.getsignal(number) for number in ending_signals()}

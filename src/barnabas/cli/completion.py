@@ -23,6 +23,6 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    # Not BashComplete.source(): it starts a bash to see how old it is, and complains on a machine that has none.
+    # BashComplete.source() is not used: it starts bash to check its version, and complains if bash is not installed.
     script = kind(cli, {}, "barnabas", "_BARNABAS_COMPLETE")
     click.echo(script.source_template % script.source_vars())

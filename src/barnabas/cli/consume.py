@@ -2,11 +2,11 @@
 
 Rules
   1. Without --follow it ends at the end offsets that the partitions had when it began, so it also ends while
-     producers write. Unless isolation.level says otherwise it reads committed records: no record after an open
-     transaction is printed before that transaction has ended.
-  2. Without --group nothing is committed and no group is joined. With --group a record is committed after it was
-     printed and flushed. The committed offset is the consumer's position: it also passes markers and aborted records,
-     so no lag remains at the end.
+     producers write. By default it reads committed records, as isolation.level says: it prints no record after an open
+     transaction before that transaction has ended.
+  2. Without --group nothing is committed and no group is joined. With --group the offset of a record is committed after the
+     record was printed and flushed. The committed offset is the consumer's position. This is also after markers and aborted
+     records, so no lag remains at the end.
   3. Ctrl-C is the normal end of --follow: exit code 0, and the printed records are committed.
 """
 
@@ -31,20 +31,20 @@ from barnabas.signals import interrupted_by_sigterm
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-Ends = dict[Partition, int]  # partitions whose end was reached, with the end offset
-Messages = list[Any]  # the getters of confluent_kafka.Message may all return None by their types, but never for a received record
+Ends = dict[Partition, int]  # partitions that the consumer has read to the end, with the end offset
+# by type, the getters of confluent_kafka.Message may return None, but they never do for a received record
+Messages = list[Any]
 
 BATCH = 1_000
-END_WAIT_MS = 50  # the end of a partition shows in an empty fetch response, which a broker delays by this time
-WAIT_S = 0.25  # between two checks for Ctrl-C while no record arrives
+END_WAIT_MS = 50  # an empty fetch response shows the end of a partition; the broker delays this response by this time
+WAIT_S = 0.25  # between two checks for Ctrl-C while no records arrive
 LOOK_AGAIN_S = 10.0  # between two checks for added partitions
-LOOKUP_S = 1.0  # such a check may delay printing by this time
+LOOKUP_S = 1.0  # the longest delay of the output by such a check
 CONFIG = {
     "enable.partition.eof": True,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "earliest",
-    # When its queue is full, librdkafka waits a whole second before it fetches again; printing empties the queue
-    # sooner.
+    # If its queue is full, librdkafka waits 1 s by default before it fetches again. Printing empties the queue sooner.
     "fetch.queue.backoff.ms": 10,
 }
 
@@ -62,7 +62,7 @@ class ByPartition:
         from confluent_kafka import TopicPartition
 
         self.consumer = consumer
-        self.ends = ends  # None: never
+        self.ends = ends  # None if reading continues without an end
         self.grows = grows
         self.look_again_at = time.monotonic() + LOOK_AGAIN_S
         self.open = {where for where in starts if ends is None or starts[where] < ends[where]}
@@ -92,7 +92,7 @@ class ByPartition:
         """Commits nothing."""
 
     def look_for_more(self) -> None:
-        """Assign added partitions, if it is time to check for them."""
+        """Assign added partitions, if the next check for them is due."""
         from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
         if not self.grows or time.monotonic() < self.look_again_at:
@@ -102,7 +102,7 @@ class ByPartition:
             try:
                 described = self.consumer.list_topics(topic, LOOKUP_S).topics[topic]
             except KafkaException:
-                break  # no broker answered, and every other topic would wait as long; reading continues and reports its own errors
+                break  # no broker answered, and each further topic would wait as long; the consumer reports errors itself
             found |= {(topic, number) for number in described.partitions}
         added = sorted(found - self.open)
         self.consumer.incremental_assign([TopicPartition(*where, OFFSET_BEGINNING) for where in added])
@@ -126,7 +126,8 @@ class ByGroup:
 
     def _receive_revocation(self, consumer: Consumer, partitions: list[Any]) -> None:
         gone = {(p.topic, p.partition) for p in partitions}
-        self.assigned = (self.assigned or set()) - gone or None  # without partitions it waits for the next assignment
+        # None without partitions: then the consumer waits for the next assignment
+        self.assigned = (self.assigned or set()) - gone or None
         self.at_end -= gone
 
     def look_for_more(self) -> None:
@@ -147,7 +148,7 @@ class ByGroup:
 
         if not self.commit:
             return
-        # A partition that was revoked meanwhile belongs to another member, which reads it again and commits it.
+        # A partition that was revoked in the meantime belongs to another member, which reads and commits it again.
         ours = {*ends, *((message.topic(), message.partition()) for message in messages)} & (self.assigned or set())
         positions = self.consumer.position([TopicPartition(*where) for where in ours])
         reached = [(each, max(each.offset, ends.get((each.topic, each.partition), -1))) for each in positions]
@@ -246,7 +247,7 @@ def consume(
         with interrupted_by_sigterm():
             _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)
     except KeyboardInterrupt:
-        pass  # the usual end of --follow
+        pass  # Ctrl-C is the usual end of --follow
     finally:
         consumer.close()
         if decoding is not None:
@@ -285,7 +286,7 @@ def open_partitions(
 ) -> tuple[Consumer, ByPartition]:
     admin = connection.admin()
     wanted = find_partitions(admin, topics, partitions, connection.timeout_s)
-    stable = connection.properties.get("isolation.level") != "read_uncommitted"  # librdkafka's default
+    stable = connection.properties.get("isolation.level") != "read_uncommitted"  # read_committed is librdkafka's default
     starts = resolve_positions(admin, wanted, begin, connection.timeout_s, stable=stable)
     ends = (
         None if follow else resolve_positions(admin, wanted, Position(PositionKind.LATEST), connection.timeout_s, stable=stable)
@@ -293,14 +294,14 @@ def open_partitions(
     if ends is not None and stop is not None:
         asked = resolve_positions(admin, wanted, stop, connection.timeout_s, stable=stable)
         ends = {where: min(end, asked[where]) for where, end in ends.items()}
-    # librdkafka requires a group id; it has no effect, because partitions are assigned by hand and no offset is
-    # stored.
+    # librdkafka requires a group id. It has no effect here: partitions are assigned directly and no offset is stored.
     consumer = connection.consumer({**CONFIG, "group.id": "barnabas-cli", "enable.auto.commit": False})
     return consumer, ByPartition(consumer, starts, ends, grows=follow and not partitions)
 
 
 def find_partitions(admin: Any, topics: tuple[str, ...], only: tuple[int, ...], timeout_s: float) -> list[Partition]:
-    """The partitions of the topics, all or those numbered `only`; raises Failure for topics and partitions that are not there."""
+    """The partitions of the topics: all of them, or those with the numbers `only`. Raises Failure for missing topics and
+    partitions."""
     from barnabas.cli.topic import describe_topics
 
     found = []
@@ -345,12 +346,12 @@ def _print_all(
 
 
 def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, Ends]:
-    """Records, and the partitions whose end was reached. Waits for the first record only, so that records of a slow
+    """Records, and the partitions that have reached their end. Waits for the first record only, so that records of a slow
     topic are printed as they arrive.
 
     Args:
-        in_group: whether a group is really used; otherwise an authorization error about the group id that librdkafka
-            requires is ignored.
+        in_group: whether the command uses a group. Otherwise it ignores an authorization error about the group id, since
+            librdkafka requires an id.
     """
     from confluent_kafka import KafkaError, KafkaException
 

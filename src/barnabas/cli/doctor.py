@@ -1,7 +1,7 @@
-"""`barnabas doctor`: checks that this machine suits a broker, that Spark's processes find barnabas, that a data
-folder is intact and that a broker answers.
+"""`barnabas doctor`: checks that this machine is suitable for a broker, that Spark's processes find barnabas, that a data
+folder is intact, and that a broker answers.
 
-Every check gives one line: ok, warning (works, but needs attention) or failed. It writes no file.
+Every check prints one line: ok, warning (works, but needs attention) or failed. No check writes a file.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from barnabas.errors import BarnabasError
 
 COLUMNS = {"status": "STATUS", "check": "CHECK", "detail": "DETAIL"}
 OK, WARNING, FAILED = "ok", "warning", "failed"
-OPEN_FILES_WANTED = 65_536  # one for each segment in use and two for each connection; Kafka's manual asks for 100,000
+OPEN_FILES_WANTED = 65_536  # one per segment in use and two per connection; Kafka's manual recommends 100,000
 OPEN_FILES_NEEDED = 1_024
 FREE_SHARE_WANTED = 0.10
-FREE_BYTES_NEEDED = 512 * 1024 * 1024  # below this the next segments may not fit
+FREE_BYTES_NEEDED = 512 * 1024 * 1024  # with less, the next segments may not fit
 PROBLEMS_SHOWN = 5
 LIBRARIES = ["barnabas", "uvloop", "crc32c", "cramjam", "msgspec", "confluent-kafka", "rich", "click"]
 

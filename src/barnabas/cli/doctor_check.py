@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from barnabas.storage.check.partition import PartitionContext, PartitionReport
     from barnabas.storage.checkpoints import TopicPartition
 
-SHARED_FROM_BYTES = 256 * 1024 * 1024  # one process reads fewer bytes faster than a second process starts
-MAX_PROCESSES = 8  # more processes do not make a disk faster, and each holds a piece of a file in memory
-SHOWN_FROM_BYTES = 512 * 1024 * 1024  # below this a progress bar would only flash
+SHARED_FROM_BYTES = 256 * 1024 * 1024  # below this, one process reads the files faster than a second process starts
+MAX_PROCESSES = 8  # more processes read a disk no faster, and each keeps a piece of a file in memory
+SHOWN_FROM_BYTES = 512 * 1024 * 1024  # below this, the progress bar would only flash
 PROGRESS_INTERVAL_S = 0.2
 
 
@@ -44,7 +44,7 @@ class Checked(Struct):
     metadata: StoredMetadata
     reports: Mapping[TopicPartition, PartitionReport]
     findings: list[Finding] = field(default_factory=list)
-    outcomes: list[str] = field(default_factory=list)  # outcomes of the repair, one for each finding
+    outcomes: list[str] = field(default_factory=list)  # one outcome of the repair for each finding
 
 
 @click.command("check")
@@ -132,7 +132,8 @@ Work = tuple["TopicPartition", Path, "PartitionContext"]
 def _check_all(work: Sequence[Work]) -> dict[TopicPartition, PartitionReport]:
     sizes = {path: sum(file.stat().st_size for file in path.glob("*.log")) for _, path, _ in work}
     total = sum(sizes.values())
-    work = sorted(work, key=lambda item: -sizes[item[1]])  # the largest first, so that the processes end at about the same time
+    # start with the largest, so that all processes end at about the same time
+    work = sorted(work, key=lambda item: -sizes[item[1]])
     processes = min(os.cpu_count() or 1, MAX_PROCESSES, len(work)) if total >= SHARED_FROM_BYTES else 1
     with _progress_bar(total) as show:
         if processes <= 1:
@@ -168,7 +169,7 @@ def _check_in_processes(work: Sequence[Work], processes: int, show: Any) -> dict
     return reports
 
 
-_seen: Any = None  # in a worker: the counter of bytes that all workers have checked
+_seen: Any = None  # in a worker process: the counter of bytes that all workers have checked
 COUNT_STEP_BYTES = 4 * 1024 * 1024
 
 

@@ -1,5 +1,4 @@
-"""The checks of `barnabas doctor` for Spark: whether the processes of a session that starts here will find the data
-source.
+"""The checks of `barnabas doctor` for Spark: whether the processes of a Spark session from this environment find the data source.
 
 Rules
   1. Spark is neither imported nor started. The check runs the Python interpreters that the environment of this
@@ -21,7 +20,7 @@ from barnabas.pipelines.interpreter import command
 from barnabas.pipelines.spark_session import DRIVERS, WORKERS
 
 OLDEST = (4, 2)
-DEFAULT_PYTHON = "python3"  # the interpreter that Spark runs if the environment names none
+DEFAULT_PYTHON = "python3"  # Spark runs this interpreter if no environment variable names another
 ASK = "import barnabas.pipelines.source"
 WITHIN_S = 30.0
 UPDATES = "for outputMode('update') use barnabas.pipelines.write_stream(frame), since Spark does not offer it to Python sinks"

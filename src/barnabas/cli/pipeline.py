@@ -114,7 +114,7 @@ class _Watch:
         self._shown_s = time.monotonic()
         self._progress: list[SourceProgress] = []
         self._ending = False
-        self._is_heard = True  # standard output still has a reader
+        self._is_heard = True  # whether standard output still has a reader
 
     def run(self, options: list[str]) -> int:
         from barnabas.pipelines.runs.folders import Events, last_error
@@ -138,7 +138,8 @@ class _Watch:
             os.close(writing)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        if code == 0 or self._ending:  # a run that ended before the signal reached it is completed
+        # code 0 means completed, even if a signal was sent: the run ended before the signal reached it
+        if code == 0 or self._ending:
             state = "completed" if code == 0 else "stopped"
             self._folder.finish(self._run, state)
             self._say(f"pipeline {self._run.name} {state}")
@@ -184,13 +185,13 @@ class _Watch:
     def _say(self, line: str) -> None:
         try:
             click.echo(line)
-        except OSError:  # the reader closed the pipe, which ends a run in order like Ctrl-C
+        except OSError:  # the reader closed the pipe; like Ctrl-C, this ends a run cleanly
             drop_standard_output()
             self._is_heard = False
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Whether the process group exists."""
+    """Send a signal to a process group; returns whether the group exists."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -199,14 +200,14 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _wait_for_group(group: int) -> None:
-    """Waits for the processes that an ended run started. They end soon (`runs/process.py`), but may hold files and write until
-    then."""
+    """Wait for the processes that a finished run started. They end soon (`runs/process.py`), but may have open files and write
+    until then."""
     deadline = time.monotonic() + STOP_TIMEOUT_S / 2
     while _signal_group(group, 0):
         if time.monotonic() > deadline:
             _signal_group(group, signal.SIGKILL)
             return
-        with suppress(ChildProcessError):  # if this process is the first of a container, orphans become its children
+        with suppress(ChildProcessError):  # this process may be the first one of a container, so that orphans become its children
             os.waitpid(-group, os.WNOHANG)
         time.sleep(POLL_S)
 

@@ -2,7 +2,7 @@
 
 Rules
   1. Exit code 0 means that the cluster confirmed every record. After the first record without a confirmation in time, the
-     command sends nothing more, so that the input of a pipe leaves no gaps; the line on standard error says how many sent
+     command sends nothing more, so the written part of the input has no gaps. A line on standard error says how many sent
      records are not confirmed.
   2. A piece of input that is not a record ends the command with exit code 2; the records before it were sent.
 """
@@ -49,7 +49,7 @@ READ_BYTES = 1 << 16
 POLL_EVERY, POLL_EVERY_S = (
     256,
     0.1,
-)  # records, and time, between two polls for delivery reports; a poll costs as much as a few records
+)  # records and seconds between two polls for delivery reports; a poll takes as long as a few records
 
 
 class Sender(Struct):
@@ -57,10 +57,9 @@ class Sender(Struct):
 
     producer: Producer
     topic: str
-    refusals: tuple[
-        type[Exception], ...
-    ]  # the producer raises these for a record that can never be sent, and after a fatal error
-    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)  # for a record of this size
+    refusals: tuple[type[Exception], ...]  # errors of the producer for a record that can never be sent, and after a fatal error
+    # arguments: the error, the record's size in bytes, whether librdkafka itself refused the record
+    explain: Callable[[KafkaError, int, bool], str] = lambda error, size, is_ours: reason_of(error)
     sent: int = 0
     failed: int = 0
     first_error: str | None = None
@@ -68,8 +67,8 @@ class Sender(Struct):
     polled_s: float = 0.0
 
     def send(self, record: Record) -> None:
-        """Queue a record, waiting while the queue is full; raises Failure for a record that can never be sent, and once one was
-        not written."""
+        """Queue a record; waits while the queue is full. Raises Failure for a record that can never be sent, and after any
+        record was not written."""
         key, value, headers, timestamp_ms, partition = record
         arguments: dict[str, Any] = {}
         if headers:
@@ -108,8 +107,7 @@ class Sender(Struct):
             self.offsets[message.partition()] = (first, message.offset())
 
     def finish(self) -> None:
-        """Wait for all confirmations; raises Failure if some are missing. After a failure, queued records are not sent any
-        more."""
+        """Wait for all confirmations; raises Failure if some are missing. After a failure it does not send the queued records."""
         try:
             if self.failed:
                 self.producer.purge(in_queue=True, in_flight=False)
@@ -120,10 +118,11 @@ class Sender(Struct):
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
 
     def _refused(self, error: Exception, record: Record | None = None) -> Failure:
-        """Handles a refused record or a fatal error: every call that reads delivery reports may learn that an idempotent
+        """The Failure for a refused record or a fatal error: every call that reads delivery reports may show that an idempotent
         producer has failed.
 
-        A delivery report after the fatal error finds the exception set, and confluent-kafka turns that into a SystemError.
+        After the fatal error the exception is already set when a delivery report comes; confluent-kafka turns this into a
+        SystemError.
         """
         cause = (isinstance(error, SystemError) and error.__cause__) or error
         found: Any = next(iter(getattr(cause, "args", ())), None)
@@ -133,7 +132,7 @@ class Sender(Struct):
 
 
 def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> int:
-    """Without the separators that the format adds."""
+    """The size of a record in bytes, without the separators that the format adds."""
     named = [part for header in headers or () for part in header]
     return sum(map(len, filter(None, (key, value, *named))))
 
@@ -252,7 +251,7 @@ def _settings(connection: Connection, compression: str, acks: str, *, idempotenc
     """The producer's settings."""
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks, "enable.idempotence": idempotence}
     if not idempotence:
-        settings["max.in.flight.requests.per.connection"] = 1  # a retried batch must not overtake or follow a later one
+        settings["max.in.flight.requests.per.connection"] = 1  # a retry must not change the order of the batches
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     return settings
 
@@ -262,7 +261,7 @@ def _send_all(
 ) -> Sender:
     from confluent_kafka import KafkaException
 
-    # Each report of success costs a call, so they are requested only if the output shows their offsets.
+    # Each report of success costs a call, so reports are requested only if the output shows offsets.
     senders: list[Sender] = []
     settings["delivery.report.only.error"] = not with_offsets
     settings["on_delivery"] = lambda error, message: senders[0].receive_report(error, message)
@@ -281,7 +280,7 @@ def _send_all(
         sender.finish()
         raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
     except BaseException:
-        sender.finish()  # the records before it count, like those typed before Ctrl-C
+        sender.finish()  # the records before the error are sent, like those before Ctrl-C
         raise
     sender.finish()
     return sender
@@ -290,7 +289,7 @@ def _send_all(
 def _fixer(
     key: str | None, headers: list[tuple[str, bytes]], partition: int | None, *, drop_partitions: bool
 ) -> Callable[[Record], Record] | None:
-    """The values that options set for every record; None if they set none."""
+    """A function that sets the values of options in every record; None if options set none."""
     fixed: dict[str, Any] = {}
     if key is not None:
         fixed["key"] = key.encode()
@@ -308,7 +307,7 @@ def _fixer(
 
 
 def pace(records: Iterator[Record], rate: float) -> Iterator[Record]:
-    """The records, held back to `rate` a second."""
+    """The records, at most `rate` a second."""
     start = time.monotonic()
     for index, record in enumerate(records):
         wait = start + index / rate - time.monotonic()
@@ -326,7 +325,7 @@ def split(stream: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
             yield line[:-1] if line.endswith(b"\n") else line
         return
     rest = b""
-    read = getattr(stream, "read1", stream.read)  # read1 returns the bytes that a pipe has, without waiting for a whole chunk
+    read = getattr(stream, "read1", stream.read)  # read1 returns the available bytes of a pipe and does not wait for a full chunk
     while data := read(READ_BYTES):
         *pieces, rest = (rest + data).split(delimiter)
         yield from pieces

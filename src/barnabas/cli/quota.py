@@ -28,12 +28,12 @@ QUOTAS = (
     "controller_mutation_rate",
     "connection_creation_rate",
 )
-EXACT, DEFAULT = 0, 1  # how DescribeClientQuotas compares names
+EXACT, DEFAULT = 0, 1  # match types in DescribeClientQuotas
 Entity = Mapping[str, str | None]
 
 
 def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that name the entity of a quota, and call it with an `entity`."""
+    """Give a command the options that name the entity of a quota, and call it with `entity`."""
 
     @functools.wraps(function)
     def command(*, users: Any, clients: Any, addresses: Any, groups: Any, defaults: Sequence[str], **options: Any) -> Any:

@@ -46,7 +46,7 @@ def schema() -> None:
 
 
 def schema_options(function: Any) -> Any:
-    """The options that say what a file holds."""
+    """The options that describe the schema in a file."""
     for option in (
         click.option("--reference", "references", type=Text(read_reference), multiple=True, metavar="NAME=SUBJECT:VERSION",
                      help="A schema that this one names; repeatable."),
@@ -57,7 +57,7 @@ def schema_options(function: Any) -> Any:
 
 
 def body_of(file: str, schema_type: str | None, references: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A schema as the registry takes it."""
+    """A schema in the registry's form."""
     ending = next((kind for end, kind in TYPE_OF_ENDING.items() if file.endswith(end)), "avro")
     body: dict[str, Any] = {"schema": read_input(file), "schemaType": (schema_type or ending).upper()}
     if references:
@@ -86,7 +86,7 @@ def register(
         body["metadata"] = {"properties": parse_pairs(pairs, "--metadata")}
     with registry.client() as client:
         made = client.post("subjects", subject, "versions", body=body, normalize=normalize)
-        if "version" not in made:  # registries before 8.0 answer with the id alone
+        if "version" not in made:  # registries before 8.0 return only the id
             made = client.post("subjects", subject, body=body, normalize=normalize)
     output.done(f"{subject} has this schema as version {made['version']}, id {made['id']}", made)
 
@@ -131,7 +131,7 @@ def list_subjects(registry: RegistryOptions, output: Output, subject: str | None
             versions = client.get("subjects", subject, "versions", deleted=deleted)
             rows = [_row(subject, client.get("subjects", subject, "versions", each, deleted=deleted)) for each in versions]
         else:
-            # A list gives everything; asking subject by subject takes a round trip for each.
+            # One request lists everything; a request for each subject takes a round trip each.
             found = all_schemas(client, prefix or ":*:", deleted=deleted)
             rows = list(_latest_rows(found))
     output.table(rows, COLUMNS, empty="no schema is registered")

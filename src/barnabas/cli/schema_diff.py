@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from barnabas.registry.formats.interface import ParsedSchema
     from barnabas.schemas.registry_client import RegistryClient
 
-MOST_REFERENCES = 1_000  # followed for one schema
+MOST_REFERENCES = 1_000  # references that are followed for one schema
 
 
 def _version(text: str) -> str:
-    """A version; raises BadInput, which names the option for a file that stands here."""
+    """A version; raises BadInput, which names the option for a file if the text is a file."""
     try:
         return read_version(text)
     except BadInput:
@@ -112,7 +112,7 @@ def _parsed(client: RegistryClient, body: dict[str, Any]) -> ParsedSchema:
 
 
 def _texts(client: RegistryClient, body: dict[str, Any]) -> dict[str, str]:
-    """The texts of the schemas that a schema needs, by name, each behind those that it names itself."""
+    """The texts of the schemas that a schema needs, by name; each comes after those that it refers to."""
     texts: dict[str, str] = {}
     seen: set[str] = set()
     waiting = [(each, False) for each in reversed(body.get("references") or [])]

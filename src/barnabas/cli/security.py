@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HOST = re.compile(r"[A-Za-z0-9*.:_-]+")
 BROKER = "broker"
-PASSWORD_FILE = "store.password"  # password of the PKCS12 stores; PEM files have none
+PASSWORD_FILE = "store.password"  # contains the password of the PKCS12 stores; PEM files have no password
 PASSWORD_BYTES = 18
 AUTHORITY_DAYS = 3650
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")

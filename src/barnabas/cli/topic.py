@@ -51,7 +51,7 @@ def parse_assignment(text: str) -> list[list[int]]:
 def _parse_pattern(text: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns of patterns that later releases may read differently
+            warnings.simplefilter("ignore")  # Python warns about patterns that later releases may interpret differently
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise BadInput(f"{text!r} is not a regular expression: {error}") from error
@@ -94,7 +94,7 @@ def create(
         shape = {"num_partitions": len(assignment), "replica_assignment": assignment}
     settings = parse_pairs(pairs, "--config")
     topics = [NewTopic(name, config=settings, **shape) for name in names]
-    admin = connection.admin()  # its futures fail once it is garbage collected
+    admin = connection.admin()  # keep a reference: the futures fail if the client is garbage collected
     futures = admin.create_topics(topics, request_timeout=connection.timeout_s, validate_only=validate_only)
     ignore = ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None
     return _report(output, "would create" if validate_only else "created", futures, ignore=ignore)
@@ -109,7 +109,7 @@ def list_topics(connection: Connection, output: Output, pattern: re.Pattern[str]
     """List all topics, or those whose name matches the regular expression PATTERN."""
     rows = []
     for name, found in sorted(describe_topics(connection.admin(), connection.timeout_s, None).items()):
-        if "error" in found:  # deleted a moment ago
+        if "error" in found:  # the topic was just deleted
             continue
         if (found["internal"] and not internal) or (pattern and not pattern.search(name)):
             continue

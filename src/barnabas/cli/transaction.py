@@ -1,5 +1,5 @@
-"""`barnabas transaction`: open transactions, the one that blocks a partition's readers, and ending transactions that nothing
-else ends."""
+"""`barnabas transaction`: lists open transactions, finds the one that blocks a partition's readers, and ends transactions that
+nothing else ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREPARED_COLUMNS = {"id": "TRANSACTIONAL ID", "coordinator": "COORDINATOR", "pro
 OPEN_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "start_offset": "START OFFSET", "producer_id": "PRODUCER",
                 "producer_epoch": "EPOCH", "silent_s": "SILENT S", "id": "TRANSACTIONAL ID"}  # fmt: skip
 STATES = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
-DEFAULT_MAX_TIMEOUT_S = 15 * 60.0  # transaction.max.timeout.ms
+DEFAULT_MAX_TIMEOUT_S = 15 * 60.0  # Kafka's default for transaction.max.timeout.ms
 
 
 @click.group(context_settings=HELP_OPTIONS)

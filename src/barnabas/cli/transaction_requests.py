@@ -1,5 +1,4 @@
-"""Requests about transactions: to coordinators, which decide on them, and to leaders, whose partitions hold the open
-records."""
+"""Requests about transactions: to coordinators, which decide their end, and to leaders of the partitions with open records."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 
 LIST_TRANSACTIONS, INIT_PRODUCER_ID = 66, 22
 PATTERN_VERSION, TWO_PHASE_VERSION = 2, 6
-NEVER_TIMES_OUT_MS = 2**31 - 1  # transactions of two-phase commit have this timeout
+NEVER_TIMES_OUT_MS = 2**31 - 1  # the timeout of two-phase commit transactions
 AGAIN = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 PAUSE_S = 0.05
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -154,7 +153,7 @@ def write_abort_marker(brokers: Brokers, leader: int, row: Row) -> None:
         producer_epoch=row["producer_epoch"],
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(name=row["topic"], partition_indexes=[row["partition"]])],
-        coordinator_epoch=max(epoch, 0),  # a producer has none before its first marker
+        coordinator_epoch=max(epoch, 0),  # a producer has no coordinator epoch before its first marker
     )
     (answer,) = brokers.broker(leader).request(WriteTxnMarkersRequest(markers=[marker])).markers
     code = answer.topics[0].partitions[0].error_code
@@ -180,7 +179,7 @@ def commit(brokers: Brokers, name: str, expected: tuple[int, int] | None, timeou
     """Commit a prepared transaction (KIP-939); returns the state after that.
 
     Args:
-        expected: producer id and epoch that its writer noted; no other transaction is committed.
+        expected: the producer id and epoch that the writer of the transaction recorded; commits no other transaction.
 
     Raises:
         Failure: there is no prepared transaction, or another one, or the broker refuses.
@@ -227,7 +226,7 @@ def _until_done(ask: Any, name: str, timeout_s: float) -> Any:
 
 
 def _settled(brokers: Brokers, name: str, timeout_s: float) -> Row:
-    """The state of the id once every partition has the marker."""
+    """The state of the id after every partition has the marker."""
     deadline = time.monotonic() + timeout_s
     while (found := described(brokers, name))["state"] in OPEN:
         if time.monotonic() > deadline:

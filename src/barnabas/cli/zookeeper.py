@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper.address import ZooKeeperAddress
     from barnabas.cluster.zookeeper.store import ZooKeeperStore
 
-DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # `zookeeper.digest`
-CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"  # a file with `zookeeper.*` settings; the settings file of a broker works too
+DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # sets `zookeeper.digest`
+# path of a file with `zookeeper.*` settings; the settings file of a broker works too
+CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"
 PREFIX, CONNECT = "zookeeper.", "zookeeper.connect"
 
 
@@ -47,7 +48,7 @@ def address_of(metadata: str) -> ZooKeeperAddress:
 
 
 def open_store(address: ZooKeeperAddress) -> ZooKeeperStore:
-    """A session; raises BadInput for invalid settings in the environment, and StoreUnavailable."""
+    """Open a session; raises BadInput for invalid settings in the environment, and StoreUnavailable."""
     from barnabas.cluster.zookeeper.access import access_of
     from barnabas.cluster.zookeeper.store import ZooKeeperStore
     from barnabas.config.broker import BrokerConfig

@@ -1,6 +1,6 @@
 """Requests that change or describe a cluster, as plans: topics, their configuration, deleted records, committed offsets.
 
-Requests about topics go to the controller, those about a group to its coordinator; after a move the plans look them up again.
+Requests about topics go to the controller, requests about a group to its coordinator. If one has moved, the plans find it again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.partitions import by_topic
 from barnabas.protocol.values import ResourceType
 
-ANY = 1  # in a filter of bindings: of every type, pattern, operation and permission
-LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
+ANY = 1  # in a filter of bindings: any type, pattern, operation or permission
+LAST_COMMIT_WITH_NAMES = 9  # from version 10 on, OffsetCommit and OffsetFetch name topics by id
 
 
 def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what: str) -> Plan[Any]:
@@ -51,7 +51,7 @@ def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what
         try:
             response = yield from call(request, node_id)
         except ClientError:
-            cluster.brokers = {}  # another broker may be the controller now
+            cluster.brokers = {}  # forget the brokers: another broker may be the controller now
             raise
         for item in getattr(response, "topics", None) or getattr(response, "responses", None) or ():
             if item.error_code == ErrorCode.NOT_CONTROLLER:
@@ -108,7 +108,7 @@ def delete_topics(config: ClientConfig, cluster: Cluster, names: Sequence[str]) 
 
 
 def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) -> Plan[dict[str, str | None]]:
-    """The configuration that holds for `topic`, by key."""
+    """The configuration of `topic`, defaults included, by key."""
     resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
 
     def attempt() -> Plan[dict[str, str | None]]:
@@ -122,7 +122,7 @@ def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) ->
 
 
 def describe_broker_config(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, str | None]]:
-    """The configuration of one broker, by key; the value of a key that nobody may see is None."""
+    """The configuration of one broker, by key; None for a key whose value is secret."""
 
     def attempt() -> Plan[dict[str, str | None]]:
         if not cluster.brokers:
@@ -132,7 +132,7 @@ def describe_broker_config(config: ClientConfig, cluster: Cluster) -> Plan[dict[
         try:
             response = yield from call(DescribeConfigsRequest(resources=[resource]), node_id)
         except ClientError:
-            cluster.brokers = {}  # it may be gone
+            cluster.brokers = {}  # forget the brokers: this one may be gone
             raise
         (result,) = response.results
         if result.error_code:

@@ -4,11 +4,11 @@ Owns the transports. Several tasks may use one client at once: requests to one b
 
 Rules
   1. A failure of a connection, or the timeout of one request, fails all requests in flight on it; the next request opens
-     another connection. This also holds for a request that its caller has cancelled: otherwise a dead connection would stay
-     while every caller gives up before `request.timeout.ms`.
+     another connection. This is also true for a request that its caller has cancelled. Otherwise a dead connection would stay
+     if every caller stops waiting before `request.timeout.ms`.
   2. A frame is read once, into memory of its size: a Fetch response is not copied, except for its start, which arrives with the
-     size in one read. A small response arrives in one read. The memory of a large response is reused for the next one when no
-     view of it is left: filling new memory with zeros takes a tenth of a follower's time.
+     size in one read. A small response arrives in one read. The memory of a large response is reused for the next one after its
+     last view is gone, because filling new memory with zeros takes a tenth of a follower's time.
   3. One timer runs for all requests in flight on a connection, set for the oldest of them.
 """
 
@@ -44,8 +44,8 @@ from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.base_message import Buffer
 from barnabas.tls.failures import reason_of
 
-LARGE_BYTES = 128 * 1024  # larger frames get memory of their own
-START_BYTES = 16 * 1024  # of a frame are read together with its size: a second read takes longer than copying so much
+LARGE_BYTES = 128 * 1024  # a frame larger than this gets a buffer of its own
+START_BYTES = 16 * 1024  # bytes received together with the frame's size; copying them is faster than a second read
 R = TypeVar("R")
 
 
@@ -57,15 +57,15 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._host = address[0]
         self.wire = Wire(config.client_id)
         self._credentials = config.credentials
-        self._renewing: asyncio.Lock | None = None  # if the session has an end
+        self._renewing: asyncio.Lock | None = None  # None if the session has no end
         self._renew_at_s = math.inf
         self._timeout_ms = config.request_timeout_ms
         self._transport: asyncio.Transport | None = None
         self._start = memoryview(bytearray(START_BYTES))  # receives bytes until the size of the next frame is known
-        self._frame: memoryview | None = None  # the incoming body, once its size is known
-        self._filled = 0  # of the current buffer
-        self._large = bytearray()  # the memory of the last large frame
-        # future and deadline of each request in flight, oldest first
+        self._frame: memoryview | None = None  # buffer of the incoming frame, after its size is known
+        self._filled = 0  # bytes filled in the current buffer
+        self._large = bytearray()  # the buffer of the last large frame
+        # future and deadline of each request in flight, the oldest first
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
@@ -81,7 +81,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
                 tls: dict[str, Any] = {} if config.tls is None else {"ssl": config.tls()}
                 await asyncio.get_running_loop().create_connection(lambda: connection, *address, **tls)
-        except OSError as error:  # TimeoutError too
+        except OSError as error:  # includes TimeoutError
             raise ConnectionFailed(connection.name, reason_of(error) or "no connection in time") from error
         try:
             frame: bytes | None = connection.wire.send_hello()
@@ -128,7 +128,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 await self._log_in(self._credentials)
 
     def request_at_once(self, call: Call) -> asyncio.Future[Any] | None:
-        """As `request`, but sends at once and without a task; None if it would have to wait."""
+        """Like `request`, but sends at once and without a task; None if it would wait."""
         if self._renewing is not None or self.lost is not None or not self._writable.is_set():
             return None
         return self._send(self.wire.send(call.request, call.at_most, call.at_least))
@@ -163,26 +163,27 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._fail(ConnectionFailed(self.name, "closed"))
 
     async def wait_lost(self) -> None:
-        """Wait until nothing more can be sent, for any reason."""
+        """Wait until the connection is lost for any reason."""
         await self._ended.wait()
 
     def end_if_cut_off(self, after_s: int) -> None:
-        """Make the system end the connection when no packet gets through for this time; a slow broker is not cut off."""
+        """Make the system end the connection when no packet arrives for `after_s` seconds; a slow broker keeps its connection."""
         if self._transport is None:
             return
         end = self._transport.get_extra_info("socket")
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in (
-            ("TCP_KEEPIDLE", 1),  # seconds without a packet, then a probe each second
+            ("TCP_KEEPIDLE", 1),  # seconds without a packet until the first probe; then one probe each second
             ("TCP_KEEPINTVL", 1),
             ("TCP_KEEPCNT", max(1, after_s - 1)),
-            ("TCP_USER_TIMEOUT", after_s * 1000),  # for sent data without an acknowledgement, when no probe is sent
+            # ms that sent data may stay unacknowledged; no probes are sent during this time
+            ("TCP_USER_TIMEOUT", after_s * 1000),
         ):
-            if hasattr(socket, name):  # the options exist on Linux only
+            if hasattr(socket, name):  # these options exist only on Linux
                 end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's type does not declare it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's type does not declare a Transport
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(ConnectionFailed(self.name, reason_of(exc) if exc else "closed by the broker"))
@@ -208,7 +209,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._fail(ConnectionFailed(self.name, str(error)))
 
     def _take_start(self) -> None:
-        """Delivers whole frames; moves the beginning of the next one to memory of its own."""
+        """Deliver whole frames, and move the beginning of the next one to memory of its own."""
         start, end, position = self._start, self._filled, 0
         while end - position >= 4:
             body_at = position + 4
@@ -225,7 +226,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         start[: self._filled] = start[position:end]
 
     def _memory(self, size: int) -> memoryview:
-        """Memory for a frame, not cleared."""
+        """Memory for a frame of `size` bytes; its content is undefined."""
         if not LARGE_BYTES <= size <= limits.MAX_KEPT_ANSWER_BYTES:
             return memoryview(bytearray(size))
         if len(self._large) < size or _is_looked_at(self._large):
@@ -252,11 +253,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
             future, _ = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # if nobody waits any more, asyncio must not warn
+                future.exception()  # marks the error as retrieved: asyncio must not warn if no caller waits any more
 
 
 def _is_looked_at(data: bytearray) -> bool:
-    """Whether a view of it exists: then its size cannot be changed."""
+    """Whether a view of `data` exists: then its size cannot change."""
     try:
         data.append(data.pop())
     except BufferError:
@@ -345,8 +346,8 @@ class AsyncClient:
         return await self.run(operations.all_topics(self.config, self.cluster))
 
     async def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
-        """The topics of these names that exist; all brokers agree that the others do not. Raises PartitionError if one is
-        refused for another reason."""
+        """The topics of these names that exist; all brokers agree that the others do not. Raises PartitionError if brokers
+        refuse a topic that exists."""
         return await self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
@@ -378,7 +379,7 @@ class AsyncClient:
         await self.run(administration.delete_records(self.config, self.cluster, before))
 
     async def describe_topic_config(self, topic: str) -> dict[str, str | None]:
-        """The configuration that holds for `topic`, by key."""
+        """The configuration of `topic`, defaults included, by key."""
         return await self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:

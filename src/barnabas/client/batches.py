@@ -1,4 +1,4 @@
-"""The headers of record batches (v2): enough to go through a buffer batch by batch; the records are not decoded."""
+"""The headers of record batches (v2): enough to iterate over the batches of a buffer without decoding the records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from barnabas.protocol.base_message import Buffer
 
 HEADER_BYTES = 61
-_LENGTHS = struct.Struct(">qi")  # base offset, bytes after these twelve
+_LENGTHS = struct.Struct(">qi")  # base offset, bytes after these twelve bytes
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 
 

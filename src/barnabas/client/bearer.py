@@ -27,17 +27,17 @@ from barnabas.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 SCOPE = "sasl.oauthbearer.scope"
-# Kafka's name, librdkafka's name, and the option of the login context, Kafka's oldest form
+# Kafka's name, librdkafka's name, and Kafka's oldest form: the option of the login context
 CLIENT_ID = ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id", "clientId")
 CLIENT_SECRET = ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret", "clientSecret")
 SCOPES = (SCOPE, "scope")
 CONNECT_TIMEOUT, READ_TIMEOUT = "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"
 DEFAULT_TIMEOUT_MS = 10_000
-SHOWN_FOR = 0.8  # share of a token's lifetime for which it is reused, as in Kafka's clients
+SHOWN_FOR = 0.8  # share of a token's lifetime for which the client reuses it; the same as in Kafka's clients
 
 
 class TokenSource(Protocol):
-    """A source of tokens."""
+    """Provides bearer tokens."""
 
     def token(self) -> str:
         """A token; raises LoginFailed if there is none, ConnectionFailed if a retry may succeed."""
@@ -72,7 +72,7 @@ class ClientCredentials:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def token(self) -> str:
-        """A token that stays valid for a while; raises LoginFailed."""
+        """A token that is valid for most of its lifetime; raises LoginFailed."""
         kept = _kept.get(self)
         if kept is not None and time.monotonic() < kept[1]:
             return kept[0]
@@ -82,16 +82,16 @@ class ClientCredentials:
         return token
 
     def _ask(self) -> bytes:
-        from barnabas.client.identity_provider import ask  # loaded only by clients of a provider
+        from barnabas.client.identity_provider import ask  # only clients of an identity provider need it
 
         return ask(self.url, self.client_id, self.client_secret, self.scope, self.timeout_ms / 1000)
 
 
-_kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, each with the time until which it is reused
+_kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, each with the time until which the client reuses it
 
 
 def _understood(url: str, text: bytes) -> tuple[str, float]:
-    """The token in a provider's answer and its lifetime in seconds, 0 if the answer does not give it."""
+    """The token in a provider's answer, and its lifetime in seconds (0 if the answer has none)."""
     try:
         said = json.loads(text if len(text) <= limits.MAX_BEARER_BYTES else b"")
         token, lifetime_s = said["access_token"], float(said.get("expires_in", 0))

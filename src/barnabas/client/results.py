@@ -7,10 +7,10 @@ from uuid import UUID
 
 from barnabas.protocol.base_message import Buffer
 
-# Timestamps of ListOffsets that are not timestamps.
+# Special values of the timestamp in ListOffsets.
 LATEST = -1
 EARLIEST = -2
-MAX_TIMESTAMP = -3  # KIP-734
+MAX_TIMESTAMP = -3  # the record with the largest timestamp (KIP-734)
 
 TopicPartition = tuple[str, int]
 
@@ -19,15 +19,16 @@ TopicPartition = tuple[str, int]
 class Fetched:
     """The fetch response of one partition.
 
-    `records` are whole batches and perhaps the beginning of one more; the first may begin below the offset asked for. They are
-    not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 if the response has none.
+    `records` are whole batches and perhaps the beginning of one more; the first batch may begin below the requested offset. The
+    batches are not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 if the response has
+    none.
     """
 
     records: Buffer
     high_watermark: int
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    aborted: tuple[tuple[int, int], ...] = ()  # producer id and first offset of transactions that were aborted
+    aborted: tuple[tuple[int, int], ...] = ()  # producer id and first offset of each aborted transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create; -1 leaves a number to the broker."""
+    """A topic to create; for a number of -1 the broker decides."""
 
     name: str
     partitions: int = -1

@@ -1,10 +1,10 @@
 """Producer ids and transactions as plans: initialising a producer, ending transactions, listing them.
 
 Rules
-  1. A request goes to the coordinator of its transactional id. An error that means a moved coordinator makes the retry look it
-     up again. Requests about many ids are sent together.
+  1. A request goes to the coordinator of its transactional id. If an error means that the coordinator has moved, the retry
+     finds it again. Requests about many ids are sent together.
   2. Transient errors are retried (a coordinator is loading, an end is in progress). Every other error code goes to the caller:
-     it tells who owns the id, and the caller decides what to do.
+     the code says who owns the id, and the caller decides.
 
 Sources: KIP-98, KIP-890 (transactions of version 2), KIP-939 (two-phase commit).
 """
@@ -34,15 +34,15 @@ from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.partitions import by_topic
 
-TRANSACTION_COORDINATOR = 1  # the key type in FindCoordinator
-FIRST_RETRY_MS = 5  # a running end takes a few milliseconds
-FIRST_TWO_PHASE = 6  # version of InitProducerId
-LAST_SINGLE_ADD = 3  # version of AddPartitionsToTxn: later versions are for brokers
+TRANSACTION_COORDINATOR = 1  # key type in FindCoordinator
+FIRST_RETRY_MS = 5  # wait before the first retry; ending a transaction takes a few milliseconds
+FIRST_TWO_PHASE = 6  # first version of InitProducerId with two-phase commit
+LAST_SINGLE_ADD = 3  # last version of AddPartitionsToTxn for clients; only brokers use later versions
 LAST_FIRST_VERSION_END, LAST_FIRST_VERSION_PRODUCE = (
     4,
     11,
-)  # versions of EndTxn and Produce: later ones mean transactions of version 2
-MOST_COORDINATORS = 10_000  # entries in a client's cache; ids that are used only once would make it grow for ever
+)  # of EndTxn and Produce; later versions mean transactions of version 2
+MOST_COORDINATORS = 10_000  # entries in a client's cache; ids that are used only once would make it grow without a bound
 MOVED = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
@@ -81,7 +81,7 @@ def init_producer_id(
     """Become the owner of an id. Its open transaction is aborted, or kept with `keep_prepared`.
 
     Raises:
-        ResourceError: the coordinator's error, PRODUCER_FENCED if `expected` is not the owner any more.
+        ResourceError: the coordinator's error; PRODUCER_FENCED if `expected` is not the owner any more.
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
@@ -103,7 +103,7 @@ def init_producer_id(
         name = transactional_id
         at_least = (
             FIRST_TWO_PHASE if two_phase else None
-        )  # an older version would drop the field and abort the prepared transaction
+        )  # an older version would ignore the field and abort the prepared transaction
         answers = yield from _of_coordinators(
             config, cluster, [name], lambda _: request, lambda _, r: r.error_code, at_least=at_least
         )
@@ -156,7 +156,7 @@ def add_partitions(
 
 
 def describe_transactions(config: ClientConfig, cluster: Cluster, ids: Iterable[str]) -> Plan[dict[str, DescribedTransaction]]:
-    """The ids of `ids` that their coordinators know."""
+    """The transactional ids in `ids` that their coordinators know."""
 
     def code_of(_: str, response: Any) -> int:
         return int(response.transaction_states[0].error_code)
@@ -186,7 +186,7 @@ def list_transactions(
     request = ListTransactionsRequest(state_filters=states, transactional_id_pattern=pattern)
 
     def attempt() -> Plan[dict[str, str]]:
-        known = list(cluster.brokers)  # asked together with the metadata; there is rarely a further broker
+        known = list(cluster.brokers)  # request both together, because other brokers are rare
         metadata, *answers = yield [Call(MetadataRequest(topics=[])), *(Call(request, node_id) for node_id in known)]
         if isinstance(metadata, ClientError):
             raise metadata
@@ -196,7 +196,7 @@ def list_transactions(
             answers += yield [Call(request, node_id) for node_id in others]
         found = {}
         for node_id, answer in zip(known + others, answers, strict=True):
-            if node_id not in cluster.brokers:  # it left
+            if node_id not in cluster.brokers:  # the broker has left the cluster
                 continue
             if isinstance(answer, ClientError):
                 raise answer
@@ -216,7 +216,7 @@ def _of_coordinators(
     at_most: int | None = None,
     at_least: int | None = None,
 ) -> Plan[dict[str, Any]]:
-    """Sends a request for each id to its coordinator, all at once, and retries those with transient errors. Returns the last
+    """Send a request for each id to its coordinator, all at the same time, and retry after transient errors. Returns the last
     response for each id."""
     wanted = list(ids)
     answers: dict[str, Any] = {}

@@ -27,7 +27,7 @@ from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
-LEAST_DEDUPE_BYTES = 1024 * 1024  # for each thread; Kafka's own bound
+LEAST_DEDUPE_BYTES = 1024 * 1024  # for each thread; the same limit as in Kafka
 LISTENER_KEY = r"listener\.name\.[^.]*\.(?:(?:gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.)?(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
 
@@ -41,7 +41,7 @@ class BrokerConfig(BrokerAttributes):
     """
 
     given: Mapping[str, str]
-    texts: Mapping[str, str]  # `given`, overridden by `dynamic`; holds the keys of single listeners
+    texts: Mapping[str, str]  # `given`, overridden by `dynamic`; also contains the keys of single listeners
 
     def __init__(
         self, values: Mapping[str, Value], given: Mapping[str, str], dynamic: Mapping[str, str] = MappingProxyType({})

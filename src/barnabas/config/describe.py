@@ -3,9 +3,9 @@
 Rules
   1. The value is that of the strongest source that has one: the resource itself, this broker, all brokers, the broker's file, the
      default. All of them are listed as synonyms, strongest first.
-  2. Synonyms begin with the key's own name; stronger keys are left out (the milliseconds, when hours are described). So
-     `retention.ms` shows no synonym until `log.retention.ms` itself is set. That is Kafka's way.
-  3. Secrets and unknown keys are shown without their value.
+  2. Synonyms begin with the key's own name; stronger keys are left out (for a key in hours, the one in milliseconds). So
+     `retention.ms` shows no synonym unless `log.retention.ms` itself is set. Kafka does the same.
+  3. Secrets and unknown keys have no value in the response.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from barnabas.config.synonyms import BROKER_KEY_OF_TOPIC, broker_key_of_group, b
 from barnabas.config.topic import TopicConfig
 
 UNKNOWN_TYPE = 0
-NO_DEFAULT = frozenset({"controller.listener.names", "node.id", "process.roles"})  # Kafka does not start without them
+# Kafka does not start without a value for these keys
+NO_DEFAULT = frozenset({"controller.listener.names", "node.id", "process.roles"})
 
 
 class Source(IntEnum):
@@ -77,7 +78,7 @@ class Layers(Struct, frozen=True):
 
 
 class TopicEntries:
-    """The settings of topics on one broker. The settings that a topic does not set are the same for all topics, so they are
+    """The settings of topics on one broker. The settings without a value of the topic are the same for all topics, so they are
     created once."""
 
     def __init__(self, layers: Layers) -> None:
@@ -90,7 +91,7 @@ class TopicEntries:
         return [self._entry(key, settings, resolved) for key in _chosen(definitions.TOPIC, keys, settings)]
 
     def _entry(self, key: ConfigKey, settings: Mapping[str, str], resolved: TopicConfig) -> ConfigEntry:
-        if key.name in settings or SMALL_SEGMENT in settings:  # which stands for the size of segments
+        if key.name in settings or SMALL_SEGMENT in settings:  # SMALL_SEGMENT overrides the segment size
             return _topic_entry(key, settings, self._layers, resolved)
         entry = self._not_set.get(key.name)
         if entry is None:
@@ -110,7 +111,7 @@ def _topic_entry(key: ConfigKey, settings: Mapping[str, str], layers: Layers, re
         value: str | None = text_of(key.read(settings[key.name]))
     elif hasattr(resolved, key.attribute) and not isinstance(getattr(resolved, key.attribute), frozenset):
         value = text_of(getattr(resolved, key.attribute))
-    else:  # the values of a list keep the given order
+    else:  # the frozenset of a list key has lost the configured order
         value = key.default_text() if broker_name is None else _broker_value(broker_name, layers)
     return _entry(key, value, synonyms, read_only=False)
 
@@ -124,7 +125,7 @@ def broker_entries(layers: Layers, keys: Sequence[str] | None = None) -> list[Co
 
 
 def all_brokers_entries(settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-    """The settings that hold for all brokers."""
+    """The settings of all brokers together."""
     entries = []
     for name, text in settings.items():
         if not keys or name in keys:
@@ -190,7 +191,7 @@ def _synonyms(name: str, layers: Layers) -> tuple[Synonym, ...]:
 def _broker_value(name: str, layers: Layers) -> str | None:
     key = definitions.BROKER[name]
     if key.default is None and not any(name in settings for _, settings in layers.sources()):
-        return None  # whatever source it comes from
+        return None  # the key is unset; its attribute may have the value of another key, as log.dirs has that of log.dir
     value = getattr(layers.config, key.attribute)
     return None if value is None else text_of(value)
 

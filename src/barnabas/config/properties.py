@@ -2,10 +2,10 @@
 
 A line that ends in an odd number of backslashes continues on the next line. `#` and `!` start a comment at the head of a line
 only. The key ends at the first unescaped `=`, `:` or white space. \\t \\n \\r \\f and \\uXXXX are escapes; any other escaped
-character means itself. The last value of a repeated key counts.
+character means itself. If a key is repeated, the last value counts.
 
-Java decodes a file as ISO-8859-1. People write UTF-8, so a file is decoded as UTF-8, or as ISO-8859-1 if it is not valid UTF-8.
-This module writes ASCII with escapes, which is valid in both.
+Java decodes a file as ISO-8859-1. Most files are UTF-8, so this module decodes a file as UTF-8, or as ISO-8859-1 if it is not
+valid UTF-8. This module writes ASCII with escapes, which is valid in both.
 
 Source: the description of java.util.Properties.load.
 """
@@ -23,7 +23,7 @@ WHITE = " \t\f"
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 PRINTABLE = range(0x20, 0x7F)
-MOST_BYTES = 1 << 24  # largest file: it is read as a whole, and could be a device without an end
+MOST_BYTES = 1 << 24  # size of the largest file: it is read as a whole, and could be an endless device
 LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -62,7 +62,7 @@ def _escaped(text: str, also: str) -> str:
             out.append(f"\\{character}")
         elif ord(character) in PRINTABLE:
             out.append(character)
-        else:  # two for one beyond 16 bits
+        else:  # a character above 16 bits is written as two escapes
             data = character.encode("utf-16-be", "surrogatepass")
             out += [f"\\u{data[index : index + 2].hex()}" for index in range(0, len(data), 2)]
     return "".join(out)

@@ -18,7 +18,7 @@ PYTHON_TYPES = {
     ConfigType.DOUBLE: "float",
     ConfigType.LIST: "tuple[str, ...]",
 }
-ALWAYS_SET = {"log.dirs", "advertised.listeners"}  # unset they take another key's value, see BrokerConfig
+ALWAYS_SET = {"log.dirs", "advertised.listeners"}  # these keys take another key's value if unset, see BrokerConfig
 
 ATTRIBUTES_HEAD = '''"""The attributes of BrokerConfig, one for each key. Written by tools/generate_config.py; do not edit."""
 

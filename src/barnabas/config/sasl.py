@@ -3,8 +3,8 @@
 Rules
   1. A setting of a listener and mechanism (`listener.name.x.plain.sasl.jaas.config`) overrides the listener's
      (`listener.name.x.sasl.jaas.config`), and that overrides the broker's (`sasl.jaas.config`).
-  2. The class of a login context decides its mechanism. So one text may hold the contexts of several mechanisms, which Kafka
-     refuses. A text that Kafka accepts has the same meaning here.
+  2. The class of a login context decides its mechanism. So one text may contain the contexts of several mechanisms; Kafka
+     refuses such a text. A text that Kafka accepts has the same meaning here.
   3. No error holds a value of a login context.
 """
 
@@ -43,7 +43,7 @@ class Mechanism(NamedTuple):
     """One mechanism on one listener.
 
     Args:
-        options: of its login context; empty if there is none.
+        options: the options of its login context; empty if there is none.
     """
 
     name: str

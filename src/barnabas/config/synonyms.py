@@ -1,5 +1,5 @@
-"""The broker keys that give the default of a topic's or a group's setting, and broker keys that set one value in several
-units."""
+"""The broker keys that give the default of a topic's or a group's setting, and groups of broker keys that set the same value in
+different units."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BROKER_KEY_OF_TOPIC = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-OF_MECHANISMS = (  # keys whose name has a mechanism between the listener's prefix and the key
+OF_MECHANISMS = (  # these keys have a SASL mechanism between the listener's prefix and the key
     "connections.max.reauth.ms",
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",

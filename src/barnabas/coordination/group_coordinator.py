@@ -37,7 +37,8 @@ class GroupCoordinator:
     """The groups of one broker.
 
     Args:
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         topics: the metadata for consumer groups.
         is_coming: see `CoordinatorRuntime`.
     """
@@ -114,7 +115,7 @@ class GroupCoordinator:
             hosted = self._runtime.hosted_for(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return HeartbeatResponse()  # clients cannot handle that code; the sessions begin when all is loaded
+                return HeartbeatResponse()  # clients cannot handle this error; sessions start after loading
             raise
         try:
             return self._runtime.ask(hosted, lambda: hosted.shard.heartbeat(request, self._runtime.now()))
@@ -123,8 +124,8 @@ class GroupCoordinator:
             await self._settled(hosted, request.group_id)
 
     async def _settled(self, hosted: HostedShard[GroupShard], group_id: str) -> None:
-        """Classic members of a consumer group are in records too, so their responses, also refusals, depend on these
-        records."""
+        """If the group is a consumer group, wait for its records to be committed. They contain the classic members too, so
+        responses and refusals to these depend on them."""
         if isinstance(hosted.shard.groups.get(group_id), ConsumerGroup):
             await self._runtime.settled(hosted)
 
@@ -183,7 +184,7 @@ class GroupCoordinator:
                 commits += self._forget_topics(hosted, gone)
         for commit in commits:
             if commit is not None:
-                with suppress(KafkaError):  # logged; the shard reads its log again
+                with suppress(KafkaError):  # already logged; the shard reads its log again
                     await shielded(commit)
 
     def _forget_topics(self, hosted: HostedShard[GroupShard], gone: Set[str]) -> list[asyncio.Future[None] | None]:

@@ -18,9 +18,9 @@ from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Shard)
 
-# Replayed while loading before other tasks run: 1 ms, with batches of one record some milliseconds.
+# While loading, other tasks run after this many records: about 1 ms, or some milliseconds if each batch has one record.
 RECORDS_BETWEEN_BREATHS = 200
-MOST_HELD = 50_000  # records; some 20 MB while loading
+MOST_HELD = 50_000  # records held back while loading; about 20 MB
 
 
 class Phase(Enum):
@@ -29,13 +29,13 @@ class Phase(Enum):
 
 
 class HostedShard(Struct, Generic[S], eq=False):
-    """A partition that this broker leads; each loading creates another object, so that references to a former one are stale."""
+    """A partition that this broker leads; each loading creates another object, and references to an earlier one are stale."""
 
     partition: int
     shard: S
     phase: Phase = Phase.LOADING
     uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
-    missed_deletions: set[str] = field(default_factory=set)  # deletions of topics while it was loading
+    missed_deletions: set[str] = field(default_factory=set)  # topics that were deleted while the shard was loading
 
 
 async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
@@ -53,7 +53,7 @@ async def read_into(hosted: HostedShard[S], log_: CoordinatorLog, kind: str, is_
                     await asyncio.sleep(0)
                     if not is_wanted():
                         return
-    level = logging.INFO if len(hosted.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
+    level = logging.INFO if len(hosted.shard) or unreadable else logging.DEBUG  # most of the 50 partitions are empty
     logger.log(
         level,
         "event=shard-loaded kind=%s partition=%d count=%d unreadable=%d",
@@ -68,7 +68,8 @@ async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncI
     """The entries of a log to replay, in parts; None for an overwritten one.
 
     Most records of a coordinator are overwritten by a later one with the same key, and decoding them takes most of the time. So
-    overwritable records are held back until another record comes, or there are many; then the held ones are replayed first.
+    overwritable records are held back until another kind of record comes, or until there are many. Then the held records are
+    replayed first.
     """
     held: dict[bytes, LogEntry] = {}
 
@@ -96,7 +97,7 @@ async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncI
 
 
 def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
-    """Returns whether it could be decoded."""
+    """Replay an entry; returns whether its record could be decoded."""
     try:
         if entry.record is None:
             hosted.shard.replay_end(entry.producer_id, commit=entry.commit)
@@ -109,12 +110,13 @@ def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
 
 
 async def shielded(commit: asyncio.Future[None]) -> None:
-    """Wait for a commit that other tasks also wait for; if the log lost it, another coordinator is responsible."""
+    """Wait for a commit that other tasks also wait for. Raises NOT_COORDINATOR if the log lost it: another coordinator is
+    responsible."""
     try:
         await asyncio.shield(commit)
     except KafkaError as error:
         raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
     except asyncio.CancelledError:
-        if commit.cancelled():  # the commit, not the waiting task
+        if commit.cancelled():  # the commit was cancelled, not the task that waits for it
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
         raise

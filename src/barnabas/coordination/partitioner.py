@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-CACHED_GROUPS = 65_536  # bound on the cache, which hostile group ids can fill: a few megabytes
+CACHED_GROUPS = 65_536  # hostile group ids can fill the cache; this limits it to a few megabytes
 
 
 @lru_cache(maxsize=CACHED_GROUPS)

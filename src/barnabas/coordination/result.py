@@ -31,7 +31,7 @@ class Now(NamedTuple):
     steady_ms: int  # milliseconds of the monotonic clock
 
 
-MayDescribe = Callable[[Collection[str]], Collection[str]]  # filters names of topics to those that the client may see
+MayDescribe = Callable[[Collection[str]], Collection[str]]  # returns the topic names that the client may see
 
 
 def may_describe_all(names: Collection[str]) -> Collection[str]:
@@ -44,7 +44,7 @@ class Caller(NamedTuple):
     api_version: int
     client_id: str
     client_host: str
-    fresh_id: str = ""  # a random id, used if this request creates a member
+    fresh_id: str = ""  # a random member id, used if this request creates a member
     may_describe: MayDescribe = may_describe_all
 
 

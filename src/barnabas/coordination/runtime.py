@@ -1,20 +1,20 @@
 """The asyncio shell of a coordinator: one shard, a core without I/O, for each partition of its internal topic that this broker
 leads.
 
-Owns the set of local shards, the writing of their records and the one timer that wakes them. Coordinators use it by name of a
-group or transactional id: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime;
+Owns the set of local shards, the writing of their records and the one timer that wakes them. Coordinators call it with the name
+of a group or transactional id: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime;
 `write_at_once` and `read_at_once` are for callers without a task.
 
 Rules
   1. All records of a shard go through `carry_out`: append, replay, wait for the commit, notify the shard, answer. Between a
-     shard's decision and the replay of its records no other call reaches it, so there are no locks.
+     shard's decision and the replay of its records no other call reaches the shard, so there are no locks.
   2. A response is sent only after every record that it may depend on is committed. A read therefore waits until the log end at
      the time of the read is committed (`settled`); this takes time only while replication lags. After `timeout_ms` the client
      gets COORDINATOR_NOT_AVAILABLE, although its records may still be committed.
   3. If the log refuses records at once, nothing has changed, and the shard is notified. If the log accepts them and then loses
      them, the shard has lost records in its state: it is discarded and loaded again. The same happens if it cannot replay
      accepted records.
-  4. A caller that gives up waiting (a closed connection) cancels a future, which does not affect the shard.
+  4. A caller that gives up waiting (a closed connection) cancels a future; this does not affect the shard.
   5. A broken invariant stops the shard: it is unloaded, its last events are logged, and its clients find no coordinator here.
 
 Ugly: the log may commit at once or much later, so `carry_out` is split into a part that runs at once and one that may run as a
@@ -63,7 +63,8 @@ class CoordinatorRuntime(Generic[S]):
         kind: type of the shards for log lines, such as "group".
         make: creates the empty shard of a partition.
         timeout_ms: how long one request waits for a commit.
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         changed: called with a shard after each executed outcome.
         loaded: called with a loaded shard, before it serves.
         is_coming: whether a missing partition is about to be loaded.
@@ -97,7 +98,7 @@ class CoordinatorRuntime(Generic[S]):
         self._timer = LoopTimer(clock, self.wake)
         self._closed = False
 
-    # -- which partitions are here --------------------------------------------------------------------------------------
+    # -- hosted partitions ----------------------------------------------------------------------------------------------
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker became leader of `partition`: read it, then serve it.
@@ -112,15 +113,15 @@ class CoordinatorRuntime(Generic[S]):
         try:
             if ready is not None:
                 await ready()
-            async with self._reading:  # fifty concurrent loads would block the loop fifty times as long
+            async with self._reading:  # one load at a time: fifty concurrent loads would block the loop fifty times as long
                 if self.is_hosted(hosted):
                     await read_into(hosted, self._log, self._kind, lambda: self.is_hosted(hosted))
             read = True
         finally:
             if not read and self._hosted.get(partition) is hosted:
-                del self._hosted[partition]  # it cannot be read, so it is not served
+                del self._hosted[partition]  # the log cannot be read, so this broker does not serve the partition
         if self._hosted.get(partition) is not hosted:
-            return  # taken away while loading
+            return  # the partition was taken away while it was loading
         hosted.phase = Phase.ACTIVE
         for outcome in hosted.shard.receive_loaded(self.now()):
             self.carry_out_quietly(hosted, outcome)
@@ -176,7 +177,7 @@ class CoordinatorRuntime(Generic[S]):
         """The loaded shards by partition."""
         return {p: hosted.shard for p, hosted in self._hosted.items() if hosted.phase is Phase.ACTIVE}
 
-    # -- carrying out ---------------------------------------------------------------------------------------------------
+    # -- results of shards ----------------------------------------------------------------------------------------------
 
     def hosted_for(self, name: str) -> HostedShard[S]:
         """The hosted shard of a group or a transactional id.
@@ -229,7 +230,7 @@ class CoordinatorRuntime(Generic[S]):
         outcome = self.ask(hosted, lambda: call(hosted.shard, self.now()))
         commit = self.carry_out(hosted, outcome, tells=False)
         if commit is None and not outcome.records and hosted.uncommitted:
-            commit = hosted.uncommitted[-1]  # as in `settled`
+            commit = hosted.uncommitted[-1]  # the response waits for the current log end, as in `settled`
         follow = partial(self._tell, hosted, outcome, None) if commit is None and outcome.written is not None else None
         return Decision(outcome.response, commit, follow)
 
@@ -328,7 +329,7 @@ class CoordinatorRuntime(Generic[S]):
             raise
 
     def _part(self, hosted: HostedShard[S], outcome: CoordinatorResult, error: Exception) -> None:
-        """A shard failed to replay accepted records: it must not be called any more."""
+        """A shard failed to replay accepted records: discard it and load it again."""
         self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
         self._reload(hosted, f"the shard does not take it: {error}")
 
@@ -360,12 +361,12 @@ class CoordinatorRuntime(Generic[S]):
         try:
             follow_up = self.ask(hosted, lambda: hosted.shard.receive_written(event, code, self.now()))
         except InvariantViolated:
-            return  # logged, and the shard is gone
+            return  # the error is logged, and the shard is removed
         if follow_up is not None:
             self.carry_out_quietly(hosted, follow_up)
 
     def carry_out_quietly(self, hosted: HostedShard[S], outcome: CoordinatorResult) -> asyncio.Future[None] | None:
-        """Execute an outcome without a waiting caller: a refusal was logged, and its tokens were answered."""
+        """Execute an outcome that no caller waits for: a refusal is logged, and its tokens get the error."""
         try:
             return self.carry_out(hosted, outcome)
         except KafkaError as error:
@@ -398,7 +399,7 @@ class CoordinatorRuntime(Generic[S]):
         """Wait until the current log end is committed.
 
         Raises:
-            KafkaError: NOT_COORDINATOR if it was lost, COORDINATOR_NOT_AVAILABLE if it takes too long.
+            KafkaError: NOT_COORDINATOR if the log lost it, COORDINATOR_NOT_AVAILABLE if the commit takes too long.
         """
         if hosted.uncommitted:
             await self.wait_for(hosted.uncommitted[-1])
@@ -435,10 +436,10 @@ class CoordinatorRuntime(Generic[S]):
 
     def _expire(self, hosted: HostedShard[S], now: Now) -> None:
         def expire() -> None:
-            for outcome in hosted.shard.expire(now):  # callbacks may run between two outcomes
+            for outcome in hosted.shard.expire(now):  # other callbacks may run between two outcomes
                 self.carry_out_quietly(hosted, outcome)
 
-        with suppress(InvariantViolated):  # logged, and the shard is gone; the others still have their timers
+        with suppress(InvariantViolated):  # the error is logged, and the shard is removed; other shards keep their timers
             self.ask(hosted, expire)
 
 

@@ -37,7 +37,7 @@ def from_barnabas(
     """The records of a topic with their values (and keys) parsed.
 
     The columns stay; `value` becomes a struct of `schema` and `key` a string, or a struct of `key_schema`. A null value stays null.
-    With a `registered` schema each value is decoded by the schema that the record names, and comes as the registered one describes it.
+    With a `registered` schema, each value is decoded with the schema that the record names, and converted to the registered one.
 
     Args:
         schema: fields of JSON values, as `"customer string, amount double"` or a StructType; or `registered(subject)`.
@@ -65,7 +65,7 @@ def from_barnabas(
     if key_schema is not None:
         key = F.from_json(key, key_schema)
     text = F.col("value").cast("string")
-    is_blank = text.rlike(r"\A\s*\z")  # from_json gives null for it, as for a missing value
+    is_blank = text.rlike(r"\A\s*\z")  # from_json returns null for blank text, as for a missing value
     if mode == FAIL_FAST:
         strict = F.from_json(text, schema, {"mode": FAIL_FAST})
         return frame.withColumns({"key": key, "value": F.when(is_blank, F.raise_error(F.lit(BLANK))).otherwise(strict)})

@@ -1,8 +1,8 @@
 """Small messages between the JVM and a Python worker, without the delays of TCP.
 
-By Nagle's algorithm a second small write waits until the first is acknowledged, and Linux delays the acknowledgement by 40 ms
-if nothing is sent back meanwhile. Spark makes such writes in both directions: the JVM writes the input of a task in several
-pieces, and a worker answers the commit of a micro-batch in two. These delays would take most of the time of a small
+With Nagle's algorithm a second small write waits until the first is acknowledged, and Linux delays the acknowledgement by 40 ms
+if there is no data to send back. Spark makes such writes in both directions: the JVM writes the input of a task in several
+pieces, and a worker answers the commit of a micro-batch in two pieces. These delays would take most of the time of a small
 micro-batch.
 """
 
@@ -22,7 +22,7 @@ def acknowledging(work: Callable[..., int]) -> Callable[..., int]:
     def work_at_once(connection: socket.socket, *arguments: Any) -> int:
         if connection.family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hasattr(socket, "TCP_QUICKACK"):  # Linux
+            if hasattr(socket, "TCP_QUICKACK"):  # only Linux has it
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         return work(connection, *arguments)
 

@@ -11,7 +11,7 @@ from barnabas.pipelines.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The driver creates it and sends it to the task by pickle."""
+    """The description of a task; the driver creates it and sends it to the task with pickle."""
 
     range: OffsetRange
     client: ClientConfig
@@ -19,4 +19,4 @@ class ReadTask:
     fail_on_data_loss: bool
     poll_timeout_ms: int
     max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
-    topic_id: str = ""  # the topic of the range has this id; "" if it is unknown
+    topic_id: str = ""  # id of the topic; "" if unknown

@@ -1,12 +1,12 @@
-"""The writer classes that Spark calls, for batch and stream; a thin layer over `writing` and `exactly_once`.
+"""The writer classes that Spark calls, for batch and stream; they only call `writing` and `exactly_once`.
 
 The processes of the calls:
     in the driver's process, before the tasks: the constructor, and `__getstate__`, since the tasks get the pickled object
     in the tasks: `write`
-    in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
+    in another process of the driver, after the tasks: the constructor, then `commit` or `abort`
 
-Ugly: Spark creates a stream's writer for the tasks and another one for `commit` and `abort`, and does not tell them apart. It
-pickles only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
+Ugly: Spark creates a stream's writer for the tasks and another one for `commit` and `abort`, and both look the same. It pickles
+only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ NO_TWO_PHASE = (
     "written again and a part of it may be in the topics twice"
 )
 IS_THERE = "its rows are in the topics already, as after a restart: this task writes none"
-_asked: set[tuple[ClientConfig, str]] = set()  # the sinks for which this process has checked two-phase commit
+_asked: set[tuple[ClientConfig, str]] = set()  # sinks whose two-phase commit this process has already checked
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The result of a task; `wrote` is for exactly-once sinks."""
+    """The result of a task; exactly-once sinks set `wrote`."""
 
     rows: int
     wrote: Wrote | None = None
 
 
 class NotPrepared(BarnabasError, pickle.PickleError):
-    """The sink cannot be written now. It is a PickleError, because it is raised while Spark pickles, and Spark hides other
-    errors then."""
+    """The sink cannot be written now. It is a PickleError, because it is raised while Spark pickles the writer, and Spark hides
+    all other errors there."""
 
     def __init__(self, sink: str, reason: str) -> None:
         super().__init__(sink, reason)
@@ -90,7 +90,7 @@ class _Writer:
         return self.__dict__.copy()
 
     def _warn_of_timeouts(self, name: str) -> None:
-        """Run once in a process, which Spark reuses from batch to batch."""
+        """Log a warning, once in a process: Spark reuses the process for later batches."""
         sink = self._options.task.client, name
         if sink in _asked:
             return
@@ -100,7 +100,7 @@ class _Writer:
         _asked.add(sink)
 
     def check_topic(self) -> None:
-        """Raises PartitionError if the topic of the options does not exist and brokers do not create it."""
+        """Raises PartitionError if the topic of the options does not exist, and brokers do not create it."""
         topic = self._options.task.topic
         if topic is not None:
             with borrowed_client(self._options.task.client) as client:
@@ -126,7 +126,7 @@ class _Writer:
         if protocol.is_written(handout, query, batch):
             logger.warning("event=batch-not-repeated sink=%r query=%r batch=%d note=%r", handout.sink, query, batch, IS_THERE)
             for _ in batches:
-                pass  # a stateful query saves the batch's state only after all its rows were consumed, and fails otherwise
+                pass  # Spark saves the state of a stateful query only after all rows were consumed; otherwise the query fails
             return Written(0, Wrote(handout, query, batch))
         rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
         claims = {}
@@ -145,7 +145,7 @@ class _Writer:
         return Attempt(place.owner, place.transactional_id)
 
     def hand_out(self, kept: Handout | None) -> None:
-        """Use the handout from the commit of the previous batch, which makes a preparation unnecessary."""
+        """Use the handout from the commit of the previous batch, so that no preparation is necessary."""
         self._handout = kept
 
     def decide(self, messages: Sequence[WriterCommitMessage | None]) -> Handout | None:
@@ -160,8 +160,8 @@ class _Writer:
             self._run(protocol.recover(self._options.name, wrote[0].handout.token if wrote else None))
 
     def undo(self) -> None:
-        """After a failure, in the process that pickled this: abort the transactions of tasks, unless another driver owns the
-        sink now."""
+        """After a failure, in the process that pickled this writer: abort the transactions of tasks, unless another driver owns
+        the sink now."""
         if self._handout is not None:
             self._run(protocol.recover(self._handout.sink, self._handout.token))
 
@@ -176,7 +176,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(sink_options(options, _columns(schema), streaming=False))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark's own narrows it so
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark narrows the types too
         batch = self._options.batch_id
         return self._write(iterator, "", UNNUMBERED if batch is None else batch)
 
@@ -193,7 +193,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(sink_options(options, _columns(schema), streaming=True))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark's own narrows it so
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark narrows the types too
         task = TaskContext.get()
         assert task is not None
         query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)

@@ -15,9 +15,9 @@ from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.options import client_config
 from barnabas.protocol.records.compression import NAMES, Compression
 
-DEFAULT_REQUEST_BYTES = 1_048_576  # max.request.size of the Java producer
-DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the broker's default maximum; used without two-phase commit
-MAX_NAME = 200  # characters of a sink's name: transactional ids contain it
+DEFAULT_REQUEST_BYTES = 1_048_576  # bytes; the default max.request.size of the Java producer
+DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the broker's default maximum; applies only without two-phase commit
+MAX_NAME = 200  # characters of a sink's name, because transactional ids contain the name
 NOT_FOR_WRITING = {
     "key.serializer": "keys are serialized with ByteArraySerializer.",
     "value.serializer": "value are serialized with ByteArraySerializer.",
@@ -36,7 +36,7 @@ COLUMN_TYPES = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "headers": HEADER
 class WriteTask:
     """The write options; the same in every task."""
 
-    topic: str | None  # None: the column `topic` has it
+    topic: str | None  # None: the column `topic` names it
     acks: int = -1
     codec: Compression = Compression.NONE
     max_request_bytes: int = DEFAULT_REQUEST_BYTES
@@ -46,15 +46,15 @@ class WriteTask:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """The options of a query. `name` is that of the sink; None for writing at least once."""
+    """The options of a query. `name` is the name of the sink; None means writing at least once."""
 
     task: WriteTask
     name: str | None = None
-    batch_id: int | None = None  # identifies a batch write that must happen once
+    batch_id: int | None = None  # identifies a batch write that must happen only once
 
 
 def sink_options(options: Mapping[str, str], columns: Mapping[str, str], *, streaming: bool) -> SinkOptions:
-    """Check the options and the columns (name to Spark's name of the type).
+    """Check the options and the columns (a mapping from a column's name to Spark's name of its type).
 
     Raises:
         OptionError: with the message of Spark's `kafka` sink if it has one.
@@ -94,7 +94,7 @@ def _check(given: Mapping[str, str], kafka: Mapping[str, str], columns: Mapping[
 
 
 def _stream_name(given: Mapping[str, str]) -> str | None:
-    """The sink's name: given, or derived from the location of the checkpoint, which is the same after a restart."""
+    """The sink's name: from the options, or derived from the location of the checkpoint, which stays the same after a restart."""
     if not _boolean(given, "exactlyOnce", True):
         return None
     if "sinkname" in given:
@@ -110,13 +110,15 @@ def _stream_name(given: Mapping[str, str]) -> str | None:
 
 
 def _one_spelling(where: str) -> str:
-    """The same text for `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp`, which are one folder for Spark.
+    """The canonical text of a location: `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp` are the same folder for
+    Spark.
 
     A relative path is on this machine if it exists, since Spark creates the folder before it writes. Otherwise it stays
-    unchanged: only the cluster's default file system knows its base, and our working folder may change after a restart.
+    unchanged: only the cluster's default file system knows its base folder, and this process may have another working folder
+    after a restart.
     """
     found = PLACE.fullmatch(where)
-    assert found is not None  # the pattern matches every text
+    assert found is not None  # the pattern matches any text
     scheme, authority, path = (part or "" for part in found.groups())
     scheme = scheme.lower()
     if scheme in ("", "file:"):
@@ -127,7 +129,8 @@ def _one_spelling(where: str) -> str:
 
 
 def _batch_name(given: Mapping[str, str]) -> str | None:
-    """Writing a batch exactly once needs a given sink name, so that a later write can finish an interrupted one."""
+    """The sink's name of a batch write. Writing exactly once needs a name in the options, so that a later write can finish an
+    interrupted one."""
     named = "sinkname" in given
     if not _boolean(given, "exactlyOnce", named):
         return None

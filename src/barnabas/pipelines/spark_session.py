@@ -2,14 +2,15 @@
 
     spark = barnabas.pipelines.session("flights")
 
-`docs/spark.md` explains its settings beyond Spark's defaults. `local_settings` and `SETTINGS` are for our programs that create
-their session in another way.
+`docs/spark.md` explains the settings that differ from Spark's defaults. `local_settings` and `SETTINGS` are for programs of
+barnabas that create their session in another way.
 
 Rules
   1. The caller's settings override those of the command line (`spark-submit`, `pyspark` or `barnabas pipeline run`) and of
      spark-defaults.conf, and these override the settings of this module.
-  2. Spark starts Python processes with the command in PYSPARK_PYTHON, else with `python3` of the PATH, which may not have
-     barnabas. A command in the environment is kept, since on a cluster it is the Python of the workers.
+  2. Spark starts Python processes with the command in PYSPARK_PYTHON. Without it, Spark uses `python3` of the PATH, which may
+     not have barnabas. This module does not change the variable if it is set, since on a cluster it is the Python of the
+     workers.
   3. Settings for one machine (loopback addresses, the checkpoint's file manager, few shuffle partitions) are made only if the
      master is local.
 """
@@ -30,22 +31,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-STATIC = "spark.python.daemon.module"  # cannot be set in an existing session
+STATIC = "spark.python.daemon.module"  # an existing session does not accept this setting
 SETTINGS = {
     STATIC: "barnabas.pipelines.daemon",
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # otherwise each micro-batch writes a snapshot
+    # otherwise each micro-batch writes a snapshot
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
-CHECKPOINTS = {  # without Hadoop's native library the other manager forks a process to set each file's permissions
+# without Hadoop's native library, the default manager starts a process for each file to set its permissions
+CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-ADDRESS = "SPARK_LOCAL_IP"  # Spark's bind address; without it Spark warns about host names that mean a loopback address
+ADDRESS = "SPARK_LOCAL_IP"  # Spark's bind address; without it, Spark warns if the host name resolves to a loopback address
 WORKERS, DRIVERS = "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
-LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")  # not local-cluster, which starts separate executors
+LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?")  # does not match local-cluster, which starts separate executors
 
 
 def session(
@@ -87,8 +90,8 @@ def session(
 def use_this_python() -> None:
     """Make the processes that Spark starts run this Python.
 
-    The driver's processes always do, whatever started the driver (a notebook's command is not a Python). Those of the executors
-    do if PYSPARK_PYTHON is not set.
+    The driver's processes always do, independent of the command that started the driver (a notebook's command is not a Python).
+    The executors' processes do if PYSPARK_PYTHON is not set.
     """
     os.environ.setdefault(WORKERS, interpreter.command())
     os.environ[DRIVERS] = interpreter.command()
@@ -113,8 +116,9 @@ def _cores(master: str) -> int:
 
 
 def submitted() -> dict[str, str]:
-    """The settings from before the session: of the command line that started this process, or that will start the JVM."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM, and this process
+    """The settings that exist before the session: those of the command line that started this process, or that will start the
+    JVM."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started both the JVM and this process
         from pyspark import SparkConf
 
         return dict(SparkConf().getAll())

@@ -1,7 +1,7 @@
-"""`write_stream`: streams to topics in every output mode of Spark, `update` among them, exactly once.
+"""`write_stream`: streams to topics in every output mode of Spark, including `update`, exactly once.
 
 Spark does not offer the update mode to Python sinks: it refuses `writeStream.format("barnabas").outputMode("update")` before it
-calls barnabas. So a function in the driver receives each micro-batch (`foreachBatch`), and tasks write it like those of the
+calls barnabas. So a function in the driver receives each micro-batch (`foreachBatch`), and tasks write it like the tasks of the
 stream sink.
 
 How it works
@@ -16,7 +16,7 @@ Rules
      one to the other and continue from its checkpoint.
   2. Options, columns and topic are checked before the query starts.
   3. An error has only a few lines. When a query is stopped, Spark searches the error text for an interruption, with a pattern
-     that overflows the stack of the query's thread if the text is long. A stop has the words that this pattern finds.
+     that overflows the thread's stack if the text is long. The error of a stop contains the words that this pattern matches.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 FORMAT = "barnabas"
 MESSAGE = "message"
-RESULT = StructType().add(MESSAGE, BinaryType())  # schema of a task's result; as text the JVM would parse it for each micro-batch
-KEPT_S = 60.0  # lifetime of a preparation: coordinators forget unused ids after a week
+# schema of a task's result; binary, because the JVM would parse the schema's text for each micro-batch
+RESULT = StructType().add(MESSAGE, BinaryType())
+KEPT_S = 60.0  # lifetime of a prepared handout; coordinators forget unused ids only after a week
 CHECKPOINT = "checkpointlocation"
-MOST_REASON = 2_000  # characters of an error for Spark
+MOST_REASON = 2_000  # characters of an error message sent to Spark
 CANCELLED = ("SPARK_JOB_CANCELLED", "InterruptedException")
 STOPPED = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling the tasks of a micro-batch: java.lang.InterruptedException"
@@ -66,7 +67,7 @@ class TopicStreamWriter(DataStreamWriter):
         self._options: dict[str, str] = {}
 
     def format(self, source: str) -> TopicStreamWriter:
-        """For programs that call it; there is only one format."""
+        """Exists for programs that call it; there is only one format."""
         if source.lower() != FORMAT:
             raise OptionError(f"write_stream writes topics only; use frame.writeStream for format '{source}'")
         return self
@@ -85,7 +86,7 @@ class TopicStreamWriter(DataStreamWriter):
     def start(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name is Spark's
+        format: str | None = None,  # noqa: A002 - Spark's name of the parameter
         outputMode: str | None = None,
         partitionBy: str | list[str] | None = None,
         queryName: str | None = None,
@@ -94,7 +95,7 @@ class TopicStreamWriter(DataStreamWriter):
         """Check the options, columns and topic, and start the query.
 
         Raises:
-            OptionError: options or columns, with the message of the stream sink.
+            OptionError: wrong options or columns, with the message of the stream sink.
             PartitionError: the topic does not exist, and brokers do not create it.
         """
         if format is not None:
@@ -130,7 +131,7 @@ class MicroBatches:
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options, self._schema = options, schema
         self._kept: Handout | None = None
-        self._kept_since_s = 0.0  # on the monotonic clock
+        self._kept_since_s = 0.0  # time on the monotonic clock
 
     def check(self) -> None:
         self._writer().check_topic()
@@ -142,23 +143,23 @@ class MicroBatches:
         """Write a micro-batch; Spark calls it.
 
         Raises:
-            MicroBatchFailed: nothing was decided, or the next start of the query will complete the decision.
+            MicroBatchFailed: the batch is not decided, or the next start of the query completes its decision.
         """
         writer = self._writer()
         kept, self._kept = self._kept, None
         if time.monotonic() < self._kept_since_s + KEPT_S:
             writer.hand_out(kept)
         try:
-            tasks = frame.mapInArrow(Task(writer), RESULT)  # the pickling of the writer prepares the sink
+            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickling the writer prepares the sink
             rows = tasks.collect()
             self._kept = writer.decide([pickle.loads(row[0]) for row in rows])
             self._kept_since_s = time.monotonic()
-        except Exception as error:  # noqa: BLE001 - whatever it was, the batch is undone
+        except Exception as error:  # noqa: BLE001 - any error undoes the batch
             self._undo(writer, batch)
             raise MicroBatchFailed(str(error)) from None
 
     def _undo(self, writer: StreamWriter, batch: int) -> None:
-        """Abort the batch; if that fails, the next start of the query does it."""
+        """Abort the batch; if this fails, the next start of the query aborts it."""
         try:
             writer.undo()
         except (BarnabasError, OSError) as error:
@@ -168,7 +169,7 @@ class MicroBatches:
 
 
 class MicroBatchFailed(BarnabasError):
-    """A micro-batch was not written, because of an error in a task or in the driver."""
+    """A micro-batch was not written because of an error in a task or in the driver."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

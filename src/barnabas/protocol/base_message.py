@@ -8,7 +8,7 @@ from uuid import UUID
 
 ZERO_UUID = UUID(int=0)
 
-OPEN_END = 32767  # as a last version: the newest, whichever it is
+OPEN_END = 32767  # as a last version: no upper bound
 Buffer = bytes | bytearray | memoryview
 
 
@@ -22,15 +22,15 @@ class FieldSpec(NamedTuple):
     last_version: int = OPEN_END
     first_nullable_version: int = OPEN_END
     last_nullable_version: int = OPEN_END
-    tag: int | None = None  # None where the field is not tagged
-    item: Any = None  # the class of the nested message, or of the array's; None for a primitive
+    tag: int | None = None  # None: not a tagged field
+    item: Any = None  # class of the nested message or the array element; None for a primitive
 
 
 class Message:
-    """A protocol message, or a part of one, in the union of its versions.
+    """A protocol message, or a part of one, with the fields of all its versions.
 
-    Fields that a version lacks keep their defaults in reading and are left out in writing. Times are integers of milliseconds,
-    error codes plain integers, arrays any sequence (lists when read), record data a buffer.
+    A reader keeps the defaults of fields that a version lacks, and a writer leaves these fields out. Times are integers in
+    milliseconds, error codes are plain integers, arrays are sequences (lists when read), and record data is a buffer.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -51,7 +51,8 @@ class Message:
 
 
 class WrittenOnce(list[Any]):
-    """Structs in an array of many messages: once written they are kept as bytes, by version. Neither it nor they may change."""
+    """Structs of an array that many messages contain; the bytes are kept after the first writing, by version. Neither the list
+    nor its structs may change."""
 
     __slots__ = ("written",)
 
@@ -61,5 +62,5 @@ class WrittenOnce(list[Any]):
 
 
 def _comparable(value: object) -> object:
-    """Arrays compare by their items, whatever kind of sequence holds them."""
+    """The value to compare: a tuple becomes a list, so that arrays compare by their items."""
     return list(value) if isinstance(value, tuple) else value

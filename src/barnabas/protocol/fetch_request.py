@@ -1,8 +1,8 @@
 """The layout of a Fetch request of a session, to recognise repeated requests by their bytes.
 
-A request of a session differs from the one before in the correlation id, the session's epoch and the partitions that it names. Here is
-found where the epoch stands and what is said of the partitions; everything else is compared without being read. The whole request
-is read by the general codec.
+A request of a session differs from the previous one in the correlation id, the session's epoch and the partitions that it names. This
+module finds the position of the epoch and reads the named partitions; the caller compares all other bytes without reading them. The
+general codec reads the whole request.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from struct import Struct
 
 from barnabas.protocol.fetch import FIRST_FLEXIBLE_VERSION, FIRST_TOPIC_ID_VERSION
 
-MAX_EPOCH = 2**31 - 1  # of a fetch session, which begins again with 1 behind it
-NO_EPOCH = -1  # of a leader, where the fetcher does not know it; of what was fetched, where that is nothing
-FIRST_SESSION_VERSION = 7  # (KIP-227)
-FIRST_LEADER_EPOCH_VERSION = 9  # of partitions (KIP-320)
-FIRST_REPLICA_STATE_VERSION = 15  # before, the replica's id stands in front of everything
+MAX_EPOCH = 2**31 - 1  # of a fetch session; 1 follows
+NO_EPOCH = -1  # the leader epoch is unknown, or no batch was fetched
+FIRST_SESSION_VERSION = 7  # the first version with fetch sessions (KIP-227)
+FIRST_LEADER_EPOCH_VERSION = 9  # the first version with the leader epoch of each partition (KIP-320)
+FIRST_REPLICA_STATE_VERSION = 15  # earlier versions begin with the replica id
 Named = tuple[int, int, int, int, int, int]
 """A partition as a request names it: index, the leader's epoch, offset, the last epoch fetched, the fetcher's log start, most bytes."""
 NamedIn = tuple[bytes, Named]
 """A partition in its topic: the bytes of the topic's id, or of its name below FIRST_TOPIC_ID_VERSION."""
 EPOCH_BYTES = 4
-_BEFORE_EPOCH_BYTES = 4 + 4 + 4 + 1 + 4  # longest wait, least and most bytes, isolation level, session id
+_BEFORE_EPOCH_BYTES = 4 + 4 + 4 + 1 + 4  # max wait, min bytes, max bytes, isolation level, session id
 _REPLICA_ID_BYTES = 4
 _ID_BYTES = 16
-_FLEXIBLE = Struct(">iiqiqiB")  # as `Named`, and how many tagged fields follow
-_WITH_EPOCH = Struct(">iiqqi")  # without the last epoch fetched
-_PLAIN = Struct(">iqqi")  # without both epochs
+_FLEXIBLE = Struct(">iiqiqiB")  # `Named`, and the number of tagged fields
+_WITH_EPOCH = Struct(">iiqqi")  # `Named` without the last fetched epoch
+_PLAIN = Struct(">iqqi")  # `Named` without both epochs
 _I16, _I32 = Struct(">h"), Struct(">i")
-_ONE_BYTE_LENGTHS = 0x7F  # a compact length up to here takes a byte
+_ONE_BYTE_LENGTHS = 0x7F  # a compact length up to this value takes one byte
 
 
 def session_epoch_at(body: int, version: int) -> int:
-    """Where the session's epoch stands in a request whose body begins at `body`; the topics stand behind it."""
+    """The position of the session's epoch in a request whose body begins at `body`; the topics follow the epoch."""
     return body + _BEFORE_EPOCH_BYTES + (0 if version >= FIRST_REPLICA_STATE_VERSION else _REPLICA_ID_BYTES)
 
 
@@ -42,8 +42,8 @@ def read_named(data: bytes, position: int, version: int) -> tuple[list[NamedIn],
     """Read the topics of a request, from FIRST_SESSION_VERSION on.
 
     Returns:
-        Each partition that is named, and where they end; None where there are tagged fields or more than 126 topics or partitions of one,
-        which nearly never is, and where the bytes end early.
+        The named partitions, and the position after them. None if the bytes end early, if there are tagged fields, or if there are more
+        than 126 topics, or partitions of one topic; the last two are rare.
     """
     try:
         if version >= FIRST_FLEXIBLE_VERSION:
@@ -79,7 +79,7 @@ def _read_flexible(
         if not 0 < partitions <= _ONE_BYTE_LENGTHS:
             return None
         end = position + (partitions - 1) * _FLEXIBLE.size
-        if end >= len(data) or data[end]:  # tagged fields of the topic
+        if end >= len(data) or data[end]:  # the topic has tagged fields
             return None
         for *named, tagged in _FLEXIBLE.iter_unpack(data[position:end]):
             if tagged:

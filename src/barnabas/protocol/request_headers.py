@@ -1,4 +1,4 @@
-"""Request and response headers, and the versions of an API with flexible ones (KIP-482)."""
+"""Request and response headers, and the versions of each API whose headers are flexible (KIP-482)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.tuples import new_tuple
 
-CORRELATION_ID_BYTES = 4  # all that a response's header of old has
-API_BYTES = 4  # of a request's key and version, which come first
+CORRELATION_ID_BYTES = 4  # the whole response header of versions that are not flexible
+API_BYTES = 4  # API key and version, the first fields of a request
 BEHIND_CORRELATION_ID = API_BYTES + CORRELATION_ID_BYTES
 API_VERSIONS = int(ApiKey.API_VERSIONS)
 _FIRST_FLEXIBLE = {api_key: api[4] for api_key, api in APIS.items()}
-_NEVER = 1 << 15  # beyond all versions
+_NEVER = 1 << 15  # above all versions
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 
 
@@ -35,7 +35,7 @@ def has_flexible_request_header(api_key: int, version: int) -> bool:
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
-    """Responses to ApiVersions always have the old header, so that every client can read them."""
+    """Whether a response has the flexible header; responses to ApiVersions never have it, so that every client can read them."""
     return api_key != API_VERSIONS and has_flexible_request_header(api_key, version)
 
 
@@ -43,7 +43,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
     """The header of a frame without its size.
 
     Raises:
-        MalformedMessage: too short, or a client id that is not UTF-8.
+        MalformedMessage: the frame is too short, or the client id is not UTF-8.
     """
     if len(frame) < _START.size:
         raise MalformedMessage("RequestHeader", 1, f"{len(frame)} bytes")
@@ -60,7 +60,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
             raise MalformedMessage("RequestHeader", 1, str(error)) from error
         position = end
     if has_flexible_request_header(api_key, version):
-        if position < len(frame) and not frame[position]:  # as nearly always: no tagged fields
+        if position < len(frame) and not frame[position]:  # the usual case: no tagged fields
             position += 1
         else:
             position = _skip_tags(frame, position, "RequestHeader", 2)
@@ -78,7 +78,7 @@ def after_response_header(frame: memoryview, api_key: int, version: int) -> int:
     """The position of the body of a response in a frame without its size.
 
     Raises:
-        MalformedMessage: tagged fields that do not end.
+        MalformedMessage: the tagged fields do not end.
     """
     if not has_flexible_response_header(api_key, version):
         return CORRELATION_ID_BYTES
@@ -86,7 +86,7 @@ def after_response_header(frame: memoryview, api_key: int, version: int) -> int:
 
 
 def _skip_tags(frame: memoryview, position: int, header: str, version: int) -> int:
-    """The end of the tagged fields of a header; none are known."""
+    """The end of the tagged fields of a header; all of them are skipped."""
     try:
         return skip_tagged_fields(frame, position, {}, None)
     except (IndexError, ValueError) as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-NO_LEADER = NO_CONTROLLER = -1  # in place of a broker's id
-ALL_BROKERS = ""  # the resource name of settings for all brokers
+NO_LEADER = NO_CONTROLLER = -1  # in place of a broker id
+ALL_BROKERS = ""  # resource name of the settings that apply to all brokers
 
 
 class ResourceType(IntEnum):

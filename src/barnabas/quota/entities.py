@@ -1,7 +1,7 @@
 """The entities of quotas, the quotas that each entity can have, and Kafka's errors for wrong ones.
 
-An entity is one or several pairs of a type and a name; the name None means all that have no quota of their own. Users and
-client ids may be combined. A consumer group is an entity of ours: Kafka has no quota for what a whole group consumes.
+An entity is one or several pairs of a type and a name; the name None means all names without a quota of their own. Users and
+client ids may be combined. Kafka has no consumer groups as entities, so it has no quota for the consumption of a whole group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from barnabas.errors import ErrorCode, KafkaError
 
 USER, CLIENT_ID, IP, GROUP = "user", "client-id", "ip", "group"
-_ORDER = {CLIENT_ID: 0, USER: 1, IP: 2, GROUP: 3}  # of the types in an entity, as Kafka tells them
+_ORDER = {CLIENT_ID: 0, USER: 1, IP: 2, GROUP: 3}  # order of the types in an entity, as in Kafka's responses
 TYPES = frozenset(_ORDER)
 
 PRODUCER_BYTE_RATE = "producer_byte_rate"
@@ -25,20 +25,20 @@ CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 MAX_INT, MAX_LONG = 2**31 - 1, 2**63 - 1
-FRACTION = 1e-6  # of a whole number that is forgiven
-_WHOLE: Mapping[str, tuple[str, int]] = {  # quotas that are whole numbers: what Kafka calls them, and the largest
+FRACTION = 1e-6  # tolerated deviation from a whole number
+_WHOLE: Mapping[str, tuple[str, int]] = {  # quotas that must be whole numbers: Kafka's name of the type, and the largest value
     PRODUCER_BYTE_RATE: ("a LONG", MAX_LONG),
     CONSUMER_BYTE_RATE: ("a LONG", MAX_LONG),
     CONNECTION_CREATION_RATE: ("an INT", MAX_INT),
 }
 _OF_CLIENTS = frozenset({PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE})
 
-Entity = tuple[tuple[str, str | None], ...]  # pairs of type and name, in this order
+Entity = tuple[tuple[str, str | None], ...]  # pairs of type and name, in the order of `_ORDER`
 Quotas = Mapping[str, float]
 
 
 def entity_of(pairs: Iterable[tuple[str, str | None]]) -> Entity:
-    """Each type once, with the name that was given last."""
+    """The entity of these pairs: each type once, with its last name."""
     return tuple(sorted(dict(pairs).items(), key=lambda pair: _ORDER.get(pair[0], len(_ORDER))))
 
 
@@ -73,7 +73,7 @@ def check_quota(entity: Entity, key: str, value: float) -> None:
     """Raises KafkaError(INVALID_REQUEST) for a value that a quota of `entity` cannot have."""
     if key not in keys_of(entity):
         raise _refused(f"Invalid configuration key {key}")
-    if not value > 0:  # nor is it for what is no number, which Kafka takes
+    if not value > 0:  # also refuses NaN, which Kafka accepts
         raise _refused(f"Quota {key} must be greater than 0")
     whole = _WHOLE.get(key)
     if whole is None:

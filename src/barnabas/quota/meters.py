@@ -1,9 +1,10 @@
-"""The use of quotas: one meter for each quota and the clients that share it.
+"""The use of quotas: one meter for each quota and each set of clients that share it.
 
 Rules
-  1. A meter survives a change of its bound: the debt stays, in bytes and not in time.
-  2. Meters without use for an hour are dropped, as in Kafka; so are meters without a debt when there would be too many.
-  3. If there are still too many, further clients with the same bound share one meter: inventing names does not bypass a quota.
+  1. After a change of its bound, a meter keeps its debt in bytes, not in time.
+  2. Meters without use for an hour are dropped, as in Kafka; if there would be too many, meters without a debt are dropped too.
+  3. If there are still too many, further clients with the same bound share one meter: so a client cannot bypass a quota by
+     inventing names.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from barnabas.quota.bucket import TokenBucket
 from barnabas.quota.entities import CONTROLLER_MUTATION_RATE
 from barnabas.quota.windows import WindowedRate
 
-FIRST_PART = 0.25  # of what may be saved up, for a client that was not seen before
-CROWD = "<others>"  # clients that share a meter because there are too many
+FIRST_PART = 0.25  # share of the largest budget that a new client starts with
+CROWD = "<others>"  # the key of the shared meter for clients beyond MAX_QUOTA_METERS
 
 
 class Span(NamedTuple):
@@ -43,8 +44,8 @@ class Meter:
     def __init__(self, key: MeterKey, bound: float, span: Span) -> None:
         self.key = key
         self.bound = bound
-        self.used_ms = 0.0  # when it was last
-        self.throttled_ms = 0  # told in all
+        self.used_ms = 0.0  # time of the last use
+        self.throttled_ms = 0  # total throttle time sent to the client
         self._told_until_ms = 0.0
         self._rate = WindowedRate(span.windows, span.window_s * 1000)
         saved_s = span.windows * span.window_s if key.quota == CONTROLLER_MUTATION_RATE else span.window_s
@@ -58,7 +59,7 @@ class Meter:
         self._bucket.take(value, self.bound, now_ms)
 
     def forgive(self, wait_ms: float, now_ms: float) -> None:
-        """Reduce the throttle time."""
+        """Reduce the throttle time by `wait_ms`."""
         self._bucket.take(-wait_ms * self.bound / 1000, self.bound, now_ms)
 
     def throttle_ms(self, now_ms: float) -> int:
@@ -87,8 +88,8 @@ class Meters:
 
     Args:
         span: windows of clients' quotas.
-        mutations: windows of the quota of metadata changes.
-        most: meters at once, without the shared ones.
+        mutations: the windows of the quota of metadata changes.
+        most: the maximum number of meters, without the shared ones.
     """
 
     def __init__(self, span: Span, mutations: Span, most: int) -> None:
@@ -117,7 +118,7 @@ class Meters:
         return found
 
     def expire(self, now_ms: float) -> bool:
-        """Drop meters without use for long; returns whether there were any."""
+        """Drop meters without use for an hour; returns whether there were any."""
         return self._forget([m for m in self if now_ms - m.used_ms > limits.QUOTA_METER_IDLE_MS])
 
     def _make_room(self, now_ms: float) -> bool:

@@ -1,19 +1,20 @@
-"""A limited rate of bytes, as a bucket: an unused rate accumulates for a while, an excess is paid back by waiting.
+"""A limited rate of bytes, as a bucket: an unused rate accumulates for some seconds, and an excess is paid back by waiting.
 
 No clock: `now_ms` is monotonic.
 
 Rules
-  1. While there is room, one use may exceed it (a response cannot be cut); then there is no room until the excess is paid back.
-  2. Over any period no more passes than the rate allows, plus `saved_s` seconds of it, plus one response.
-  3. After it is used up there is no room until a twentieth of the maximum has accumulated, so that callers do not wait for
-     single bytes.
+  1. While there is room, one use may be larger than the room (a response cannot be cut). Then there is no room until the excess
+     is paid back.
+  2. Over any period the bytes are at most the rate, plus `saved_s` seconds of it, plus one response.
+  3. After the bucket is empty, there is no room until a twentieth of the maximum has accumulated, so that callers do not wait
+     for single bytes.
   4. An unlimited rate costs one comparison.
 """
 
 from __future__ import annotations
 
 UNLIMITED = 2**63 - 1
-LEAST_PART = 20  # share of the most that may accumulate
+LEAST_PART = 20  # a response that has no room waits until the room is the maximum divided by this
 
 
 class RateLimit:
@@ -27,7 +28,7 @@ class RateLimit:
         self._saved_s = saved_s
         self._rate = UNLIMITED  # bytes per second
         self._room = 0.0
-        self._at_ms = 0.0  # when `_room` was true
+        self._at_ms = 0.0  # time of the last update of `_room`
         self.passed = 0  # bytes recorded so far
 
     @property

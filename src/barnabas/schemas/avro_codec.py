@@ -8,7 +8,9 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
-from fastavro._read_py import schemaless_reader as _careful_reader  # the same in Python, whose recursion ends with an error
+
+# the reader in Python: deep recursion raises an error instead of a stack overflow
+from fastavro._read_py import schemaless_reader as _careful_reader
 from fastavro.read import SchemaResolutionError
 
 from barnabas import limits
@@ -20,10 +22,10 @@ from barnabas.schemas.plain import is_too_deep, plain
 from barnabas.schemas.registered import RegisteredSchema
 
 MOST_QUICK_BYTES = (
-    500  # of a recursive type: each byte may nest one level, and fastavro's decoder in C takes 1.6 KB of the stack for it
+    500  # bytes of a recursive type: each byte may nest one level, for which fastavro's C decoder takes 1.6 KB of the stack
 )
 TOO_DEEP = f"the {{}} is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays"
-# What fastavro raises for data and values that do not fit: there is no class of its own for all of them.
+# Exceptions of fastavro if data or values do not fit: they have no common base class.
 _FAILURES = (
     ValueError,
     TypeError,
@@ -39,7 +41,7 @@ _FAILURES = (
 
 
 class AvroCodec:
-    """Values are what fastavro takes and gives: dicts, lists, numbers, text, bytes, Decimal, UUID, and those of datetime."""
+    """Values are those of fastavro: dicts, lists, numbers, text, bytes, Decimal, UUID, and the types of datetime."""
 
     path: Sequence[int] | None = None
 
@@ -88,7 +90,7 @@ class AvroCodec:
             return from_json(self.schema, value)
         except CannotEncode as error:
             raise CannotEncode(f"the value does not fit the Avro schema: {error}") from None
-        except RecursionError:  # the text of a value that does not fit
+        except RecursionError:  # the error message contains the value, whose text is nested too deep
             raise CannotEncode("the value does not fit the Avro schema, and nests deeper") from None
 
     def to_json(self, value: Any) -> Any:
@@ -96,7 +98,7 @@ class AvroCodec:
 
 
 def parse(schema: RegisteredSchema) -> Any:
-    """The schema as one JSON value that holds its references too. Raises CannotDecode."""
+    """The schema with its references as one JSON value. Raises CannotDecode."""
     try:
         return whole_schema(_json_of(schema.text), [_json_of(each.text) for each in schema.needed])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -114,7 +116,7 @@ def _json_of(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return text.strip()  # a registry may serve the name of a type without quotation marks
+        return text.strip()  # a registry may return a type's name without quotation marks
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Avro schemas with references as one schema: a name of another schema becomes that schema where it first stands."""
+"""Converts an Avro schema with references to one schema: the first use of another schema's name is replaced by its definition."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ NAMED = {"record", "error", "enum", "fixed"}
 
 
 def full_name(schema: dict[str, Any], namespace: str) -> str:
-    """The full name of a named type inside of `namespace`."""
+    """The full name of a named type inside `namespace`."""
     name: str = schema["name"]
     inside = schema.get("namespace", namespace)
     return name if "." in name or not inside else f"{inside}.{name}"
 
 
 def whole_schema(schema: Any, needed: Sequence[Any]) -> Any:
-    """`schema` with the definitions of `needed` inside, each type once and under its full name."""
+    """`schema` with the definitions of `needed` inside: each type once, with its full name."""
     known: dict[str, Any] = {}
     for each in needed:
         _collect(each, "", known)

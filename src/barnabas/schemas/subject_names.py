@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from barnabas.schemas.errors import SchemaDataError
 
-SubjectName = Callable[[str | None, bool, str | None], str]  # of the topic, whether it is the key, and the record's full name
+# arguments: the topic, whether the schema is for keys, the record's full name
+SubjectName = Callable[[str | None, bool, str | None], str]
 
 
 def topic_name(topic: str | None, is_key: bool, record: str | None) -> str:

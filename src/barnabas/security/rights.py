@@ -1,12 +1,12 @@
-"""The rights that a cluster's access control lists give, for a program outside of its brokers: the bindings come over the wire.
+"""The rights from a cluster's access control lists, for a program outside its brokers: it reads the bindings over the protocol.
 
-Owns a copy of the bindings, which is read again when it is too old. The decisions are the broker's own (`authorizer`).
+Owns a copy of the bindings, and reads it again when it is too old. The decisions are the same as in a broker (`authorizer`).
 
 Rules
   1. A cluster without an authorizer allows everything.
-  2. If the cluster cannot be asked, the last bindings hold for a limited time; then nobody has a right.
-  3. Kafka shows nobody its super users, so a setting names them. barnabas shows them to those who may describe its brokers.
-  4. Groups of a principal are known to the broker only; bindings for groups do not count here.
+  2. If the cluster does not answer, the last bindings are valid for a limited time; after that nobody has a right.
+  3. Kafka never shows its super users, so a setting names them. barnabas shows them to principals that may describe its brokers.
+  4. Only the broker knows the groups of a principal; so bindings for groups do not count here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUPER_USERS, IF_NONE = "super.users", "allow.everyone.if.no.acl.found"
 
 
 class RightsUnknown(BarnabasError):
-    """The cluster does not tell its bindings."""
+    """The cluster does not return its bindings."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -47,27 +47,27 @@ class ClusterRights:
     """Decides what a principal may do on a cluster.
 
     Args:
-        config: of the cluster; its principal needs DESCRIBE on the cluster.
-        settings: may have `super.users` and `allow.everyone.if.no.acl.found`, if the cluster does not show them.
+        config: the client settings for the cluster; their principal needs DESCRIBE on the cluster.
+        settings: may contain `super.users` and `allow.everyone.if.no.acl.found`, for a cluster that does not show them.
     """
 
     def __init__(self, config: ClientConfig, settings: Mapping[str, str] | None = None) -> None:
         timeout_ms = min(config.default_api_timeout_ms, int(limits.ACLS_TIMEOUT_S * 1000))
         self._client = AsyncClient(replace(config, default_api_timeout_ms=timeout_ms))
         self._settings = {key: value for key, value in (settings or {}).items() if key in {SUPER_USERS, IF_NONE}}
-        self._authorizer: Authorizer | None = None  # None after a refresh: everything is allowed
-        self._asked_s = self._answered_s = -math.inf  # when the cluster was asked last, and when it answered
+        self._authorizer: Authorizer | None = None  # None after a refresh means that everything is allowed
+        self._asked_s = self._answered_s = -math.inf  # times of the last attempt, and of the last successful one
         self._asking: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """Make sure that the bindings are recent; raises RightsUnknown."""
+        """Read the bindings again if they are too old; raises RightsUnknown."""
         kept_s = limits.ACLS_KEPT_S if self._asked_s == self._answered_s else limits.ACLS_RETRY_S
         if asyncio.get_running_loop().time() >= self._asked_s + kept_s:
             await self._share_asking()
 
     async def renew(self) -> bool:
-        """Read the bindings again, unless they are a second old at most; a caller may have got a right. Returns whether they were
-        read; raises RightsUnknown."""
+        """Read the bindings again, unless they are at most a second old: a caller may have got a right in the meantime. Returns
+        whether they were read; raises RightsUnknown."""
         if asyncio.get_running_loop().time() < self._asked_s + limits.ACLS_RETRY_S:
             return False
         await self._share_asking()
@@ -76,11 +76,12 @@ class ClusterRights:
     async def _share_asking(self) -> None:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
-            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())  # also if nobody waits any more
+            # retrieves the exception even if no caller waits any more
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.shield(self._asking)
 
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
-        """Whether the last bindings allow an operation; call `refresh` before."""
+        """Whether the last bindings allow an operation; call `refresh` first."""
         if self._authorizer is None:
             return True
         session = self._authorizer.with_roles(Session(principal, host))
@@ -100,7 +101,7 @@ class ClusterRights:
         except BarnabasError as error:
             self._asked_s = loop.time()
             if self._asked_s >= self._answered_s + limits.ACLS_VALID_S:
-                self._asked_s = -math.inf  # the next request asks again
+                self._asked_s = -math.inf  # makes the next request ask again at once
                 raise RightsUnknown(str(error)) from error
             logger.warning("event=acls-unreadable reason=%r", str(error))
             return
@@ -129,7 +130,7 @@ class ClusterRights:
 
 
 def _bindings(resource: DescribeAclsResource) -> Iterator[Acl]:
-    """Those that this version knows; another kind of resource or operation is not asked about here."""
+    """The bindings with a resource type and an operation that this version knows; no caller needs decisions about others."""
     for acl in resource.acls:
         try:
             yield Acl(

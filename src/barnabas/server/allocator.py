@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from barnabas import limits
 
-M_TRIM_THRESHOLD = -1  # free bytes at the end of the heap above which they are given back
-M_MMAP_THRESHOLD = -3  # size from which a buffer is mapped by itself, and given back when freed
+M_TRIM_THRESHOLD = -1  # free bytes at the end of the heap above which glibc returns them to the kernel
+M_MMAP_THRESHOLD = -3  # size from which a buffer gets its own mapping, which ends when the buffer is freed
 
 
 def keep_large_buffers() -> bool:
     """Whether the allocator accepted it. Only glibc has this call; other C libraries work as before."""
-    import ctypes  # here, for it takes milliseconds and nothing else needs it
+    import ctypes  # imported here, because the import takes milliseconds
 
     try:
         mallopt = ctypes.CDLL(None).mallopt

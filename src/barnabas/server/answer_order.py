@@ -1,7 +1,7 @@
 """The answers of one connection that wait for earlier answers.
 
-Clients tell answers apart by their order alone, so an answer leaves when all earlier ones have left. `AnswerOrder` keeps the places of the
-unfinished requests and of the requests behind them. `Connection` sends the answers.
+Clients match answers to requests by the order of the answers, so an answer leaves when all earlier ones have left. `AnswerOrder` keeps the
+places of the unfinished requests and of the requests behind them. `Connection` sends the answers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from barnabas.server.outbox import Outbox, Part, Region
 from barnabas.server.receiver import Reader
 from barnabas.server.request_order import Effect, effect_of, may_begin
 
-ORDER = "order"  # why a connection is not read if its next request waits for earlier ones
-_API = Struct(">hh")  # the key and the version at the start of a frame
+ORDER = "order"  # the reason to pause reading: the next request waits for earlier ones
+_API = Struct(">hh")  # API key and version, at the start of a frame
 
 
 class Answer:
@@ -26,16 +26,16 @@ class Answer:
 
     def __init__(self) -> None:
         self.parts: list[Part] | None = None
-        self.size = 0  # in bytes, while it waits for earlier answers
+        self.size = 0  # bytes; counts while the answer waits for earlier ones
 
 
 class AnswerOrder:
     """The places of one connection.
 
     Attributes:
-        waiting: the places in the order of the requests; the first request is unfinished.
-        effect: of all requests in `waiting`.
-        held_bytes: of the known answers in `waiting`.
+        waiting: the places of the requests, in their order; the first request is unfinished.
+        effect: the effect of all requests in `waiting` together.
+        held_bytes: memory of the known answers in `waiting`.
     """
 
     __slots__ = ("effect", "held_bytes", "waiting")

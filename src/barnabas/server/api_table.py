@@ -1,7 +1,7 @@
 """The table of APIs this broker serves: each family of `apis/` registers its handlers and hooks here.
 
-Produce and Fetch have handlers of their own that work on the frame; everything else is decoded and handed to a handler. `ServingBroker` is
-what all of them ask of the broker.
+Produce and Fetch have handlers that read the frame themselves. Every other request is decoded and given to its handler. `ServingBroker`
+lists the parts of the broker that all handlers use.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ServingBroker(
 
 Hot = Callable[[ServingBroker, "Connection", memoryview, int, int, int], None]
 
-# Of the APIs that work on the frame itself
+# Handlers that read the frame themselves
 HOT: dict[int, Hot] = {ApiKey.PRODUCE: handle_produce, ApiKey.FETCH: handle_fetch}
 HANDLERS: dict[int, Handler[ServingBroker]] = {
     **acls.HANDLERS,
@@ -112,9 +112,10 @@ HANDLERS: dict[int, Handler[ServingBroker]] = {
     **users.HANDLERS,
 }
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
-BETWEEN_BROKERS = frozenset({*controller.BETWEEN_BROKERS, *liveness.BETWEEN_BROKERS})  # served in a cluster
+BETWEEN_BROKERS = frozenset({*controller.BETWEEN_BROKERS, *liveness.BETWEEN_BROKERS})  # served only in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
 HANDLERS.update(liveness.BETWEEN_BROKERS)
-FIRST: dict[int, TakeOver[ServingBroker]] = {**sasl.FIRST, **liveness.FIRST}  # asked before a request is decoded
-AFTER: dict[int, Callable[[ServingBroker], None]] = {**transactions.AFTER}  # called when a request is answered
-PARTS: dict[int, Parts[ServingBroker]] = {**configs.PARTS, **tokens.PARTS}  # of forwarded APIs; else all is the controller's
+FIRST: dict[int, TakeOver[ServingBroker]] = {**sasl.FIRST, **liveness.FIRST}  # called before the request is decoded
+AFTER: dict[int, Callable[[ServingBroker], None]] = {**transactions.AFTER}  # called when the request is answered
+# This broker handles parts of these forwarded requests; every other forwarded request goes whole to the controller.
+PARTS: dict[int, Parts[ServingBroker]] = {**configs.PARTS, **tokens.PARTS}

@@ -1,4 +1,4 @@
-"""Executes the instructions that the metadata gives to this broker: each instruction goes to its part of the broker, in order.
+"""Executes the instructions of the metadata for this broker: each instruction goes to its part of the broker, in order.
 
 The planners and `cluster/membership/image_changes.py` decide the order. They put instructions of one kind that touch the disk together, so
 the broker makes a thousand logs in one step.

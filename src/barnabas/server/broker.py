@@ -1,7 +1,7 @@
-"""The broker: makes all its parts and connects them, and starts and stops them.
+"""The broker: makes, connects, starts and stops all its parts.
 
-A start goes from the bottom up: data folder, metadata, logs, groups, sockets. A stop goes from the top down. So no part is asked for
-anything before it is there. Only the event loop touches the state. Calls that may block run in `io_threads`.
+A start goes from the bottom up: data folder, metadata, logs, groups, sockets. A stop goes from the top down. So no part is used before it
+is ready. Only the event loop touches the state. Calls that may block run in `io_threads`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ELSEWHERE = (
 
 
 def encode_cluster_id(random_id: UUID) -> str:
-    """Kafka's text of 128 random bits: 22 characters."""
+    """128 random bits as text, in Kafka's form of 22 characters."""
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
@@ -104,7 +104,7 @@ async def _close(part: AuditLog | HttpEndpoint | Forwarder | LivenessProber | Qu
 
 
 class Opened(Flag):
-    """The parts that a start makes. A stop closes the parts that the start has reached, and no others."""
+    """The parts that a start has opened. A stop closes these parts and no others."""
 
     CONTROLLER = auto()
     LOGS = auto()
@@ -115,8 +115,8 @@ class Broker:
     """One broker in one event loop.
 
     Args:
-        config: as the user gave it.
-        loop: everything runs on it.
+        config: the settings from the user.
+        loop: runs all parts of the broker.
         environment: the machine that the broker runs on.
     """
 
@@ -131,11 +131,11 @@ class Broker:
         self.io_threads, self.reading_threads = services.io_threads, services.reading_threads
         self.logs: LogManager
         self.controller: StandaloneController | Member
-        self.member: Member | None = None  # where this broker is one of several
-        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
+        self.member: Member | None = None  # set if this broker is part of a cluster
+        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # the fault for which the broker must stop
         self.endpoints: list[Endpoint] = []
         self.connections: dict[Connection, None] = {}
-        self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
+        self.internal_topics = COORDINATED_TOPICS  # clients cannot write to them or delete their records
         self.served_apis: frozenset[int] = api_table.SERVED | (
             api_table.BETWEEN_BROKERS if config.zookeeper_connect else frozenset()
         )
@@ -146,7 +146,7 @@ class Broker:
         self._make_connection_parts()
         self._make_log_parts()
         self._dispatcher = dispatch.RequestDispatcher(self)
-        self.dispatch = self._dispatcher.dispatch  # no method: a call for each request less
+        self.dispatch = self._dispatcher.dispatch  # an attribute, not a method: saves one call for each request
         self._listeners = Listeners(services, self.tls, self.receiver, self)
 
     def _make_connection_parts(self) -> None:
@@ -170,10 +170,10 @@ class Broker:
         self.naming = PrincipalNaming(self.plugins.principal_builders, protocols)
         self.tls = services.tls = BrokerTls(self.metrics, self.naming)
         self.declarations = DeclarationFollowers(lambda: services.metadata)
-        self.authorizer = AccessControl.of(config)  # None: everybody may do everything
+        self.authorizer = AccessControl.of(config)  # None: every request is allowed
         self.audit: AuditLog | None = None
         self.sasl_listeners = SaslListeners(services, self.naming)
-        self.client_quotas: ClientQuotas | None = None  # while there are any
+        self.client_quotas: ClientQuotas | None = None  # None while no quotas are set
         self.quotas = ClientQuotas(
             services,
             connections=self.connections.keys(),
@@ -185,7 +185,7 @@ class Broker:
         self.connection_rates = ConnectionRates(services, self.quotas)
 
     def _make_log_parts(self) -> None:
-        """Make the parts that keep logs, and those that keep them equal to the logs of other brokers."""
+        """Make the parts that store logs, and the parts that keep them equal to the logs of other brokers."""
         services, around = self.services, self.environment
         self.faults = services.faults = StorageFaults(services, self._stop_for, self._unload_coordinator)
         self.group_commit = GroupCommit(
@@ -210,11 +210,11 @@ class Broker:
             fit=self.schema_validation.fit,
             load_late=lambda wanted: self.coordinators.load_late(wanted),
         )
-        # Of a cluster
+        # Only in a cluster
         self.forwarder: Forwarder | None = None
         self.quorum: Quorum | None = None
-        self.liveness_prober: LivenessProber | None = None  # after the others
-        self.liveness_responder: LivenessResponder | None = None  # for those of the others
+        self.liveness_prober: LivenessProber | None = None  # watches the other brokers
+        self.liveness_responder: LivenessResponder | None = None  # answers the probes of the other brokers
 
     def _use_quotas(self, quotas: ClientQuotas | None) -> None:
         self.client_quotas = quotas
@@ -233,14 +233,15 @@ class Broker:
         """Open the data folder and accept connections.
 
         Raises:
-            StorageError, StoreUnavailable: the data folder cannot be used, or another broker uses it.
+            StorageError, StoreUnavailable: the data folder is unusable, or another broker uses it.
             OSError: an address is not available.
         """
         started_ms = self.clock.monotonic_ms()
         await self._open_metadata()
         self._follow_acls()
         member = self.member
-        self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        # settings that were changed at run time override those that the broker starts with
+        self._take_config(self.controller.config)
         self.sasl_listeners.update_config(self.config)
         self._open_tls()
         self.quotas.start()
@@ -254,7 +255,7 @@ class Broker:
             self._register_alone(self.controller, bump_leader_epochs=not clean)
         self.replica_manager.host_all()
         self.log_dir_moves.resume()
-        # What a crash left in memory is on the disk before it is shown, and before groups are read.
+        # Data that a crash left only in memory must be on the disk before clients see it, and before groups are read.
         await self.group_commit.wait_idle()
         self.coordinators = Coordinators(self.services, self.pinned_files)
         self.groups = self.coordinators.groups
@@ -273,7 +274,7 @@ class Broker:
             self.liveness_prober = LivenessProber(self.services, member)
             cluster_session.schedule(self.config, member, self._periodic_jobs)
             self._registered = True
-            self.declarations.tell(Kind)  # what changed before it had joined was not told
+            self.declarations.tell(Kind)  # the followers have not heard of changes from before the join
         self.services.is_ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         logger.info(
@@ -281,8 +282,9 @@ class Broker:
         )
 
     def _open_tls(self) -> None:
-        """Open TLS with the settings that were changed at run time. If they cannot be used, open it with the settings of the start, so that
-        clients can connect and change them."""
+        """Open TLS with the current settings. If they are unusable, open it with the settings of the start, so that clients can connect
+        and change them.
+        """
         try:
             self.tls.open(self.config)
         except ConfigError as error:
@@ -295,11 +297,12 @@ class Broker:
         """Lock the data folder and open the metadata: the broker's own store, or the store of the cluster."""
         config, files, new_id = self.config, self.files, self.new_id
         directories = [Path(d) for d in config.log_dirs]
-        named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
+        # a single broker has its cluster id in its first folder
+        named_in = directories if config.zookeeper_connect else directories[:1]
         cluster_id = read_cluster_id(named_in, files) or encode_cluster_id(new_id())
         if config.zookeeper_connect:
             cluster_id = (await self._open_member(cluster_id)).image.cluster_id
-        # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
+        # Lock the folder before anything in it is opened: a second broker must not touch the first one's metadata.
         open_files = OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe, self.pinned_files)
         self.pinned_files.on_more = open_files.check
         self.logs = self.services.logs = LogManager(
@@ -335,7 +338,7 @@ class Broker:
         return member
 
     def _take_controller(self, controller: StandaloneController | Member) -> None:
-        """Use `controller` for topics and settings. It decides, or it asks the broker that does."""
+        """Use `controller` for topics and settings. It decides itself, or asks the broker that is the controller."""
         self.controller = self.services.controller = controller
         controller.policies = self.plugins.policies
         self._opened |= Opened.CONTROLLER
@@ -359,7 +362,7 @@ class Broker:
         self._registered = True
 
     async def _bind(self) -> None:
-        """Bind every address, so that clients can be told the ports. Connections are not accepted yet."""
+        """Bind every address, so that the broker can tell clients the ports. It does not accept connections yet."""
         advertised = {endpoint.listener: endpoint for endpoint in self.config.advertised_endpoints}
         hostname = socket.getfqdn() if any(is_everywhere(e.host) for e in advertised.values()) else ""
         for endpoint in self.config.listener_endpoints:
@@ -368,7 +371,7 @@ class Broker:
             self.endpoints.append(advertise(advertised.get(endpoint.listener, endpoint), bound, hostname))
 
     async def stop(self) -> None:
-        """Stop all parts that the start has reached, and mark the data folder as clean."""
+        """Stop all parts that the start has opened, and mark the data folder as clean."""
         await _close(self.liveness_prober)
         await cluster_session.leave(self.services)
         self.services.is_ready = False
@@ -407,7 +410,7 @@ class Broker:
             await self.loop.run_in_executor(self.io_threads, self.logs.give_up_room)
             if self._registered:
                 await self.faults.guard(maintenance.high_watermarks_writer(self.services))
-            # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
+            # A failed start must not look like a clean stop: the next start has to begin new leader epochs.
             if self._registered:
                 await close_logs(self.services)
             end = self.logs.close if self._registered else self.logs.abandon
@@ -429,7 +432,7 @@ class Broker:
         self.connections[connection] = None
         self.metrics.connections_opened += 1
         refused = self._limits.open(connection.peer_host, connection.listener, len(self.connections))
-        if self.services.is_stopping:  # accepted when the listeners were about to close
+        if self.services.is_stopping:  # accepted just before the listeners closed
             refused = "the broker stops"
         if refused is None:
             refused = self.connection_rates.open(connection)
@@ -445,7 +448,7 @@ class Broker:
         self._limits.close(connection.peer_host, connection.listener)
         self.quotas.close(connection)
 
-    # --- what handlers ask
+    # --- for handlers
 
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed dynamic settings."""
@@ -471,7 +474,7 @@ class Broker:
         return await self.coordinators.find(context, names, TRANSACTIONS_TOPIC if of_transactions else OFFSETS_TOPIC)
 
     def _unload_coordinator(self, topic: str, index: int) -> None:
-        """The disk of a partition failed. Stop coordinating its groups or transactions; their clients look for another coordinator."""
+        """Unload the coordinator of a partition whose disk failed; its clients then look for another coordinator."""
         if Opened.COORDINATORS in self._opened:
             self.coordinators.unload(topic, index)
 
@@ -479,7 +482,7 @@ class Broker:
         if not self.failure.done():
             self.failure.set_result(error)
 
-    # --- operators' pages
+    # --- pages for operators
 
     async def _metrics_page(self) -> tuple[int, list[bytes]]:
         return 200, await render_in_turns(self)

@@ -1,17 +1,17 @@
 """One client connection: it receives bytes, passes frames to the dispatcher, and sends the answers in the order of the requests.
 
 Rules
-  1. Requests take effect in their order, and answers leave in the same order: the protocol has no other way to tell them apart. A request
-     begins when all earlier requests have ended. `request_order.py` has the exceptions: produce requests behind produce requests that wait
-     for replicas, and fetches behind fetches. A request that may not begin yet waits, and all requests behind it wait too.
-  2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`). While the frames
-     in memory exceed `queued.max.request.bytes`, no connection is read.
+  1. Requests take effect in their order, and answers leave in the same order, because clients match them by order. A request begins when
+     all earlier requests have ended. `request_order.py` has the exceptions: produce requests after produce requests that wait for
+     replicas, and fetches after fetches. A request that may not begin yet waits, and all later requests wait too.
+  2. The broker does not read from a connection that does not take its answers (`limits.MAX_UNSENT_BYTES`,
+     `limits.MAX_REQUESTS_IN_FLIGHT`). While the frames in memory exceed `queued.max.request.bytes`, it reads from no connection.
   3. A turn of the loop handles at most `limits.MAX_REQUESTS_PER_TURN` requests of a connection. Runs of produce requests cost little and
-     are not counted. So other connections get a turn while one client sends many requests.
-  4. A broken frame closes the connection with one log line. No input of a peer may raise past `buffer_updated`.
+     do not count. So other connections get a turn while one client sends many requests.
+  4. A broken frame closes the connection with one log line. No input of a peer may make `buffer_updated` raise an exception.
 
-`FrameReader` keeps unfinished frames. Whole frames are handled in the buffer that all connections of the loop share (`Receiver`). A handler
-must not keep a view of a frame after it returns.
+`FrameReader` keeps unfinished frames. Whole frames are handled in the buffer that all connections of the loop share (`Receiver`). A
+handler must not keep a view of a frame after it returns.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_port = 0
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
-        self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
-        self.access: Access | None = None  # what the principal may do, as the authorizer said last
-        self.by_token = False  # whether a delegation token was shown
-        self.authentication: LogIn | None = None  # asked about each frame, until it is known who is there
-        self.login: LogIn | None = None  # where the listener wants one
+        self.groups: tuple[str, ...] = ()  # of the principal, for example "Group:finance"
+        self.access: Access | None = None  # the principal's rights, from the authorizer's last answer
+        self.by_token = False  # the client logged in with a delegation token
+        self.authentication: LogIn | None = None  # gets each frame until the client is logged in
+        self.login: LogIn | None = None  # set if the listener requires a log-in
         self.max_frame_bytes = receiver.max_frame_bytes
         self.client_software = ("unknown", "unknown")
         self.last_active = loop.time()
@@ -70,18 +70,19 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._outbox: Outbox | None = None
         self.order = AnswerOrder()
-        self._answers = self.order.waiting  # of requests that have not ended, and of those behind them; the first one has not
+        self._answers = self.order.waiting  # the places of unsent answers; the first request is unfinished
         self.paused_for: set[str] = set()
         self.is_working = False
-        self.is_put_off = False  # the request at hand
+        self.is_put_off = False  # the current request
         self._flushing = False
         self._when_sent: Callable[[], None] | None = None
         self.recognisers: list[Recogniser[Connection]] = []  # the fast paths, at most one for each API
-        self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
-        self.started_ns = 0  # when the request at hand was taken up, where it has a budget
+        self.budget: Budget | None = None  # of the client of the current request, if there are quotas
+        self.started_ns = 0  # when the current request began, if it has a budget
         self.paid: Paid | None = None
-        self.mute: Mute | None = None  # of a client that was over a quota
-        self.is_asked: set[str] = set()  # the kinds of quotas that this connection was asked for what its client owes already
+        self.mute: Mute | None = None  # set once the client was over a quota
+        # kinds of requests for which the debt of the client was already checked on this connection
+        self.is_asked: set[str] = set()
         self.closed = False
 
     @property
@@ -93,16 +94,16 @@ class Connection(asyncio.BufferedProtocol):
         for recogniser in self.recognisers:
             recogniser.forget()
 
-    # --- the loop's side
+    # --- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer_host, self.peer_port = peer[0], peer[1]
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
-        make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
+        make_outbox = transport.get_extra_info("outbox", Outbox)  # TLS and simulated transports make their own
         pinned_files, write_waiters = self._dispatcher.pinned_files, self._dispatcher.write_waiters
         self._outbox = make_outbox(self._loop, descriptor, pinned_files, write_waiters, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
@@ -112,7 +113,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
-        self._transport = None  # with TLS it refers to this connection: neither is to wait for the garbage collector
+        # a TLS transport refers back to this connection; without the cycle, both are freed without the garbage collector
+        self._transport = None
 
     def eof_received(self) -> bool:
         return False
@@ -122,7 +124,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         frames = self.frames
         if frames.partial is None:
-            self.last_active = self._loop.time()  # not for each byte: a request that never ends does not keep its connection open
+            # not for every piece of a frame: a request that never ends must not keep its connection open
+            self.last_active = self._loop.time()
             if frames.start:
                 frames.handle(self, frames.take_start(self, nbytes))
             elif frames.expected:
@@ -139,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         """Reserve the next place in the order of answers, for a request that has not ended.
 
         Args:
-            effect: of the request. It decides whether the requests behind it must wait.
+            effect: the effect of the request. It decides whether later requests must wait.
         """
         answer = Answer()
         if not self._answers:
@@ -150,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def send(self, parts: list[Part]) -> None:
-        """Answer the current request, of which no part waits."""
+        """Answer the current request, no part of which waits."""
         outbox = self._outbox
         if outbox is None:
             return
@@ -163,14 +166,14 @@ class Connection(asyncio.BufferedProtocol):
             self._check_unsent(outbox)
 
     def flush(self) -> None:
-        """Send the answers now, and not together with the answers of the other requests that came with it."""
+        """Send the answers now, and not together with the answers to the other requests that arrived at the same time."""
         if self._outbox is not None:
             self._outbox.flush()
             if self._when_sent is not None:
                 self._tell_sent()
 
     def when_sent(self, call: Callable[[], None] | None) -> None:
-        """Call `call` in a turn of the loop after all answers so far have left; it replaces the earlier `call`."""
+        """Call `call` in a turn of the loop after all answers so far have left. It replaces an earlier `call`."""
         self._when_sent = call
 
     def _tell_sent(self) -> None:
@@ -179,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _call_when_sent(self) -> None:
         if self._when_sent is None or self._outbox is None or self._outbox.waiting_bytes:
-            return  # another answer is on its way meanwhile
+            return  # another answer is being sent
         call, self._when_sent = self._when_sent, None
         call()
 
@@ -187,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         """Answer a request that had to wait.
 
         Args:
-            among_many: the same turn of the loop completes other answers too, and sends all of them at its end. Not for file regions.
+            among_many: this turn of the loop completes other answers too, and sends all of them at its end. Not for file regions.
         """
         outbox = self._outbox
         if outbox is None:
@@ -210,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
             outbox.flush()
         self._check_unsent(outbox)
         if not self._answers and ORDER in self.paused_for:
-            # Not in here: the caller may be in the middle of what the next request changes
+            # Not from here: the caller may be in the middle of work on state that the next request changes
             self._loop.call_soon(self.resume, ORDER)
         if "in-flight" in self.paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
@@ -235,8 +238,9 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def hand_over(self) -> int | None:
-        """Stop reading until `take_back` or the end: another thread reads from the duplicate descriptor that this returns. None if the
-        connection cannot be handed over (TLS)."""
+        """Stop reading until `take_back` or the end, and return a duplicate descriptor, from which another thread reads. None if this
+        connection cannot be handed over (TLS, or work is under way).
+        """
         outbox = self._outbox
         if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self.paused_for:
             return None
@@ -248,14 +252,14 @@ class Connection(asyncio.BufferedProtocol):
         return os.dup(outbox.descriptor)
 
     def take_back(self, received: bytes) -> None:
-        """Continue to read. `received` was read elsewhere and not handled."""
+        """Continue to read. Another thread has read `received`, and has not handled it."""
         self.frames.keep_back(memoryview(bytearray(received + self.frames.take_backlog())))
         self.resume("handed over")
 
     # --- pausing
 
     def put_off(self, reason: str) -> None:
-        """Leave the current request, of which nothing was done. It comes again after `resume`."""
+        """Stop the current request before it has changed anything. The request comes again after `resume`."""
         self.is_put_off = True
         self.pause(reason)
 
@@ -275,7 +279,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.paused_for:
             if self._outbox is not None and not self.is_working:
-                self._outbox.flush()  # an answer that was held: who is muted gets it all the same
+                self._outbox.flush()  # an answer that was held: a muted client gets it too
             return
         if self.frames.backlog:
             self.frames.handle(self, self.frames.take_backlog(), is_own=True)

@@ -23,23 +23,23 @@ class Dispatcher(Protocol[C_contra]):
     def write_waiters(self) -> WriteWaiters: ...
 
     def dispatch(self, connection: C_contra, data: memoryview, position: int, stop: int) -> int:
-        """Handle the request at `position` of `data`, or several from there on.
+        """Handle the request at `position` of `data`, or several requests from there on.
 
         Args:
             data: received bytes; they are valid until this call returns.
-            position: of the request, which begins with four bytes of its size.
-            stop: where the request ends.
+            position: the start of the request; its first four bytes are its size.
+            stop: the end of the request.
 
         Returns:
-            Where the next request begins: `stop`, or behind it.
+            The start of the next request: `stop`, or a later position.
 
         Raises:
-            ProtocolError: the connection has to be closed.
+            ProtocolError: the connection must close.
         """
         ...
 
     def connection_opened(self, connection: C_contra) -> str | None:
-        """Count the connection; a reason to refuse it, or None."""
+        """Count the connection. Returns a reason to refuse it, or None."""
         ...
 
     def connection_closed(self, connection: C_contra) -> None: ...
@@ -49,11 +49,11 @@ class LogIn(Protocol):
     """Finds out the principal of a connection (`authentication/`)."""
 
     def admits(self, frame: memoryview) -> bool:
-        """Whether the dispatcher handles the frame; if not, the frame was a step of the log-in, and is answered."""
+        """Whether the dispatcher must handle the frame; if not, the frame was a step of the log-in and has its answer."""
         ...
 
     def begin_again(self, frame: memoryview) -> bool:
-        """Whether a handshake of a connection that is logged in begins another log-in, and is answered."""
+        """Whether the handshake begins another log-in of a connection that is logged in; then it has its answer."""
         ...
 
 

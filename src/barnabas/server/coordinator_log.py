@@ -1,4 +1,4 @@
-"""An internal topic as its coordinator uses it: the coordinator appends records, and reads them back."""
+"""The log of a coordinator in an internal topic: the coordinator appends records, and reads them back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from barnabas.server.pinned_regions import PinnedFiles
     from barnabas.server.services import FaultReports, Services
 
-STRICT_VERSION = 2  # of transactions, from which on a marker ends but the epoch before its own
-READ_BYTES = 1024 * 1024  # at a time while loading
-READ_AT_ONCE_BYTES = 16 * 1024  # without a thread, where they are in memory: their CRCs take less than the way to one and back
+STRICT_VERSION = 2  # of transactions; from it on, a marker has the epoch after that of its transaction
+READ_BYTES = 1024 * 1024  # per read while loading
+# the loop itself reads up to this size from memory: the way to a thread and back takes longer than the CRCs
+READ_AT_ONCE_BYTES = 16 * 1024
 
 
 class AppendServices(Protocol):
-    """The parts that an append needs."""
+    """The parts of the broker that an append needs."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -40,10 +41,10 @@ class AppendServices(Protocol):
 def append_marker(
     services: AppendServices, partition: LeaderPartition, marker: EndMarker, now_ms: int
 ) -> asyncio.Future[None] | None:
-    """Append the end of a transaction, as `CoordinatorLog.append_marker`.
+    """Append the end of a transaction; see `CoordinatorLog.append_marker`.
 
-    A marker of version 2 that has the epoch of the open transaction is late. It has ended the previous transaction, and would end the next
-    one too (KIP-1228). So the answer is INVALID_PRODUCER_EPOCH.
+    A marker of version 2 with the epoch of the open transaction is late: it has already ended the previous transaction, and would end the
+    next one too (KIP-1228). So the answer is INVALID_PRODUCER_EPOCH.
     """
     (producer_id, epoch), commit, coordinator_epoch, version = marker
     if version >= STRICT_VERSION and partition.log.reader.is_in_transaction(producer_id, epoch):
@@ -78,13 +79,13 @@ class PartitionedLog:
 
     @property
     def partition_count(self) -> int:
-        """The setting of the topic if it exists, else of the configuration with which it will be made."""
+        """The number of partitions of the topic; before the topic exists, the configured number."""
         return self._services.metadata.partition_count(self._topic) or self._configured_count
 
     def append(
         self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None
     ) -> asyncio.Future[None] | None:
-        """As `CoordinatorLog.append`."""
+        """See `CoordinatorLog.append`."""
         if producer is None:
             batch = build_pairs(records, now_ms)
         else:
@@ -92,7 +93,7 @@ class PartitionedLog:
         return _append(self._services, self._found(partition), batch, now_ms)
 
     def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None] | None:
-        """As `CoordinatorLog.append_marker`."""
+        """See `CoordinatorLog.append_marker`."""
         return append_marker(self._services, self._found(partition), marker, now_ms)
 
     def _found(self, partition: int) -> LeaderPartition:
@@ -104,9 +105,10 @@ class PartitionedLog:
         return found
 
     async def read_all(self, partition: int) -> AsyncGenerator[Iterable[LogEntry], None]:
-        """All records of the partition in order. Damaged records are left out, with a line in the log.
+        """All records of the partition in order. It omits damaged records, and logs a line for them.
 
-        It reads to the log's end: all of that will be committed, though a new leader does not know yet how much of it is committed.
+        It reads to the end of the log. All of these records will be committed, even if a new leader does not know this yet for each of
+        them.
         """
         found = self._services.partitions.get(self._topic, partition)
         if found is None:
@@ -122,7 +124,7 @@ class PartitionedLog:
                 return
             integrity, cuts = region.integrity, region.integrity.cuts
             verified, data = await self._read(region)
-            if integrity.cuts != cuts:  # only a follower cuts its log
+            if integrity.cuts != cuts:  # only a follower cuts its log, so this broker does not lead any more
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
             assert verified.damage is not None or verified.end > region.position, (
                 "a region begins with a whole batch, or a damaged one"
@@ -179,4 +181,4 @@ def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:
         future.set_result(None)
     else:
         future.set_exception(error)
-        future.exception()  # counts as seen: at a stop whoever waited may be gone
+        future.exception()  # counts as retrieved: at a stop, nobody may be waiting for it

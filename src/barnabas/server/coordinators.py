@@ -1,16 +1,17 @@
-"""The coordinators of groups and transactions: the leader of a partition of `__consumer_offsets` or `__transaction_state` coordinates them.
+"""The coordinators of groups and transactions: the leader of a partition of `__consumer_offsets` or `__transaction_state` is one.
 
-Owns the connection between leadership and the coordinators. A partition is loaded when this broker begins to lead it, and unloaded when the
-leadership ends. A client that asks for a coordinator gets the leader.
+Owns the connection between leadership and the coordinators. A partition is loaded when this broker begins to lead it, and unloaded when
+the leadership ends. A client that asks for a coordinator gets the leader.
 
 Rules
-  1. A partition is read only when all records in its log are committed. The log contains all records that the last leader acknowledged, but
-     a new leader learns the committed offset from its followers. Until then the answer is COORDINATOR_LOAD_IN_PROGRESS.
+  1. The broker reads a partition only when all records in its log are committed. The log contains all records that the last leader
+     acknowledged, but a new leader learns the committed offset from its followers. Until then the answer is COORDINATOR_LOAD_IN_PROGRESS.
   2. Each term of leadership loads the partition again, because another broker may have changed the state since an earlier term.
-  3. A client is sent to a confirmed leader (`cluster/leadership_confirmation.py`). If the metadata names this broker as leader and its
+  3. Clients learn only confirmed leaders (`cluster/leadership_confirmation.py`). If the metadata names this broker as leader and its
      replica does not know yet, the answer is COORDINATOR_LOAD_IN_PROGRESS too. So the client stays with the right broker.
   4. A single broker serves while it loads, and answers COORDINATOR_LOAD_IN_PROGRESS for partitions that it has not read yet. Producers and
-     consumers without groups do not wait for it. The start waits for `LOADED_FIRST_S`, in which most brokers have read all.
+     consumers without groups do not wait for the load. The start waits for `LOADED_FIRST_S` seconds, in which most brokers have read
+     everything.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 logger = logging.getLogger(__name__)
-LOADED_FIRST_S = 0.2  # of the start: tens of thousands of records
+LOADED_FIRST_S = 0.2  # of the start; enough for tens of thousands of records
 
 
 class Coordinators:
@@ -50,8 +51,8 @@ class Coordinators:
 
     def __init__(self, services: Services, pinned_files: PinnedFiles) -> None:
         self._services = services
-        self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
-        self._begun: dict[TopicPartition, int] = {}  # those whose loading has begun, whatever became of it
+        self._terms: dict[TopicPartition, int] = {}  # in a cluster: leader epochs of the partitions that are coordinated here
+        self._begun: dict[TopicPartition, int] = {}  # leader epochs for which a load has begun, even if it failed
         self._leadership_confirmation = LeadershipConfirmation(services)
         self._loading: asyncio.Task[None] | None = None
         config, clock = services.config, services.clock
@@ -93,7 +94,9 @@ class Coordinators:
     async def find(
         self, context: RequestContext, names: Sequence[str], topic: str = OFFSETS_TOPIC
     ) -> list[tuple[int, str, int] | None]:
-        """The id, host and port of each name's coordinator, on the listener of the request; None while its partition has no leader."""
+        """The id, host and port of each name's coordinator, on the listener of the request; None while its partition has no confirmed
+        leader.
+        """
         if self._services.member is not None:
             await self._leadership_confirmation.wait(topic, map(self._by_topic[topic].partition_of, names))
         return [self._found(context, name, topic) for name in names]
@@ -109,11 +112,11 @@ class Coordinators:
         return None if endpoint is None or leader_id is None else (leader_id, endpoint.host, endpoint.port)
 
     def leader_of_group(self, group_id: str) -> int | None:
-        """The broker that coordinates a group; None while there is none."""
+        """The broker that coordinates a group; None while no broker does."""
         return self._leader_of(OFFSETS_TOPIC, group_id)
 
     def leader_of_transaction(self, transactional_id: str) -> int | None:
-        """The broker that coordinates a transactional id; None while there is none."""
+        """The broker that coordinates a transactional id; None while no broker does."""
         return self._leader_of(TRANSACTIONS_TOPIC, transactional_id)
 
     def _leader_of(self, topic: str, name: str) -> int | None:
@@ -124,7 +127,7 @@ class Coordinators:
         return None if leader is None else leader[0]
 
     def _is_coming(self, topic: str, index: int) -> bool:
-        """Whether this broker coordinates a partition as soon as its replica knows that it leads."""
+        """Whether this broker will coordinate a partition as soon as its replica knows that it leads."""
         services = self._services
         state = None if services.member is None or services.member.is_down else services.metadata.partition(topic, index)
         return state is not None and self._leads(state) and self._begun.get((topic, index)) != state.leader_epoch
@@ -133,7 +136,7 @@ class Coordinators:
         state = self._services.metadata.partition(TRANSACTIONS_TOPIC, index)
         return 0 if state is None else state.leader_epoch
 
-    # Alone, where every partition that is here is led
+    # Without a cluster: this broker leads all its partitions
 
     async def start(self) -> None:
         """Load all partitions of this broker. A load that takes longer than a moment continues while the broker serves."""
@@ -149,24 +152,25 @@ class Coordinators:
         await asyncio.gather(*map(self._load_topic, self._by_topic))
 
     def unload_deleted(self, instructions: Sequence[Instruction]) -> None:
-        """Logs are about to be deleted. Their groups and transactions are unloaded. A client then finds the coordinator again: `_prepare`
-        makes the topic again."""
+        """Unload the groups and transactions of logs that will be deleted. A client then looks for the coordinator again, and `_prepare`
+        creates the topic again.
+        """
         for each in instructions:
             if isinstance(each, DeleteLog):
                 self.unload(each.topic, each.partition)
 
     async def load_made(self, instructions: Sequence[Instruction]) -> None:
-        """Logs have been made, by a coordinator, or because a user gave its topic more partitions."""
+        """Load logs that were created, by a coordinator or because a user gave the topic more partitions."""
         for each in instructions:
             if isinstance(each, CreateLog) and each.topic in self._by_topic:
                 loading = self._load(each.topic, each.partition)
                 if self._loading is None or self._loading.done():
                     await loading
-                else:  # its turn comes when the others are read, for which no command waits
+                else:  # this partition comes after those that the start still loads; no command waits for it
                     self._later(loading)
 
     async def load_late(self, wanted: Sequence[CreateLog]) -> None:
-        """Load logs of partitions that this broker leads, also in a cluster. There was no room to make these logs earlier."""
+        """Load logs that could not be created earlier for lack of room, of partitions that this broker leads, also in a cluster."""
         for each in wanted:
             here = each.topic, each.partition
             partition = self._services.partitions.get(*here)
@@ -179,7 +183,7 @@ class Coordinators:
                 await self._load(*here, term)
 
     async def _load_topic(self, topic: str) -> None:
-        """Mark all partitions as led here at once, though they are read one after the other."""
+        """Mark all partitions as led here at once, though they load one after the other."""
         here = sorted(self._services.partitions.topic(topic).items())
         await asyncio.gather(*(self._load(topic, index) for index, partition in here if not partition.is_offline))
 
@@ -188,7 +192,7 @@ class Coordinators:
         if services.member is None:
             await services.controller.auto_create([topic])
             await self._load_topic(topic)
-        elif topic not in services.metadata.topics:  # in a cluster partitions are loaded when they are led
+        elif topic not in services.metadata.topics:  # in a cluster, a partition is loaded when this broker becomes its leader
             (error,) = (await services.controller.auto_create([topic])).values()
             if error is not None:
                 logger.warning("event=internal-topic-not-made topic=%s error=%r", topic, str(error))
@@ -197,8 +201,9 @@ class Coordinators:
     # In a cluster
 
     def resign(self, instructions: Sequence[Instruction]) -> None:
-        """Leaderships are about to change. Unload the ended ones before their logs belong to another broker, so that nothing is read from
-        them again."""
+        """Before leaderships change, unload the partitions that this broker will not lead any more. Other brokers own their logs then, so
+        nothing may read from them again.
+        """
         for instruction in instructions:
             match instruction:
                 case StandDown():
@@ -215,7 +220,7 @@ class Coordinators:
                     pass
 
     def follow(self, instructions: Sequence[Instruction]) -> None:
-        """Leaderships have changed, and the replicas know it."""
+        """After leaderships have changed, and the replicas know it, load the partitions that this broker leads."""
         for instruction in instructions:
             match instruction:
                 case ChangeReplica(topic, index, _, state) if topic in self._by_topic:
@@ -231,19 +236,19 @@ class Coordinators:
         return state.leader == self._services.config.broker_id
 
     def unload(self, topic: str, index: int) -> None:
-        """Stop coordinating what the partition contains, if this broker did. Its clients look for another coordinator."""
+        """Stop coordinating the groups or transactions of a partition, if this broker does. Their clients look for another coordinator."""
         self._terms.pop((topic, index), None)
         if topic in self._by_topic:
             self._by_topic[topic].unload(index)
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """Topics are deleted: remove their offsets, and the markers that they should get."""
+        """Remove the offsets of deleted topics, and the markers that are still to be written to these topics."""
         gone = sorted(names)
         self.transactions.delete_topics(gone)
         await self.groups.delete_topics(gone)
 
     async def _load(self, topic: str, index: int, term: int | None = None) -> None:
-        """Load a partition. In a cluster, a failure ends this term, but not a later term that has begun meanwhile."""
+        """Load a partition. In a cluster, a failure ends this term, but not a later term that has begun in the meantime."""
         if term is not None:
             self._begun[topic, index] = term
         try:
@@ -256,7 +261,7 @@ class Coordinators:
         else:
             return
         if term is not None and self._terms.get((topic, index)) == term:
-            del self._terms[topic, index]  # it is read when this broker is told of its role the next time
+            del self._terms[topic, index]  # the next role that this broker gets loads it again
 
     async def _all_committed(self, topic: str, index: int) -> None:
         partition = self._services.partitions.require(topic, index)

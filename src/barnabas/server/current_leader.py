@@ -1,6 +1,6 @@
 """The current leader of a partition, for clients that asked the wrong broker (KIP-951). So they need not ask for the metadata first.
 
-A broker that lost its session with the store does not name itself. Other brokers may lead the partitions by now, and it refuses to lead.
+A broker that lost its session with the store does not name itself: it refuses to lead, and other brokers may lead by now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOLD_WITH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER
 
 
 class LeaderServices(Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
     member: Member | None
@@ -31,7 +31,7 @@ class LeaderServices(Protocol):
 
 
 def may_lead(broker: LeaderServices, broker_id: int) -> bool:
-    """Whether clients may learn that broker `broker_id` leads a partition, as the metadata of this broker says."""
+    """Whether clients may learn that `broker_id` leads a partition, if the metadata of this broker says so."""
     return broker_id != broker.config.broker_id or broker.member is None or not broker.member.is_down
 
 

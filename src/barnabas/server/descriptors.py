@@ -1,12 +1,12 @@
-"""Divides the descriptors that the system grants, so that connections cannot use up those that files need.
+"""Divides the descriptors that the system grants, so that connections leave enough of them for files.
 
-  - Nine sixteenths are for connections, one for each.
-  - Five sixteenths are for files of segments. Up to half of them may belong to files whose pieces wait for slow readers. Beyond that, the
-    slowest readers are dropped.
-  - The rest is for answers in progress, checkpoints and files that are being made.
+- Nine sixteenths are for connections, one for each.
+- Five sixteenths are for files of segments. Up to half of them may belong to files that wait for slow readers. Beyond that, the broker
+  drops the slowest readers.
+- The rest is for answers in progress, checkpoints and files that are being created.
 
-Connections have more than files: a file without a descriptor is opened again on demand, but a connection without one is refused. A limit of
-20,000 is enough for 10,000 clients and 5,000 partitions.
+Connections get more than files, because the broker can reopen a file on demand, but must refuse a connection without a descriptor. A limit
+of 20,000 is enough for 10,000 clients and 5,000 partitions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Brings a frame to its handler (`api_table.py`), and the response back.
+"""Passes a frame to its handler (`api_table.py`), and sends the response.
 
-A handler returns its response, or an awaitable of it. In both cases requests take effect and are answered in their order
+A handler returns its response, or an awaitable of it. In both cases requests take effect and get their answers in order
 (`request_order.py`).
 """
 
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# From quotas, for who may send them; what is part of a log-in does not come here
+# Exempt from quotas, if the principal has the rights to send them. Requests of a log-in do not come here
 EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
-# Answers that are long and made in several turns of the loop: a thread encodes them
+# Long answers that are made in several turns of the loop; a thread encodes them
 ENCODED_ASIDE = frozenset({ApiKey.DESCRIBE_CONFIGS})
 
 
@@ -74,13 +74,13 @@ class RequestDispatcher:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def dispatch(self, connection: Connection, data: memoryview, position: int, stop: int) -> int:
-        """Handle the request of `data` from `position` to `stop`, or several from there on if a fast path knows them.
+        """Handle the request in `data` from `position` to `stop`; a fast path may also handle later requests.
 
         Returns:
-            Where the next request begins.
+            The start of the next request.
 
         Raises:
-            ProtocolError: the connection has to be closed.
+            ProtocolError: the connection must close.
         """
         started = time.perf_counter_ns()
         try:
@@ -95,7 +95,7 @@ class RequestDispatcher:
         except ProtocolError:
             raise
         except Exception as error:
-            # A fault of the broker. It must not affect other connections, and there is no answer to give.
+            # A fault of the broker: it must not affect other connections, and there is no answer to it.
             logger.exception(
                 "event=request-failed head=%s peer=%s", bytes(data[position + 4 : position + 12]).hex(), connection.peer
             )
@@ -147,10 +147,12 @@ class RequestDispatcher:
         task.add_done_callback(lambda _: _forget(connection, give_up))
         for begun in (result, later):
             if isinstance(begun, Coroutine | Later):
-                task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
+                task.add_done_callback(_closer(begun))  # a task that is cancelled at once never starts `begun`
 
     def _is_put_off(self, quotas: ClientQuotas, connection: Connection, header: RequestHeader, started: int) -> bool:
-        """Find the budget that pays for the request; whether the request waits until its client has paid an earlier debt."""
+        """Find the budget that pays for the request. Returns whether the request must wait because its client has not paid an earlier
+        debt.
+        """
         budget = connection.budget = quotas.budget(connection.principal, header.client_id)
         connection.started_ns = started
         if budget is None or connection.authentication is not None or header.api_key in EXEMPT:
@@ -173,7 +175,7 @@ class RequestDispatcher:
         response: Message,
         started: int,
     ) -> None:
-        """Send the answer at once. The client continues while `after` runs."""
+        """Send the answer at once, so that the client continues while `after` runs."""
         try:
             self._answer(connection, header, budget, response, started)
             connection.flush()
@@ -181,7 +183,7 @@ class RequestDispatcher:
             after(self._broker)
 
     def _is_exempt(self, connection: Connection, api_key: int) -> bool:
-        """Whether the principal may send the requests of brokers. A principal that is refused pays, as with Kafka."""
+        """Whether the principal may send the requests of brokers. A principal without this right pays, as in Kafka."""
         authorizer = self._broker.authorizer
         if authorizer is None:
             return True
@@ -192,7 +194,7 @@ class RequestDispatcher:
     def _handle_in_cluster(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview
     ) -> Message | Awaitable[Message]:
-        """Handle the request here, or send it to the controller, or divide it between both."""
+        """Handle the request here, send it to the controller, or divide it between both."""
         here: Message | None = request
         rest: Message | None = None
         if header.api_key in FORWARDED:
@@ -209,14 +211,15 @@ class RequestDispatcher:
     async def _in_parts(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, here: Message, rest: bytes
     ) -> Message:
-        """A change of settings: one part of it is for this broker, and `rest`, a frame, is for the controller."""
+        """Handle a change of settings in two parts: `here` on this broker, and the frame `rest` on the controller."""
         done = await _awaited(self._handle(context, here))
         told = await self._forward(forwarder, context, header, rest)
         return configs.join(request, done, told)
 
     def _forward(self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, frame: bytes) -> Awaitable[Message]:
-        """Forward the request. Each attempt that this broker answers decodes the frame again, because guards and handlers remove entries
-        from it."""
+        """Forward the request. Each attempt on this broker decodes the frame again, because guards and handlers remove entries from the
+        request.
+        """
         answer = response_class(header.api_key)
         return forwarder.answer(frame, context, header, lambda: self.serve(context, header, memoryview(frame)), answer)
 
@@ -234,9 +237,10 @@ class RequestDispatcher:
         return handle(request) if authorizer is None else guarded(self._broker, authorizer, context, request, handle)
 
     async def serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
-        """The answer to a request that may be repeated to the controller, or that came in an envelope."""
+        """The answer to a request that may go to the controller repeatedly, or that came in an Envelope."""
         self._versions(header.api_key)
-        first, last = api_versions.served_versions(header.api_key)  # the broker that it came to has looked at its own setting
+        # the broker that received the request has checked its own `api.versions.oldest`
+        first, last = api_versions.served_versions(header.api_key)
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
         request = decode_request(HANDLERS[header.api_key].request, header.api_version, frame, header.body)
@@ -271,14 +275,14 @@ class RequestDispatcher:
         return await self._broker.loop.run_in_executor(self._broker.io_threads, encode_answer, response, header)
 
     async def _pay_later(self, connection: Connection, budget: Budget, result: Awaitable[Message], started: int) -> Message:
-        """The answer of a request that waited; its cost is charged."""
+        """Wait for the response and charge its cost to the client."""
         watch = Stopwatch(time.perf_counter_ns() - started)
         response = await watch.time(result)
         charge_response(self._broker, connection, budget, response, watch.spent_ns)
         return response
 
     def _give_up(self, header: RequestHeader, error: BarnabasError) -> ProtocolError:
-        """A handler that raises gives no answer. The client sees its connection close and asks again."""
+        """The error that closes the connection after a handler failed. The client gets no answer and asks again."""
         return ProtocolError(f"api {APIS[header.api_key][1]} version {header.api_version} failed: {error}")
 
     def _versions(self, api_key: int) -> tuple[int, int, int]:
@@ -289,7 +293,7 @@ class RequestDispatcher:
         return versions
 
     def _takes_old_version(self, connection: Connection, header: RequestHeader, first: int, kept: int) -> bool:
-        """Whether Kafka 4 dropped the version and this broker serves it. Such a request is counted. Other versions are refused."""
+        """Whether this broker serves a version that Kafka 4 dropped; counts such requests. Refuses other versions."""
         if not first <= header.api_version < kept:
             self._refuse_version(connection, header)
             return False
@@ -297,13 +301,13 @@ class RequestDispatcher:
         return True
 
     def _refuse_version(self, connection: Connection, header: RequestHeader) -> None:
-        """Only ApiVersions has an answer to a version it does not know, in version 0 (KIP-511)."""
+        """Refuse a version. Only ApiVersions has an answer for unknown versions, in version 0 (KIP-511)."""
         if header.api_key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
         connection.send([encode_answer(api_versions.refuse_version(), header._replace(api_version=0))])
 
     def _context(self, connection: Connection, header: RequestHeader, request: Message) -> RequestContext:
-        if isinstance(request, ApiVersionsRequest):  # it says with what the rest of the connection is made
+        if isinstance(request, ApiVersionsRequest):  # ApiVersions names the client's software, for the rest of the connection
             connection.client_software = api_versions.client_software(request) or connection.client_software
         return new_tuple(
             RequestContext,

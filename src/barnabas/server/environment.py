@@ -1,7 +1,7 @@
-"""The machine as a broker uses it. A simulation replaces each part.
+"""The machine that a broker runs on. A simulation replaces each part.
 
-Owns the real parts: the system's clock and files, an SQLite file for the metadata, threads, random ids, a process that compacts. The broker
-gets the event loop, and with it the network, separately.
+Owns the real parts: the system's clock and files, an SQLite file for the metadata, threads, random ids, a process that compacts logs. The
+broker gets the event loop, and with it the network, separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OpenClusterStore = Callable[[BrokerConfig, Run], MetadataStore]
 
 
 def read_boot_id() -> str:
-    """Names this boot of the machine; "" if the system does not say. An empty name never equals another."""
+    """The id of this boot of the machine; "" if the system has none. An empty id never equals another one."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -39,10 +39,10 @@ def read_boot_id() -> str:
 
 
 def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
-    """The session of `zookeeper.connect`. `run` calls its watchers."""
+    """A session with the store at `zookeeper.connect`. `run` calls its watchers."""
     from barnabas.cluster.zookeeper.access import access_of
     from barnabas.cluster.zookeeper.address import SCHEME, parse_address
-    from barnabas.cluster.zookeeper.store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
+    from barnabas.cluster.zookeeper.store import ZooKeeperStore  # imported only in a cluster, so that a single broker starts fast
 
     text = config.zookeeper_connect or ""
     try:
@@ -59,17 +59,17 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
 
 
 class Environment(Struct, frozen=True):
-    """The defaults are the real machine.
+    """The parts of the machine; the defaults are the real ones.
 
     Args:
-        open_store: the metadata of a single broker, by its first log directory.
-        open_cluster_store: a session with the metadata of a cluster; blocks.
-        make_executor: `count` threads whose names begin with `name`.
-        new_id: a unique id.
-        new_session_id: the id of a fetch session, positive and hard to guess.
-        boot_id: names this boot of the machine; within one boot, unsynced writes are still there.
-        make_cleaner: executes cleanings; gets the broker's loop and its I/O threads.
-        make_pulse: shows other brokers that this one lives while the loop is busy; None if the loop does it all.
+        open_store: opens the metadata of a single broker, in its first log directory.
+        open_cluster_store: opens a session with the metadata of a cluster; blocks.
+        make_executor: makes `count` threads whose names begin with `name`.
+        new_id: makes a unique id.
+        new_session_id: makes the id of a fetch session, from 1 to 2**31 - 1 at random.
+        boot_id: the id of this boot of the machine; within one boot, unsynced writes survive.
+        make_cleaner: makes the part that executes cleanings; gets the broker's loop and its I/O threads.
+        make_liveness_responder: makes the thread that answers probes while the loop is busy; None if the loop answers all.
     """
 
     clock: Clock = field(default_factory=SystemClock)

@@ -1,20 +1,20 @@
-"""The receiving half of one connection: it cuts the received bytes into frames and hands them to the dispatcher.
+"""The receiving half of one connection: divides the received bytes into frames and passes them to the dispatcher.
 
-All connections of a loop share the buffers of the `Receiver`. `FrameReader` says where the loop receives the next bytes, and keeps the
+All connections of a loop share the buffers of the `Receiver`. `FrameReader` gives the loop a buffer for the next bytes, and keeps the
 bytes that cannot be handled at once.
 
 Rules
   1. Whole frames are handled in the shared buffer. The start of an unfinished frame moves to a buffer of its own (`partial`). So an idle
-     connection holds no memory.
-  2. A large frame stays in the buffer that received it where possible. That buffer is lent to the connection until the frame ends.
-  3. The start of a small frame behind whole frames is copied in front of the next received bytes (`start`). So one read brings the rest of
-     the frame and the frames behind it. This happens once for each frame: a frame that comes in small pieces is not copied with each piece.
+     connection has no buffer.
+  2. If possible, a large frame stays in the buffer that received it. The connection borrows that buffer until the frame ends.
+  3. The start of a small frame after whole frames is copied to the place before the next received bytes (`start`). So one read brings the
+     rest of the frame and the next frames. This happens once for each frame, even if the frame comes in small pieces.
   4. The receiver counts all kept bytes, and pauses connections when there are too many.
   5. A turn of the loop handles at most `limits.MAX_REQUESTS_PER_TURN` requests of a connection, so that the loop serves others in between.
-     Runs of produce requests cost little and are not counted.
+     Runs of produce requests cost little and do not count.
 
-The methods take the connection instead of keeping it. The connection keeps a bound method of its `FrameReader`. If that referred to the
-connection, only the garbage collector could free both.
+The methods take the connection as an argument and do not keep it. The connection keeps a bound method of its `FrameReader`. If the
+`FrameReader` referred back to the connection, only the garbage collector could free both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LARGE = limits.LARGE_FRAME_BYTES // 2  # a larger frame gets a buffer of the rec
 
 
 class GetBuffer(Protocol):
-    """Where the loop receives the next bytes."""
+    """Returns the buffer into which the loop receives the next bytes."""
 
     def __call__(self, sizehint: int) -> memoryview: ...
 
@@ -47,11 +47,11 @@ class FramedConnection(Reader, Protocol):
 
     Attributes:
         closed: it takes no more requests.
-        is_put_off: the request at hand was left; it comes again when nothing pauses the connection.
-        is_working: requests are being handled.
+        is_put_off: the current request was stopped; it comes again when nothing pauses the connection.
+        is_working: the connection handles requests at the moment.
         max_frame_bytes: a larger frame closes the connection.
         order: the answers that wait.
-        paused_for: why it is not read, if it is not.
+        paused_for: the reasons why the connection does not read; empty if it reads.
     """
 
     closed: bool
@@ -67,11 +67,11 @@ class FramedConnection(Reader, Protocol):
     def close(self) -> None: ...
 
     def fail(self, error: ProtocolError) -> None:
-        """Log the error of the peer, and close."""
+        """Log the error of the peer, and close the connection."""
         ...
 
     def pause_again(self) -> None:
-        """Have the transport stop reading, though it was told before."""
+        """Make the transport stop reading, even if it was told so before."""
         ...
 
     def wait_for_turn(self) -> None: ...
@@ -85,9 +85,9 @@ class FrameReader(Generic[C]):
         dispatcher: handles a request, or several.
 
     Attributes:
-        partial: one unfinished frame with its size in front, or None.
+        partial: one unfinished frame that begins with its size, or None.
         start: the bytes of an unfinished frame that followed whole frames; `partial` is then None.
-        expected: the size of the next frame in bytes, if the last frame was large and this one probably is too; else 0.
+        expected: the likely size of the next frame in bytes, if the last frame was large; else 0.
         has_small_frames: whether the last frame was small.
         backlog: whole frames that wait because the connection is paused, in memory of their own.
     """
@@ -103,10 +103,10 @@ class FrameReader(Generic[C]):
         self._receiver = receiver
         self._dispatcher = dispatcher
         self._filled = 0  # bytes of `partial`
-        self._lent: memoryview | None = None  # the receiver's buffer that `partial` is a part of
+        self._lent: memoryview | None = None  # the receiver's buffer that contains `partial`
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the loop receives the next bytes."""
+        """The buffer into which the loop receives the next bytes."""
         if self.partial is not None:
             return self.partial[self._filled :]
         if self.expected and not self.start:
@@ -119,13 +119,13 @@ class FrameReader(Generic[C]):
         return buffer
 
     def take_start(self, connection: C, nbytes: int) -> memoryview:
-        """The kept start of a frame and the `nbytes` that were received behind it."""
+        """The kept start of a frame and the `nbytes` bytes received after it."""
         before, self.start = len(self.start), b""
         self._receiver.give_back(connection, before)
         return self._receiver.buffer[: before + nbytes]
 
     def fill(self, connection: C, nbytes: int) -> bool:
-        """Add `nbytes` received bytes to the unfinished frame, and handle it if it is whole; whether it was."""
+        """Add `nbytes` received bytes to the unfinished frame, and handle the frame if it is whole. Returns whether it was whole."""
         partial = self.partial
         assert partial is not None
         self._filled += nbytes
@@ -161,7 +161,7 @@ class FrameReader(Generic[C]):
         except ProtocolError as error:
             connection.fail(error)
             return
-        except Exception:  # a fault of the broker: only this connection closes, and the log tells of it
+        except Exception:  # a fault of the broker: close only this connection, and log the fault
             logger.exception("event=request-failed peer=%s", connection.peer)
             connection.close()
             return
@@ -183,7 +183,7 @@ class FrameReader(Generic[C]):
         """Handle whole frames.
 
         Returns:
-            Where the rest begins, and the size of its frame or of the last frame. The size is None if the frame is whole and has to wait.
+            The start of the rest, and the size of its frame or of the last frame. The size is None if the frame is whole and must wait.
         """
         position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
         dispatch, order, paused_for = self._dispatcher.dispatch, connection.order, connection.paused_for
@@ -216,9 +216,9 @@ class FrameReader(Generic[C]):
 
         Args:
             rest: the start; it may be too short to tell the size of the frame.
-            size: of the frame, in bytes, if `rest` tells it.
-            is_first: whether no whole frame came in front of it.
-            in_large: whether it was received into the receiver's large buffer.
+            size: the size of the frame in bytes, if `rest` tells it.
+            is_first: whether no whole frame came before it.
+            in_large: whether it lies in the receiver's large buffer.
         """
         is_small = len(rest) < SIZE.size or (size <= limits.MAX_RUN_BYTES and 2 * len(rest) <= len(self._receiver.buffer))
         if is_small and not is_first:
@@ -233,7 +233,7 @@ class FrameReader(Generic[C]):
         self._receiver.keep(len(rest))
 
     def take_backlog(self) -> memoryview:
-        """The frames that waited; they are no longer kept."""
+        """The frames that waited; they are not kept any more."""
         backlog, self.backlog = self.backlog, NOTHING
         self._receiver.let_go(len(backlog))
         return backlog
@@ -252,7 +252,7 @@ class FrameReader(Generic[C]):
                 self._lent = None
 
     def _keep(self, connection: C, start: memoryview, *, stays: bool) -> None:
-        """Keep the start of an unfinished frame; in the receiver's large buffer if it `stays` at the beginning of that buffer."""
+        """Keep the start of an unfinished frame. If `stays`, it stays at the beginning of the receiver's large buffer."""
         wanted = SIZE.size + SIZE.unpack_from(start)[0] if len(start) >= SIZE.size else SIZE.size
         if LARGE < wanted <= limits.LARGE_FRAME_BYTES:
             self._lent = self._receiver.take_large() if stays else self._receiver.lend()

@@ -1,8 +1,8 @@
 """The view of consumer groups on this broker: its topics as in the metadata, and the settings of a group.
 
 Rules
-  1. The names of topics are the same object until a topic is made or deleted. So a group sees cheaply that it need not compare them.
-  2. The bounds that the brokers set now limit a group's own settings, also if other bounds held when the settings were made.
+  1. The names of topics stay the same object until a topic is created or deleted. So a group need not compare them one by one.
+  2. The current bounds of the brokers limit a group's own settings, even if other bounds were in force when the settings were made.
 """
 
 from __future__ import annotations

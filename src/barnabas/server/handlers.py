@@ -29,7 +29,7 @@ class Handle(Protocol[B_contra]):
 
 
 class Handler(NamedTuple, Generic[B_contra]):
-    """One API: the dispatcher decodes a frame into `request` and gives that to `handle`."""
+    """One API: the dispatcher decodes a frame into `request` and calls `handle` with it."""
 
     request: type[Message]
     handle: Handle[B_contra]
@@ -49,6 +49,6 @@ class Parts(Protocol[B_contra]):
 
 
 class TakeOver(Protocol[B_contra]):
-    """Gets a request before it is decoded; whether it has answered the request."""
+    """Gets a request before the dispatcher decodes it. Returns whether it has answered the request."""
 
     def __call__(self, broker: B_contra, connection: Connection, header: RequestHeader, frame: memoryview, /) -> bool: ...

@@ -1,6 +1,6 @@
 """The small HTTP endpoint for operators: /metrics, /healthz, /readyz.
 
-It serves only GET with a short head. Other requests get a status. Each request is answered, and then the connection is closed.
+It serves only GET with a short head. Other requests get an error status. The endpoint closes each connection after one answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas import limits
 from barnabas.server.closing import close_server
 
 logger = logging.getLogger(__name__)
-Answer = tuple[int, bytes | list[bytes]]  # a text, or its pieces where it is long
+Answer = tuple[int, bytes | list[bytes]]  # status and text; a long text comes in pieces
 Page = Callable[[], Answer | Awaitable[Answer]]
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
@@ -37,7 +37,7 @@ class HttpEndpoint:
         Raises:
             OSError: the address is not available.
         """
-        # It serves once it is known here, to be closed: a start may be given up at each of its steps.
+        # Serve only after `_server` is set, so that `close` finds it: a start may be given up at each of its steps.
         self._server = await asyncio.start_server(self._serve, host, port, limit=limits.MAX_HTTP_HEAD_BYTES, start_serving=False)
         self.address = self._server.sockets[0].getsockname()[:2]
         await self._server.start_serving()
@@ -58,7 +58,8 @@ class HttpEndpoint:
         try:
             async with asyncio.timeout(limits.HTTP_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-            status, text = await self._answer(head)  # where much goes on this may take long, and must not be in vain
+            # no timeout here: the page of a large broker may take long, and its work must not be wasted
+            status, text = await self._answer(head)
             pieces = [text] if isinstance(text, bytes) else text
             content = "text/plain; version=0.0.4; charset=utf-8"
             async with asyncio.timeout(limits.HTTP_TIMEOUT_S):
@@ -73,7 +74,7 @@ class HttpEndpoint:
                 await writer.wait_closed()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             writer.transport.abort()
-        except Exception:  # a fault of ours must not leave the connection open
+        except Exception:  # a fault of the broker must not leave the connection open
             logger.exception("event=page-failed")
             writer.transport.abort()
         finally:

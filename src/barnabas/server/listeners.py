@@ -1,7 +1,7 @@
-"""The sockets that clients connect to, and the limits on connections.
+"""The sockets to which clients connect, and the limits on connections.
 
-It counts all connections, and those of each address (`max.connections`, `max.connections.per.ip` and its overrides). It closes connections
-that were silent for `connections.max.idle.ms`.
+`ConnectionLimits` counts all connections, and those of each address (`max.connections`, `max.connections.per.ip` and its overrides).
+`close_idle` closes connections that were silent for `connections.max.idle.ms`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class ConnectionLimits:
         self.update_config(config)
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Take over changed settings. Present connections stay. Unreadable overrides are logged, and the old ones stay."""
+        """Take over changed settings. Existing connections stay open. Raises ConfigError for unreadable overrides; the old ones then stay
+        in force.
+        """
         self._most = min(config.max_connections, self._descriptors)
         is_set = self._most == config.max_connections
         self._said = f"max.connections={self._most}" if is_set else f"{self._descriptors}, for which there are descriptors"
@@ -65,8 +67,10 @@ class ConnectionLimits:
         self._overrides = parse_overrides(config.max_connections_per_ip_overrides)
 
     def open(self, host: str, listener: str, total: int) -> str | None:
-        """Count a connection; a reason to refuse it, or None. Brokers reach each other on a listener of their own, which clients cannot
-        fill."""
+        """Count a connection. Returns a reason to refuse it, or None.
+
+        Brokers connect to each other on a listener of their own; connections of clients cannot use up its room.
+        """
         self._by_host[host] += 1
         self._by_listener[listener] += 1
         most = self._overrides.get(plain_address(host), self._most_per_ip)
@@ -109,9 +113,9 @@ class Listeners:
         self._receiver = receiver
         self._dispatcher = dispatcher
         self._loop = services.loop
-        self._tls_buffers: TlsBuffers | None = None  # made with the first listener that needs them
+        self._tls_buffers: TlsBuffers | None = None  # made with the first TLS listener
         self._servers: list[asyncio.Server] = []
-        self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
+        self.bound: dict[str, tuple[str, int]] = {}  # listener name -> host and port
 
     async def open(self, endpoint: Endpoint) -> None:
         """Bind the address.
@@ -129,14 +133,14 @@ class Listeners:
         )
         self._servers.append(server)
         send_buffer_bytes = self._services.config.socket_send_buffer_bytes
-        if send_buffer_bytes >= 0:  # else the system lets it grow to megabytes
-            for listening in server.sockets:  # what is accepted takes over its options
+        if send_buffer_bytes >= 0:  # otherwise the system lets the buffer grow to megabytes
+            for listening in server.sockets:  # accepted sockets inherit the option
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         host, port = server.sockets[0].getsockname()[:2]
         self.bound[endpoint.listener] = (endpoint.host or host, port)
 
     def _factory(self, endpoint: Endpoint) -> Callable[[], asyncio.BufferedProtocol]:
-        """Makes the protocols of the connections that are accepted at the endpoint."""
+        """The factory of protocols for the connections that the endpoint accepts."""
 
         def connection() -> Connection:
             return Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop)
@@ -153,12 +157,12 @@ class Listeners:
             await server.start_serving()
 
     async def close(self) -> None:
-        """Stop accepting connections. When it returns, all connections of this turn of the loop have their protocols."""
+        """Stop accepting connections. After the return, all connections that the loop has accepted have their protocols."""
         for server in self._servers:
             await close_server(self._loop, server)
 
     async def wait_closed(self) -> None:
-        """Wait for the end of the connections too. Close them first."""
+        """Wait for the end of the connections too. The caller closes them first."""
         for server in self._servers:
             await server.wait_closed()
 
@@ -178,8 +182,10 @@ def is_everywhere(host: str) -> bool:
 
 
 def close_idle(connections: Iterable[Connection], now_s: float, max_idle_ms: int) -> None:
-    """Close the connections that have sent no whole request for too long. This includes connections that are not read: their peers may be
-    gone."""
+    """Close the connections that have sent no whole request for too long.
+
+    This includes connections from which the broker does not read, because their peers may be gone.
+    """
     for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms]:
         logger.info("event=connection-closed peer=%s reason=idle", connection.peer)
         connection.close()

@@ -25,7 +25,8 @@ from barnabas.signals import ending_signals
 from barnabas.streams import drop_standard_output
 
 logger = logging.getLogger(__name__)
-SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
+# after a system call, the loop may wait this long for a thread to release the GIL; Python's default is 0.005
+SWITCH_INTERVAL_S = 0.0005
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
@@ -36,13 +37,13 @@ def run(
     log_level: str = "info",
     on_ready: Callable[[str], None] | None = None,
 ) -> int:
-    """Run a broker until one of the ending signals; returns the exit code.
+    """Run a broker until a signal ends it. Returns the exit code.
 
     Args:
         properties: Kafka's configuration keys and their text.
         metrics_listener: `host:port` for /metrics, /healthz and /readyz; None for none.
         log_level: debug, info, warning or error.
-        on_ready: called with `host:port` of the first listener when the broker accepts connections; must not block.
+        on_ready: gets `host:port` of the first listener when the broker accepts connections; must not block.
     """
     logging.basicConfig(
         level=log_level.upper(),
@@ -63,7 +64,7 @@ def run(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     ask_for_short_turns()
     if sys.__stderr__ is not None:
-        faulthandler.register(signal.SIGQUIT, sys.__stderr__)  # `kill -QUIT` shows what every thread does, as of a JVM
+        faulthandler.register(signal.SIGQUIT, sys.__stderr__)  # `kill -QUIT` prints the stack of every thread, as with a JVM
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
@@ -78,7 +79,7 @@ def run(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The factory of uvloop; on platforms without it, of plain asyncio."""
+    """The factory of uvloop; None, for plain asyncio, on platforms without it."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -87,11 +88,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def allow_open_files() -> None:
-    """Take as many descriptors as the system grants. A partition and a connection need one each, and a shell's usual limit is 1024."""
+    """Raise the limit of descriptors as far as the system allows. A partition and a connection need one each, and a shell's usual limit is
+    1024.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    except (OSError, ValueError) as error:  # where "unlimited" cannot be asked for
+    except (OSError, ValueError) as error:  # some systems do not grant "unlimited"
         logger.warning("event=open-files-limit-stays error=%r", str(error))
 
 
@@ -117,12 +120,12 @@ async def _serve(
     for number in ending_signals():
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
-    gc.disable()  # start-up makes much and drops little
+    gc.disable()  # start-up creates many objects and drops few
     broker.failure.add_done_callback(lambda _: stopping.set())
     try:
         if not await _start(broker, metrics_address, stopping):
             return EXIT_OK
-        # What start-up made stays for ever; the collector need not walk it again on every full pass.
+        # Objects of the start-up live until the process ends; a full collection need not visit them.
         gc.collect()
         gc.freeze()
         gc.enable()
@@ -140,7 +143,9 @@ async def _serve(
 
 
 async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stopping: asyncio.Event) -> bool:
-    """Whether the broker has started. A signal ends the start, because reading the logs after a crash may take minutes."""
+    """Start the broker. Returns whether it has started: a signal ends the start, because the read of the logs after a crash may take
+    minutes.
+    """
     starting, told = asyncio.create_task(broker.start(metrics_address)), asyncio.create_task(stopping.wait())
     await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
@@ -157,7 +162,7 @@ async def _start(broker: Broker, metrics_address: tuple[str, int] | None, stoppi
 
 
 def _say_ready(broker: Broker) -> None:
-    """Print to standard output. A broker continues if standard output is closed."""
+    """Print the line of a ready broker to standard output. The broker continues if standard output is closed."""
     try:
         print(_ready_line(broker), flush=True)
     except OSError as error:

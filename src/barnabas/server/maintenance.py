@@ -1,4 +1,4 @@
-"""The broker's periodic jobs: checkpoints, retention, forgetting idle producers, silent connections and clients with quotas."""
+"""The broker's periodic jobs: checkpoints, retention, and the removal of idle producers, silent connections and unused quota clients."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from barnabas.storage.segment_times import TimesLook
 
 logger = logging.getLogger(__name__)
-IDLE_CHECKS = 60  # of a connection before it has been idle for too long
-LEAST_IDLE_CHECK_MS, MOST_IDLE_CHECK_MS = 1_000, 10_000  # all connections are looked at, which for 10,000 takes a millisecond
+IDLE_CHECKS = 60  # within `connections.max.idle.ms`
+LEAST_IDLE_CHECK_MS, MOST_IDLE_CHECK_MS = 1_000, 10_000  # a check looks at all connections, 1 ms for 10,000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
 QUOTAS_CHECK_MS = 60_000
-CERTIFICATES_CHECK_MS = 5_000  # a handful of stats
-PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 us each
-LOGS_PER_TURN = 50  # looked at for retention before others get their turn
+CERTIFICATES_CHECK_MS = 5_000  # a few `stat` calls
+PARTITIONS_PER_TURN = 500  # a job reads one or two numbers of each, which takes up to 2 us
+LOGS_PER_TURN = 50  # logs that the retention job examines before the loop gets a turn
 
 
 class Parts(Protocol):
@@ -99,7 +99,7 @@ async def _checkpoint_starts(services: Services, log_start_offsets: LogStartOffs
 
 
 async def flush(services: Services) -> None:
-    """Flush what a start after a crash should not have to read (see `recovery_bound`), and write the flushed offsets down."""
+    """Flush the records that a start after a crash should not have to read (see `recovery_bound`), and write the recovery points."""
     unflushed = []
     for count, partition in enumerate(list(services.partitions)):
         found = Unflushed.of(partition)
@@ -112,7 +112,7 @@ async def flush(services: Services) -> None:
             continue
         log = partition.log
         try:
-            # To the log's end, if not only what is sealed: the producers are known there, and a start need not go over what lies before.
+            # Sealed segments, or all up to the log end: the producers are known there, so that a start reads nothing before it.
             plan = log.plan_flush(end if end <= log.active_base_offset else None)
             if plan is not None:
                 await services.loop.run_in_executor(services.io_threads, plan.run)
@@ -123,7 +123,7 @@ async def flush(services: Services) -> None:
 
 
 async def apply_retention(services: Services) -> None:
-    """Delete the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
+    """Delete the segments that `retention.ms` and `retention.bytes` do not keep any more, a few logs in each turn of the loop."""
     shortened = []
     partitions = list(services.partitions)
     for start in range(0, len(partitions), LOGS_PER_TURN):
@@ -137,12 +137,13 @@ async def apply_retention(services: Services) -> None:
     for count, partition in enumerate(shortened):
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
-        if not partition.closed and written.get(partition.log) == partition.log.truncator.start_mark:  # else the next time
+        # otherwise the next run removes it
+        if not partition.closed and written.get(partition.log) == partition.log.truncator.start_mark:
             _detach(services, partition)
 
 
 async def _find_ages(services: Services, partitions: Sequence[OnlinePartition]) -> None:
-    """Let a thread read the ages of segments that no code has asked for since the start, so that the loop does not wait for the disk."""
+    """Let a thread read the ages of segments that are unknown since the start, so that the loop does not wait for the disk."""
     now_ms = services.clock.now_ms()
     looks = [look for each in partitions if not each.closed and (look := each.log.reader.unknown_ages(now_ms)) is not None]
     if looks:
@@ -157,7 +158,7 @@ def _run_looks(looks: Sequence[TimesLook]) -> None:
 
 
 async def _prepare_removal(services: Services, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
-    """Write the log start offsets down; returns the marks of the written ones, none if the disk refuses."""
+    """Write the log start offsets. Returns the marks of the written ones, none if the disk refuses."""
     marks = {partition.log: partition.log.truncator.start_mark for partition in shortened}
     if not await services.faults.guard(lambda: services.logs.checkpoints.prepare_removal(marks)):
         return {}
@@ -167,10 +168,10 @@ async def _prepare_removal(services: Services, shortened: Sequence[OnlinePartiti
 
 
 async def _make_room(services: Services, shortened: Sequence[OnlinePartition]) -> dict[Log, tuple[int, int]]:
-    """A full disk has no room to write log start offsets down: remove single segments until it has.
+    """Remove single segments until a full disk has room for the log start offsets.
 
-    Only the oldest segment may go before its log start offset is written. If a crash follows, the segment is there or not, and in both
-    cases nothing behind it is missing.
+    Only the oldest segment may be removed before its log start offset is written. After a crash the segment exists or not, and in both
+    cases all later segments exist.
     """
     for partition in shortened:
         if partition.closed:
@@ -185,8 +186,10 @@ async def _make_room(services: Services, shortened: Sequence[OnlinePartition]) -
 
 
 def _retain(services: Services, partition: OnlinePartition) -> bool:
-    """Move the log start offset of a partition; whether there are segments below it. If the disk refuses a roll, old segments are removed
-    all the same."""
+    """Move the log start offset of a partition. Returns whether there are segments below it.
+
+    If the disk refuses to roll a segment, old segments are removed all the same.
+    """
     now_ms, start = services.clock.now_ms(), partition.log.log_start_offset
     count = 0
     try:
@@ -224,14 +227,13 @@ async def _checkpoint_high_watermarks(services: Services) -> None:
 
 
 def high_watermarks_writer(services: Services) -> Callable[[], None]:
-    """A function that writes the present high watermarks down; the function blocks."""
+    """A function that writes the current high watermarks; the function blocks."""
     offsets = {(p.topic, p.index): p.high_watermark for p in services.partitions}
     return lambda: services.logs.checkpoints.write_high_watermarks(offsets)
 
 
 async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
-    """For the partitions of this leader, ask for changes of the in-sync set: followers that have fallen behind, and followers that may
-    join."""
+    """Check the in-sync replicas of the partitions led here: some followers have fallen behind, others may join."""
     now_ms = isr.now_ms()
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
@@ -241,7 +243,7 @@ async def _check_in_sync(services: Services, isr: IsrChanges) -> None:
 
 
 async def _expire_producers(services: Services) -> None:
-    now_ms, producers = services.clock.now_ms(), 0  # looked at in this turn
+    now_ms, producers = services.clock.now_ms(), 0  # looked at in this turn of the loop
     for count, partition in enumerate(list(services.partitions)):
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)

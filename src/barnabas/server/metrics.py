@@ -1,10 +1,10 @@
-"""The counters of the broker: plain integers that the loop increments. `scraping.py` gives them names when a scrape comes."""
+"""The counters of the broker: plain integers that the loop increments. `scraping.py` gives them names for each scrape."""
 
 from __future__ import annotations
 
 LATENCY_BUCKETS = 28  # powers of two of microseconds, from under 1 us to over a minute
 LOOP_LAG_INTERVAL_MS = 100
-IDLE_LOOP_LAG_INTERVAL_MS = 1_000  # while the loop has next to nothing to do
+IDLE_LOOP_LAG_INTERVAL_MS = 1_000  # while the loop is almost idle
 
 
 class Histogram:
@@ -17,7 +17,7 @@ class Histogram:
         self.sum_ns = 0
 
     def observe(self, nanoseconds: int, count: int = 1) -> None:
-        """Count `count` values that are `nanoseconds` together."""
+        """Count `count` values whose sum is `nanoseconds`."""
         self.sum_ns += nanoseconds
         power = (nanoseconds // (1000 * count)).bit_length()
         self.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += count
@@ -64,7 +64,7 @@ class Metrics:
 
     @property
     def worked_ns(self) -> int:
-        """The time that requests have taken so far, in nanoseconds."""
+        """The total time of all requests so far, in nanoseconds."""
         return sum(histogram.sum_ns for histogram in self.requests.values())
 
     def observe_flush(self, partitions: int, seconds: float) -> None:

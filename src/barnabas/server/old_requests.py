@@ -1,7 +1,7 @@
 """Counts requests of versions that Kafka 4 dropped: the clients that `api.versions.oldest=kafka-4` would stop.
 
 Rules
-  1. A current client costs one comparison of two numbers, where its version is checked anyway.
+  1. A current client costs only one comparison of two numbers, as part of the version check.
   2. Clients choose their names. So only `limits.MAX_OLD_CLIENTS` names are counted separately. Further requests count under OTHERS.
   3. The first request of a client is logged with the client's address. No metric has the address.
 
@@ -31,7 +31,7 @@ NAMES = {
 }
 LABELS = {NAME: ("api", "version", "client_id", "software")}
 OTHERS = "(others)"
-UNKNOWN = "unknown"  # as a connection has it that has not said
+UNKNOWN = "unknown"  # the software of a client that has not named it
 
 
 class OldRequest(NamedTuple):

@@ -1,14 +1,14 @@
 """The unsent data of a connection: buffers and pieces of files, in order.
 
-Writes go straight to the socket, not through the transport. Only so can `sendfile` send a file region behind a header without the
-transport's buffer in between. The transport never gets data to write, so the two cannot mix.
+Writes go directly to the socket and not through the transport. Otherwise `sendfile` could send a file region while the transport still has
+the header in its buffer. The transport never gets data to write, so the two cannot mix.
 
 The outbox reads small pieces of files into a buffer that stays in the processor's cache. One system call sends them with the data around
-them. Large pieces go this way or by `sendfile`, depending on the time that each takes the loop on this machine (`send_strategy.py`). The
+them. For large pieces it takes the way that costs the loop less time on this machine, this one or `sendfile` (`send_strategy.py`). The
 kernel and its file cache decide which one is faster. While a socket is full, all pieces go by `sendfile`, so that nothing is read twice.
 
-A turn of the loop sends at most `FILE_BYTES_PER_TURN` of files on a connection, because others wait meanwhile. The rest has the next turn.
-The outbox waits for room only if there is none: it takes system calls to watch a socket and to end the watch (`write_waiters.py`).
+A turn of the loop sends at most `FILE_BYTES_PER_TURN` of files on a connection, because other connections wait. The next turn sends more.
+The outbox watches a socket only if it has no room: it takes system calls to begin and to end the watch (`write_waiters.py`).
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from barnabas.server.send_strategy import MEASURED_BYTES, SendStrategy
 from barnabas.server.write_waiters import WriteWaiters
 from barnabas.storage.file_region import FileRegion
 
-SEGMENT_BYTES = 65_483  # of TCP over loopback
-FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes so many at once
-SENT_SHARE = 5  # so many bytes by `sendfile` count as one: what a consumer asks of a partition goes in one turn
-LEAST_SENT_BYTES = 64 * 1024  # by `sendfile`: what is less is read even where that takes longer, for it goes with others
+SEGMENT_BYTES = 65_483  # the largest TCP segment over loopback
+FILE_BYTES_PER_TURN = 4 * SEGMENT_BYTES  # about 50 us; an empty send buffer of the usual 100 kB takes this much at once
+SENT_SHARE = 5  # bytes by `sendfile` that count as one byte: a consumer's usual limit for a partition fits in one turn
+# with `sendfile`; smaller pieces are read, even if that takes longer, because one system call sends them with other data
+LEAST_SENT_BYTES = 64 * 1024
 
 
-TRIES = 64  # turns of the loop in which a full socket is tried again before it is watched: some 150 us
-BYTES_PER_TRY = (
-    2048  # that a try must have sent on average to go on: else a slow reader would have the loop send crumbs without a pause
-)
-UNTRIED = 16  # times that a socket is watched at once after it had no room in so many turns
+TRIES = 64  # turns of the loop in which a full socket is tried again before it is watched: about 150 us
+# average bytes that a try must send; otherwise a slow reader would make the loop send tiny pieces without a pause
+BYTES_PER_TRY = 2048
+UNTRIED = 16  # times that a full socket is watched at once, after all tries failed
 
 
 class TurnIsOver(Exception):
-    """The turn's share of files of a connection is sent, or the socket is full. The next turn of the loop continues."""
+    """This turn has sent its share of a connection's file data, or the socket is full. The next turn of the loop continues."""
 
 
 class _Copied(threading.local):
-    """The buffer into which pieces of files are read. All connections of a loop share it, and it is empty between two calls."""
+    """The buffer for pieces of files. All connections of a loop share it, and it is empty between two calls."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(FILE_BYTES_PER_TURN))
@@ -64,11 +64,11 @@ class Outbox:
     """The sending half of one plain-text connection.
 
     Args:
-        descriptor: of the transport's socket; still belongs to the transport.
-        pinned_files: holds the file regions that are not sent at once.
+        descriptor: the transport's socket, which still belongs to the transport.
+        pinned_files: holds the file regions that cannot be sent at once.
         write_waiters: watches the socket while it is full.
         on_room: called when the socket was full and all waiting data has been sent.
-        on_error: called if the peer is gone, or if the system grants no resources to wait for it. Nothing is sent after it.
+        on_error: called if the peer is gone, or if the system has no resources to wait for it. Nothing is sent after that.
     """
 
     __slots__ = (
@@ -107,12 +107,12 @@ class Outbox:
         self._on_error = on_error
         self._items: deque[Buffer | Region] = deque()
         self._blocked = False
-        self._closed = False  # then it is blocked as well
-        self._file_bytes_left = 0  # in this turn
-        self._is_full = False  # the socket took less than it was given, and there is more
+        self._closed = False  # then `_blocked` is set too
+        self._file_bytes_left = 0  # may still be sent in this turn
+        self._is_full = False  # the socket took only a part of the data
         self._tries_left = TRIES
-        self._turn: asyncio.Handle | None = None  # the next, where that goes on
-        self._untried = 0  # times that the socket is watched at once
+        self._turn: asyncio.Handle | None = None  # set if the next turn of the loop continues
+        self._untried = 0  # times left that a full socket is watched at once
         self._watching = False  # from the first time that the socket is full until all is sent
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
@@ -125,9 +125,9 @@ class Outbox:
         return any(isinstance(item, PinnedRegion) for item in self._items)
 
     def hold(self, parts: Sequence[Part]) -> list[Part]:
-        """The same parts with their regions held. An empty list if that is not possible: then the connection is given up.
+        """The same parts, with their regions held. If that is not possible, closes the connection and returns an empty list.
 
-        If another part already holds all their files, they take no descriptor. Otherwise the connections that have waited longest are
+        If another part already holds all their files, they need no descriptor. Otherwise the connections that have waited longest are
         closed first.
         """
         if self._closed:
@@ -192,7 +192,9 @@ class Outbox:
         self._blocked = self._closed = True  # nothing is sent after this
 
     def _wait_for_turn(self) -> None:
-        """Call `resume` in the next turn of the loop; if the socket is full and not worth a try, when it has room."""
+        """Call `resume` in the next turn of the loop; if the socket is full and another try is not worth it, call `resume` when it has
+        room.
+        """
         self._wait()
 
     def _wait_for_room(self) -> None:
@@ -213,7 +215,9 @@ class Outbox:
             self._write_waiters.make_way(self._pinned_files, self)
 
     def _is_tried_again(self) -> bool:
-        """Whether to try the full socket again in the next turn. A reader on the same machine makes room before the loop could be woken."""
+        """Whether to try the full socket again in the next turn. A reader on the same machine often makes room before a watch could wake
+        the loop.
+        """
         if self._untried:
             self._untried -= 1
             return False
@@ -224,7 +228,7 @@ class Outbox:
         return False
 
     def _taken(self, sent: int) -> None:
-        """Note that the kernel has taken `sent` bytes. A socket that takes many bytes at a try gets more tries."""
+        """Note that the kernel has taken `sent` bytes. A socket that takes many bytes in a try gets more tries."""
         self.waiting_bytes -= sent
         if self._tries_left < TRIES:
             self._tries_left = min(self._tries_left + sent // BYTES_PER_TRY, TRIES)
@@ -256,7 +260,7 @@ class Outbox:
         return _send_strategy.by_sendfile and region.size >= LEAST_SENT_BYTES
 
     def _send_buffers(self) -> None:
-        """One system call for the items in front: buffers, and pieces of files unless the socket is full."""
+        """Send the first items with one system call: buffers, and pieces of files unless the socket is full."""
         only = self._items[0]
         if len(self._items) == 1 and not isinstance(only, Region):
             sent = self._write([only])
@@ -271,7 +275,8 @@ class Outbox:
         if not buffers:
             raise TurnIsOver
         sent = self._write(buffers)
-        if read >= MEASURED_BYTES and sent == sum(map(len, buffers)):  # of what is read and not sent the time says nothing
+        # after a partial write the time says nothing: it includes bytes that were read and not sent
+        if read >= MEASURED_BYTES and sent == sum(map(len, buffers)):
             _send_strategy.took(read, perf_counter_ns() - started, by_sendfile=False)
         if not self._sent(buffers, sent):
             raise TurnIsOver
@@ -285,8 +290,9 @@ class Outbox:
         return os.preadv(region.fileno, (piece,), region.position)
 
     def _gather(self) -> tuple[list[Buffer], int]:
-        """The bytes of the items in front that one call can send, perhaps with a piece of the last region; and the number of bytes that
-        were read."""
+        """The bytes of the first items that one call can send, perhaps with a piece of the last region; and the number of bytes read from
+        files.
+        """
         buffers: list[Buffer] = []
         target, filled, room = _copied.buffer, 0, self._file_bytes_left
         for item in self._items:
@@ -310,7 +316,7 @@ class Outbox:
         return buffers, filled
 
     def _sent(self, buffers: list[Buffer], sent: int) -> bool:
-        """The kernel has taken `sent` bytes of `buffers`, the bytes of the items in front. Whether the turn goes on."""
+        """Note that the kernel has taken `sent` bytes of `buffers`, the bytes of the first items. Returns whether the turn continues."""
         self._taken(sent)
         for buffer in buffers:
             item, size = self._items[0], len(buffer)

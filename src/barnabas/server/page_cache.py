@@ -1,12 +1,12 @@
-"""Decides whether file data can be sent at once. If not, a thread brings it to memory and verifies it.
+"""Decides whether file data can be sent at once. If not, a thread reads it into memory and verifies it.
 
-`sendfile` blocks the loop while the kernel reads from disk. So non-blocking reads of single bytes ask first. The kernel reads ahead in
-steps, so one probe for each step finds the cold stretches. A thread reads cold data. It also verifies data from the disk before the broker
-serves it: `storage/integrity.py` knows which bytes need that.
+`sendfile` blocks the loop while the kernel reads from disk. So non-blocking reads of single bytes test this first. The kernel reads ahead
+in steps, so one probe for each step finds the ranges that are not in memory. A thread reads these. It also verifies data from the disk
+before the broker serves it: `storage/integrity.py` knows which bytes need verification.
 
-The descriptors of logs bring only the requested data to memory (`Files.expect_random`), so that the loop never pays for a kernel's
-read-ahead. The thread asks the kernel to load what a reader in order will request next. Only then are the bytes behind a read doubted. If
-they were doubted after each read of doubted bytes, one cold page would send all later data of its segment through the thread.
+The descriptors of logs load only the requested data (`Files.expect_random`), so that the loop never pays for a kernel's read-ahead. The
+thread asks the kernel to load the data that a reader in order will request next. Only then must the bytes after a read be verified too. If
+every read of unverified bytes had this effect, one page from the disk would send all later data of its segment through the thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from barnabas.storage.files import Files
 from barnabas.storage.integrity import READ_AHEAD_BYTES
 from barnabas.storage.verify import Verified, verify
 
-COPIED_BYTES = 16 * 1024  # what is no larger is read at once, which takes no longer than to ask whether it is in memory
+# up to this size data is read at once: to ask whether it is in memory takes as long
+COPIED_BYTES = 16 * 1024
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead
 _probe = bytearray(1)
 _probes = [_probe]
@@ -50,8 +51,9 @@ def _is_in_memory(files: Files, fileno: int, position: int, size: int) -> bool:
 
 
 def _tells_nothing(error: OSError) -> bool:
-    """Whether the platform cannot tell what is in memory. False if the disk refuses some bytes: the next reader of the bytes finds out
-    which."""
+    """Whether the platform cannot tell what is in memory. False if the disk cannot read some bytes: the next reader of the bytes finds out
+    which.
+    """
     if error.errno == errno.EIO:
         return False
     if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
@@ -60,13 +62,13 @@ def _tells_nothing(error: OSError) -> bool:
 
 
 def _is_trusted(region: FileRegion) -> bool:
-    """Whether its bytes can be served without verification."""
+    """Whether the bytes of the region can be served without verification."""
     start, integrity = region.position, region.integrity
     return start >= integrity.tail or integrity.covers(start, start + region.size)
 
 
 def at_hand(files: Files, region: FileRegion, *, may_copy: bool) -> FileRegion | Copied | None:
-    """The region's data in the form in which it can be sent now; None if a thread has to verify or read it first."""
+    """The region's data in a form that can be sent now; None if a thread must verify or read it first."""
     if region.reach or not _is_trusted(region):
         return None
     size = region.size
@@ -82,7 +84,7 @@ def at_hand(files: Files, region: FileRegion, *, may_copy: bool) -> FileRegion |
 
 
 class Loaded(NamedTuple):
-    """How far a region is whole, and whether bytes of it, or behind it, came from the disk. Those are then in memory and not verified."""
+    """The valid part of a region, and whether bytes of it, or after it, came from the disk. Those are then in memory and not verified."""
 
     verified: Verified
     is_from_disk: bool
@@ -91,14 +93,14 @@ class Loaded(NamedTuple):
 def load(files: Files, regions: Sequence[tuple[FileRegion, PinnedRegion]]) -> list[Loaded | OSError]:
     """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
 
-    The kernel loads all regions before the first is verified, so the disk works while the CRCs are computed. The fetch bounds memory and
-    work: it waits, and so does its connection.
+    The kernel loads all regions before the first is verified, so the disk works while the CRCs are computed. Memory and work are limited,
+    because the fetch and its connection wait.
 
     Args:
         regions: each with its held region.
 
     Returns:
-        For each region how far it is whole, or the error if the disk cannot be read at all.
+        For each region its valid part, or the error if the disk is unreadable.
     """
     asked = [_bring(files, held.fileno, region.position, region.size) for region, held in regions]
     return [_load(files, *each, is_from_disk=was_asked) for each, was_asked in zip(regions, asked, strict=True)]
@@ -118,8 +120,8 @@ def _load(files: Files, region: FileRegion, held: PinnedRegion, *, is_from_disk:
 
 
 def _bring(files: Files, fileno: int, position: int, size: int) -> bool:
-    """Ask the kernel to load these bytes; False if they were in memory."""
-    with suppress(OSError):  # who reads it meets the error
+    """Ask the kernel to load these bytes. Returns False if they were in memory."""
+    with suppress(OSError):  # the reader of the file meets the same error
         if _is_in_memory(files, fileno, position, size):
             return False
         files.will_need(fileno, position, size)

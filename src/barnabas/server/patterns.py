@@ -1,6 +1,6 @@
-"""Regular expressions of peers, for RE2: its time grows with the text alone, whichever expression it is (Kafka uses RE2 for Java).
+"""Regular expressions from peers, by RE2: its time grows only with the text, for any expression (Kafka uses RE2 for Java).
 
-The library is imported with the first expression: it takes tens of milliseconds to load.
+The first expression imports the library, which takes tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re2
 
 from barnabas.errors import ErrorCode, KafkaError
 
-MAX_PATTERN_LENGTH = 4096  # characters; compiling takes time in proportion
-MAX_PROGRAM_BYTES = 1 << 20  # of memory for one expression
+MAX_PATTERN_LENGTH = 4096  # characters; the time to compile grows with the length
+MAX_PROGRAM_BYTES = 1 << 20  # memory for one expression
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether `pattern` matches a whole text.
+    """A function that tells whether `pattern` matches a whole text.
 
     Raises:
         KafkaError: INVALID_REGULAR_EXPRESSION.

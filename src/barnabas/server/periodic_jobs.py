@@ -1,7 +1,7 @@
 """The broker's periodic jobs: each job has an interval and runs on the loop, one run at a time.
 
 Jobs run at whole intervals after the first job was added, not after their own last run. So jobs that are due in the same second run in one
-turn of the loop and wake an idle broker once. A missed run is not made up for.
+turn of the loop and wake an idle broker only once. A missed run is not repeated.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Awaitable, Callable
 from barnabas.server.metrics import IDLE_LOOP_LAG_INTERVAL_MS, LOOP_LAG_INTERVAL_MS, Metrics
 
 logger = logging.getLogger(__name__)
-LEAST_MS = 1.0  # between two runs: an interval of 0 would leave the loop no time for anything else
-BUSY = 0.05  # of the loop's time, from which on it may come late
+LEAST_MS = 1.0  # between two runs; an interval of 0 would leave the loop no time for anything else
+BUSY = 0.05  # the share of the loop's time from which on the loop counts as busy
 CLOCK_STEP_S = 0.002  # the loop counts in milliseconds, and may wake up one before a job is due
 Job = Callable[[], Awaitable[None] | None]
 
 
 class PeriodicJobs:
-    """Runs jobs until it is closed. A job that fails is logged, and runs again at its next time."""
+    """Runs jobs until `close`. If a job fails, the error is logged, and the job runs again at its next time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._tasks: list[asyncio.Task[None]] = []
-        self._began_s: float | None = None  # when the first job was given
+        self._began_s: float | None = None  # when the first job was added
 
     def every(self, interval_ms: float, job: Job, name: str, first_ms: float | None = None) -> None:
         """Run `job` every `interval_ms`; the first time after `first_ms` if that is shorter."""

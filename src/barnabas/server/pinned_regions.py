@@ -1,9 +1,10 @@
-"""Regions of files that are kept longer than the turn of the loop in which they were read, and their descriptors.
+"""File regions that live longer than the turn of the loop in which they were read, and their descriptors.
 
-A log closes its files when segments are deleted, and another file may get the number. So a kept region needs a duplicate of the descriptor.
-All kept regions of a segment share one duplicate, because the system limits the number of descriptors. The last region closes it.
+A log closes its files when segments are deleted, and another file may get the number. So such a region needs a duplicate of the
+descriptor. All held regions of a segment share one duplicate, because the system limits the number of descriptors. The last region closes
+it.
 
-Regions are held on the loop. Any thread may release them, because threads read them too.
+The loop holds regions. Any thread may release them, because threads read them too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class _Descriptor:
 class _PinnedFile:
     """The shared part of the regions of one segment.
 
-    It has no `__del__` itself: that would run before the references to the object die, and they could find it with a closed descriptor.
+    It has no `__del__` itself: that would run before the weak references to the object end, and these could return it with a closed
+    descriptor.
     """
 
     __slots__ = ("__weakref__", "descriptor")
@@ -54,15 +56,15 @@ class PinnedRegion:
 
 
 class PinnedFiles:
-    """The files of which a broker holds regions. The key is what is known of a file's bytes: each segment has its own.
+    """The files of which a broker holds regions. The key is the `SegmentIntegrity` of the file, because each segment has its own.
 
     Args:
-        most: the number of files beyond which slow readers are dropped (`is_crowded`).
+        most: with more held files, the broker drops slow readers (`is_crowded`).
     """
 
     def __init__(self, files: Files, most: int) -> None:
         self.files = files
-        self.on_more: Callable[[], None] = lambda: None  # told when one more is held
+        self.on_more: Callable[[], None] = lambda: None  # called when one more file is held
         self._most = most
         self._held: WeakValueDictionary[SegmentIntegrity, _PinnedFile] = WeakValueDictionary()
 
@@ -70,7 +72,7 @@ class PinnedFiles:
         return len(self._held)
 
     def __contains__(self, region: FileRegion) -> bool:
-        """Whether the region's file is held already, so that the region takes no descriptor."""
+        """Whether the region's file is held already, so that the region needs no descriptor."""
         return region.integrity in self._held
 
     @property
@@ -88,7 +90,7 @@ class PinnedFiles:
         """The same region, held.
 
         Raises:
-            OSError: there are no descriptors left.
+            OSError: there are no free descriptors.
         """
         file = self._held.get(region.integrity)
         if file is None:

@@ -1,6 +1,6 @@
 """The objects of users' classes (`barnabas.plugins`): the broker makes them when it starts, and closes them when it stops.
 
-If a class cannot be made, the broker does not start, because the class guards something.
+If the broker cannot make an object, it does not start, because such classes protect something.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Plugins:
     """The objects of one broker.
 
     Args:
-        config: of the broker's start.
-        thread: makes the thread in which policies are called.
+        config: the settings at the broker's start.
+        thread: makes the thread that calls the policies.
 
     Raises:
         ConfigError: a class cannot be made.
@@ -49,7 +49,7 @@ class Plugins:
         self.policies = Policies(create_topic, alter_config, thread()) if has_policies else None
 
     def _load_builders(self) -> dict[str, PrincipalBuilder]:
-        """By listener. A listener with Kafka's own principal builder has no entry."""
+        """The builders by listener. A listener with Kafka's own principal builder has no entry."""
         key, found = "principal.builder.class", {}
         for endpoint in self._config.listener_endpoints:
             builder = self._load(key, str(setting(self._config, key, endpoint.listener)), PrincipalBuilder)
@@ -58,14 +58,14 @@ class Plugins:
         return found
 
     def _load(self, key: str, text: str | None, base: type[P]) -> P | None:
-        if text is None or not is_python_class(text):  # then it is a class whose work is built in
+        if text is None or not is_python_class(text):  # a class of Kafka, whose work is built in
             return None
         made = load(key, text, base, self._config.given)
         self._made.append(made)
         return made
 
     def close(self) -> None:
-        """Blocks until the running call of a policy is done."""
+        """Close all objects; blocks until the running call of a policy is done."""
         if self.policies is not None:
             self.policies.close()
         close_all(self._made)

@@ -1,13 +1,14 @@
 """The memory into which connections receive.
 
-Owns the buffer that all connections of a loop share, the buffers of large frames, and the count of bytes in unfinished and waiting frames.
+Owns the buffer that all connections of a loop share, the buffers of large frames, and the number of bytes in unfinished and waiting
+frames.
 
-How it works: the loop fills a buffer and hands it over before it serves another socket. So one buffer serves all connections. The more of
-it a connection fills, the more of its requests are written and answered together. A part of it (`small`) has room for thousands of small
+The loop fills a buffer and passes it on before it serves another socket. So one buffer serves all connections. The more of the buffer a
+connection fills, the more of its requests are appended and answered together. A part of it (`small`) has room for thousands of small
 requests. A connection with small requests gets only this part, so others get their turn earlier.
 
-The end of a large frame often arrives later, and then the start has to be copied. So a connection whose last frame was large receives into
-a buffer for one frame (`large`). It keeps this buffer if the frame is not complete (`take_large`). These buffers are used again.
+The end of a large frame often arrives later, and then the start must be copied. So a connection whose last frame was large receives into a
+buffer for one frame (`large`). It keeps this buffer if the frame is not complete (`take_large`). These buffers are used again.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Reader(Protocol):
 class Receiver:
     """The receive buffer that the connections of one loop share, and the bytes of their unfinished frames.
 
-    Over the limit, connections with unfinished frames are not read. The exception is the connection that has waited longest for the end of
-    its frame. So one connection always continues, also with a frame larger than the limit. Kafka's memory pool gives that much too.
+    Over the limit, the broker does not read from connections with unfinished frames. The exception is the connection that has waited
+    longest for the end of its frame. So one connection always continues, even with a frame larger than the limit. Kafka's memory pool does
+    the same.
     """
 
     def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
@@ -41,7 +43,7 @@ class Receiver:
         self._large: memoryview | None = None  # the buffer for a connection whose last frame was large
         self._spare: list[memoryview] = []
         self._grown: memoryview | None = None
-        self._holders: dict[Reader, int] = {}  # who holds so many bytes, the longest waiting first
+        self._holders: dict[Reader, int] = {}  # bytes that each connection holds, the longest waiting first
         self._paused: dict[Reader, None] = {}
 
     def take(self, connection: Reader, size: int) -> None:
@@ -53,7 +55,7 @@ class Receiver:
             connection.pause("queue")
 
     def give_back(self, connection: Reader, size: int) -> None:
-        """A frame is handled or lost: `connection` no longer holds its `size` bytes."""
+        """Note that `connection` does not hold `size` bytes any more, because a frame was handled or lost."""
         self.queued_bytes -= size
         left = self._holders.get(connection, 0) - size
         if left > 0:
@@ -67,18 +69,18 @@ class Receiver:
             self._resume()
 
     def keep(self, size: int) -> None:
-        """Count the bytes of whole frames that wait for their turn. They count against the limit, but do not pause their connection."""
+        """Count the bytes of whole frames that wait. They count against the limit, but do not pause their connection."""
         self.queued_bytes += size
 
     def let_go(self, size: int) -> None:
-        """The waiting frames are handled, or lost."""
+        """Note that waiting frames of `size` bytes were handled or lost."""
         self.queued_bytes -= size
         if self._paused and size:
             self._resume()
 
     @property
     def large(self) -> memoryview:
-        """A buffer for one large frame. Connections share it as they share `buffer`, until one keeps it for an unfinished frame."""
+        """A buffer for one large frame. Connections share it like `buffer`, until one keeps it for an unfinished frame."""
         if self._large is None:
             self._large = self.lend()
         return self._large

@@ -1,19 +1,19 @@
-"""The order in which the requests of one connection take effect: which requests may overlap.
+"""The order in which the requests of one connection take effect, and which of them may overlap.
 
 Rules
   1. A request begins when all earlier requests of its connection have ended. So it sees their changes, and they do not see its changes.
      Kafka does the same for every request: it reads the next request when it has answered the earlier one.
   2. Requests of the same kind may overlap if their effects have an order of their own. The next one begins while the earlier ones wait for
-     replicas, the disk or the controller. These are Produce (a log appends in the order of arrival), OffsetCommit (a coordinator's log does
-     the same), Fetch (rule 4), and requests that brokers pass on. Each of the latter belongs to another client, which waits for its own
+     replicas, the disk or the controller. These are Produce (a log appends in the order of arrival), OffsetCommit (a coordinator's log
+     does the same), Fetch (rule 4), and requests that brokers pass on. Each of the last kind belongs to another client with its own
      answer.
   3. A request that only reads also waits for an earlier read. Otherwise its older answer would follow the newer one. Example: a consumer
      whose fetch brings record 0 would then learn from ListOffsets that the partition is empty.
-  4. A Fetch begins behind a Fetch that reads the disk, and behind one that waits in a fetch session: the later request of a session, or its
-     end, answers the earlier one. Nothing begins behind a Fetch that waits without a session.
-  5. A request that changes something in some cases counts as a change: Metadata and FindCoordinator make topics.
+  4. A Fetch may begin after a Fetch that reads the disk, and after one that waits in a fetch session: the later request of a session, or
+     its end, answers the earlier one. No request begins after a Fetch that waits without a session.
+  5. A request that may change something counts as a change: Metadata and FindCoordinator can create topics.
 
-`connection.py` holds frames back by these rules. docs/internals/server.md says what they mean for clients.
+`connection.py` holds frames back by these rules. docs/internals/server.md tells their meaning for clients.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ class Effect(Enum):
     """The effect of a request on the state that other requests see."""
 
     READS = "reads"
-    FETCHES = "fetches"  # records, in the order of the requests
-    APPENDS = "appends"  # records to partitions, in the order of the requests
-    COMMITS = "commits"  # offsets, in the order of the requests
-    RELAYS = "relays"  # of another broker, for many of its clients
-    CHANGES = "changes"  # anything else
+    FETCHES = "fetches"  # reads records, in the order of the requests
+    APPENDS = "appends"  # appends records to partitions, in the order of the requests
+    COMMITS = "commits"  # commits offsets, in the order of the requests
+    RELAYS = "relays"  # comes from another broker, for many of its clients
+    CHANGES = "changes"  # changes anything else
 
 
 EFFECTS: dict[int, Effect] = {
     ApiKey.PRODUCE: Effect.APPENDS,
     ApiKey.FETCH: Effect.FETCHES,
     ApiKey.LIST_OFFSETS: Effect.READS,
-    ApiKey.METADATA: Effect.CHANGES,  # makes topics
+    ApiKey.METADATA: Effect.CHANGES,  # may create topics
     ApiKey.OFFSET_COMMIT: Effect.COMMITS,
     ApiKey.OFFSET_FETCH: Effect.READS,
-    ApiKey.FIND_COORDINATOR: Effect.CHANGES,  # makes internal topics
+    ApiKey.FIND_COORDINATOR: Effect.CHANGES,  # may create internal topics
     ApiKey.JOIN_GROUP: Effect.CHANGES,
-    ApiKey.HEARTBEAT: Effect.CHANGES,  # a member lives on
+    ApiKey.HEARTBEAT: Effect.CHANGES,  # extends the session of a member
     ApiKey.LEAVE_GROUP: Effect.CHANGES,
     ApiKey.SYNC_GROUP: Effect.CHANGES,
     ApiKey.DESCRIBE_GROUPS: Effect.READS,
     ApiKey.LIST_GROUPS: Effect.READS,
-    ApiKey.SASL_HANDSHAKE: Effect.CHANGES,  # who asks
+    ApiKey.SASL_HANDSHAKE: Effect.CHANGES,  # may change the principal
     ApiKey.API_VERSIONS: Effect.READS,
     ApiKey.CREATE_TOPICS: Effect.CHANGES,
     ApiKey.DELETE_TOPICS: Effect.CHANGES,
@@ -68,7 +68,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.ALTER_CONFIGS: Effect.CHANGES,
     ApiKey.ALTER_REPLICA_LOG_DIRS: Effect.CHANGES,
     ApiKey.DESCRIBE_LOG_DIRS: Effect.READS,
-    ApiKey.SASL_AUTHENTICATE: Effect.CHANGES,  # who asks
+    ApiKey.SASL_AUTHENTICATE: Effect.CHANGES,  # may change the principal
     ApiKey.CREATE_PARTITIONS: Effect.CHANGES,
     ApiKey.CREATE_DELEGATION_TOKEN: Effect.CHANGES,
     ApiKey.RENEW_DELEGATION_TOKEN: Effect.CHANGES,
@@ -99,7 +99,7 @@ EFFECTS: dict[int, Effect] = {
     ApiKey.LIST_CONFIG_RESOURCES: Effect.READS,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Effect.READS,
 }
-FIRST_BATCHED_ADDING_VERSION = 4  # of AddPartitionsToTxn: a broker asks for many transactions (KIP-890)
+FIRST_BATCHED_ADDING_VERSION = 4  # of AddPartitionsToTxn; from it on, a broker asks for many transactions (KIP-890)
 BESIDE_EACH_OTHER = frozenset((Effect.FETCHES, Effect.APPENDS, Effect.COMMITS, Effect.RELAYS))
 
 

@@ -17,5 +17,5 @@ class RequestContext(NamedTuple):
     listener: str
     local_port: int
     client_software: tuple[str, str]
-    groups: tuple[str, ...] = ()  # that the principal is in ("Group:finance")
-    by_token: bool = False  # whether a delegation token was shown at the log-in
+    groups: tuple[str, ...] = ()  # of the principal, for example "Group:finance"
+    by_token: bool = False  # the client logged in with a delegation token

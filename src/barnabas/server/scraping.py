@@ -1,6 +1,6 @@
 """The page for Prometheus: it gives names, types and help texts to the counters of the broker.
 
-The Prometheus library is imported with the first scrape, because a broker without an endpoint should not pay for it.
+The first scrape imports the Prometheus library, because a broker without an endpoint should not pay for it.
 
 The page is made in several turns of the loop, because a broker may have hundreds of thousands of partitions and offsets of groups. So its
 numbers do not all belong to the same moment.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.server.replication.throttles import Throttles
     from barnabas.storage.manager import LogManager
 
-# By name: what it means, and where a broker has it. `Any`, since the broker imports this module before its own types are known.
+# Name -> help text and value of a broker. `Any`, because the broker imports this module before its own types are known.
 Measures = Mapping[str, tuple[str, Callable[[Any], float]]]
 
 COUNTERS: Measures = {
@@ -218,7 +218,7 @@ class ScrapedBroker(
     quotas.QuotaBroker,
     Protocol,
 ):
-    """The interface of the broker for this page."""
+    """The parts of the broker that this page uses."""
 
     connections: dict[Connection, None]
     fetch_sessions: FetchSessionCache
@@ -235,14 +235,14 @@ class ScrapedBroker(
 
 
 def kind_of(name: str) -> str:
-    """Prometheus' word for the kind of a metric."""
+    """The name of a metric's kind in Prometheus."""
     if name in HISTOGRAMS:
         return "histogram"
     return "counter" if name.endswith("_total") else "gauge"
 
 
 def _measures(broker: ScrapedBroker) -> Iterator[Metric | Series | None]:
-    """All metrics; a None between them says that a turn of the loop may end."""
+    """All metrics; a None between them marks a point where the loop may do other work."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
     for measures, family in ((COUNTERS, CounterMetricFamily), (GAUGES, GaugeMetricFamily)):
@@ -310,7 +310,7 @@ class _One:
 
 
 def pieces(broker: ScrapedBroker) -> Iterator[bytes]:
-    """The page in Prometheus' text format, in pieces. After each piece, a turn of the loop may end."""
+    """The page in Prometheus' text format, in pieces. After each piece the loop may do other work."""
     from prometheus_client import generate_latest
 
     for each in _measures(broker):

@@ -1,10 +1,10 @@
-"""Which way pieces of files take to a socket: read into memory and written, or by `sendfile`.
+"""Chooses the faster way for pieces of files to a socket: read into memory and write, or `sendfile`.
 
-Which takes the loop less time depends on the machine. A kernel that keeps files in memory in pieces of many pages hands them over for a
-quarter of what copying takes; one that hands over page by page takes longer than copying through the processor's cache. So both are
-measured while they are used, and the one that is given up is tried again now and then.
+The way that takes the loop less time depends on the machine. If a kernel keeps files in memory in pieces of many pages, `sendfile` takes a
+quarter of the time of copying. If it works page by page, `sendfile` takes longer than copying through the processor's cache. So both ways
+are measured during use, and the slower one is tried again now and then.
 
-The time that matters is the loop's. But what was read is in the processor's cache when the other side copies it, so `sendfile` has to
+The time that matters is the loop's. But data that was read is in the processor's cache when the other side copies it, so `sendfile` must
 be better by a margin.
 """
 
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import threading
 
-MEASURED_BYTES = 128 * 1024  # pieces from here on: what a system call takes by itself counts for nothing
-TRIED_EVERY = 64  # measured pieces: then the way that is given up
-MARGIN = 0.8  # of the time that reading takes, at most, for `sendfile` to be better
-FORGETTING = 16  # a time that is longer than thought moves the thought by a part of this: what holds up a process does not count
-LONGEST = 2.0  # times what was thought
+MEASURED_BYTES = 128 * 1024  # measure only pieces this large: the fixed cost of a system call does not matter for them
+TRIED_EVERY = 64  # after so many measured pieces, the slower way is tried once
+MARGIN = 0.8  # `sendfile` is better if it takes less than this share of the time of reading
+# a longer time changes the estimate by 1/16 of the difference, so that one delay of the process does not count
+FORGETTING = 16
+LONGEST = 2.0  # a longer time counts as at most this many times the estimate
 
 
 class SendStrategy(threading.local):
@@ -28,7 +29,7 @@ class SendStrategy(threading.local):
         self._measured = 0
 
     def took(self, size: int, ns: int, *, by_sendfile: bool) -> None:
-        """Note that `size` bytes went to a socket in `ns` nanoseconds: a whole piece, or the part of a piece that the socket took."""
+        """Note that `size` bytes went to a socket in `ns` nanoseconds: a whole piece, or the sent part of a piece."""
         known, now = self._ns_per_byte[by_sendfile], ns / size
         if known is not None and now > known:
             now = known + (min(now, LONGEST * known) - known) / FORGETTING

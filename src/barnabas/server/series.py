@@ -1,7 +1,7 @@
-"""Metrics with a sample for each of many things: partitions, offsets of groups.
+"""Metrics with a sample for each of many items: partitions, offsets of groups.
 
-Their lines of Prometheus' page are written while the numbers are taken. A line takes 1 us this way and 5 us with the library, and there may
-be hundreds of thousands of lines. The caller takes the numbers in several turns of the loop (`in_turns`).
+Their lines of Prometheus' page are written during the read of the numbers. A line takes 1 us this way and 5 us with the library, and there
+may be hundreds of thousands of lines. The caller reads the numbers in several turns of the loop (`in_turns`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-SAMPLES_PER_TURN = 500  # half a millisecond, with what is looked at for them
+SAMPLES_PER_TURN = 500  # takes half a millisecond, with the time to find the values
 _ESCAPED = re.compile(r'[\\\n"]')
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 def in_turns(items: Iterable[Item]) -> Iterator[Item | None]:
-    """The items, with None after each few hundred of them: then a turn of the loop may end."""
+    """The items, with a None after each few hundred: there the loop may do other work."""
     for count, item in enumerate(items, 1):
         yield item
         if count % SAMPLES_PER_TURN == 0:
@@ -26,14 +26,14 @@ def in_turns(items: Iterable[Item]) -> Iterator[Item | None]:
 
 
 class Series:
-    """A gauge with a sample for each of many things.
+    """A gauge with a sample for each of many items.
 
     Args:
         labels: the names of the labels, in the order of their values.
     """
 
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
-        places = sorted((label, place) for place, label in enumerate(labels))  # as the library has them
+        places = sorted((label, place) for place, label in enumerate(labels))  # the order of the Prometheus library
         within = ",".join(f'{label}="{{{place}}}"' for label, place in places)
         self._line = f"{name}{{{{{within}}}}} {{{len(labels)}}}\n"
         self._lines = [f"# HELP {name} {text}\n# TYPE {name} gauge\n"]

@@ -1,8 +1,8 @@
 """The base of every part of a broker: settings, metadata, time, threads, files, partitions, logs, counters.
 
 A broker makes one `Services`, and its parts keep it. `config`, `metadata`, `controller`, `member` and `logs` change, or are made after the
-parts. So a part does not keep them; it reads them here at each use. A part names all other parts that it works with in its constructor. It
-imports nothing of the broker that puts the parts together.
+parts. So a part does not keep them; it reads them here at each use. The constructor of a part names all other parts that it uses. A part
+does not import the broker, which connects the parts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from barnabas.storage.files import Files
 from barnabas.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
-IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
-READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
+IO_THREADS = 4  # for deletions and checkpoints; each waits for the disk, not for a core
+READING_THREADS = 2  # for data that is not in memory; separate, so that writes do not wait for slow consumers
 MakeExecutor = Callable[[int, str], Executor]
 
 
@@ -37,11 +37,11 @@ class FaultReports(Protocol):
 
     def report(self, error: StorageError) -> None: ...
     def report_read(self, directory: str, offset: int, error: OSError) -> None:
-        """A read of a log failed. Only this read is refused."""
+        """Report a failed read of a log. Only this read is refused."""
         ...
 
     async def guard(self, job: Callable[[], object]) -> bool:
-        """Run a job that blocks in an I/O thread, and report the errors of the disk; whether it succeeded."""
+        """Run a blocking job in an I/O thread, and report the errors of the disk. Returns whether the job succeeded."""
         ...
 
 
@@ -55,9 +55,9 @@ class Services:
     """The services of one broker.
 
     Args:
-        config: as the user gave it. Later the broker replaces it by the settings that were changed at run time.
+        config: the settings from the user. Later the broker replaces them by the settings that were changed at run time.
         make_executor: makes `count` threads whose names begin with `name`.
-        new_id: a unique id.
+        new_id: makes a unique id.
     """
 
     __slots__ = (
@@ -104,8 +104,8 @@ class Services:
         self.tls: PeerTls
         self.is_ready = False
         self.is_stopping = False
-        self.member: Member | None = None  # where this broker is one of several
-        # Made by the start
+        self.member: Member | None = None  # set if this broker is part of a cluster
+        # Set by the start
         self.controller: StandaloneController | Member
         self.logs: LogManager
 
@@ -115,7 +115,7 @@ class Services:
 
 
 def report_later(faults: FaultReports, future: asyncio.Future[Any]) -> None:
-    """Report the error of a job in a thread that no caller waits for."""
+    """Report the error of a background job for which no caller waits."""
 
     def done(finished: asyncio.Future[object]) -> None:
         error = None if finished.cancelled() else finished.exception()

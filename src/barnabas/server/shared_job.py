@@ -1,8 +1,8 @@
 """A blocking job for many callers: one run of it serves all callers that wait.
 
 Rules
-  1. A call returns when a run has ended that began after the call. So the run covers all earlier changes.
-  2. At most one run is in progress. All callers that come meanwhile share the next run.
+  1. A call returns at the end of a run that began after the call. So the run covers all earlier changes.
+  2. At most one run is in progress. All callers that come during it share the next run.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ class SharedJob:
         await self._loop.run_in_executor(self._threads, self._job)
 
     async def close(self) -> None:
-        """Wait for the present run and the next one. Call this before the executor is shut down."""
+        """Wait for the current run and the next one. Call this before the shutdown of the executor."""
         while running := [task for task in (self._current, self._next) if task is not None and not task.done()]:
             await asyncio.wait(running)

@@ -1,10 +1,10 @@
 """Watches all full sockets with one descriptor, and tells their outboxes when there is room.
 
 A loop (uvloop) does not watch a descriptor that belongs to one of its transports. A duplicate for each slow reader would take as many
-descriptors as there are connections. So the sockets are in a selector of their own, and the loop watches the selector's descriptor.
+descriptors as there are connections. So a separate selector has the sockets, and the loop watches the selector's descriptor.
 
 Files with unsent data take descriptors too (`pinned_regions.py`). If there are too many of them, the connections that have waited longest
-are closed: clients that do not read must not use up the descriptors that writing needs.
+are closed: clients that do not read must not use up the descriptors for writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WriteWaiter(Protocol):
         ...
 
     def resume(self) -> None:
-        """There is room."""
+        """Continue to send, because there is room."""
         ...
 
     def give_up(self, error: OSError) -> None:
@@ -41,14 +41,14 @@ class WriteWaiters:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._selector: selectors.DefaultSelector | None = None  # from the first that waits on
+        self._selector: selectors.DefaultSelector | None = None  # made for the first outbox that waits
         self._waiting: dict[int, WriteWaiter] = {}  # by descriptor
 
     def watch(self, descriptor: int, waiting: WriteWaiter) -> None:
         """Call `waiting.resume` in each turn of the loop in which the socket has room, until `unwatch`.
 
         Raises:
-            OSError: the system does not grant the resources.
+            OSError: the system has no resources for the watch.
         """
         if self._selector is None:
             self._selector = selectors.DefaultSelector()
@@ -79,6 +79,6 @@ class WriteWaiters:
     def _tell(self) -> None:
         assert self._selector is not None
         for key, _ in self._selector.select(0):
-            waiting = self._waiting.get(key.fd)  # None: one of those before has closed it
+            waiting = self._waiting.get(key.fd)  # None: an earlier outbox of this loop has closed it
             if waiting is not None:
                 waiting.resume()

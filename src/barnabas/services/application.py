@@ -1,9 +1,9 @@
-"""One service as an ASGI application: from the web server's events to a `Request`, and from a `Response` back.
+"""One service as an ASGI application: converts the web server's events to a `Request`, and a `Response` back to events.
 
-Owns what is the same for every service: limits of bodies and time, log-in, health pages, metrics, the access log, and errors
-that tell a caller nothing about the code.
+Owns the common parts of all services: limits of bodies and time, log-in, health pages, metrics, the access log, and errors that
+reveal nothing about the code.
 
-Rule: a caller logs in before anything else, so that nobody learns which paths exist. Only the pages of health are open.
+Rule: a caller logs in first, so that nobody learns which paths exist without a log-in. Only the health pages are open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -27,7 +27,7 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
-OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # for probes, which do not log in
+OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # probes do not log in
 
 
 class _Gone(Exception):
@@ -36,12 +36,18 @@ class _Gone(Exception):
 
 class Application:
     """Args:
-    name: of the service, in logs and metrics.
-    logins: None if callers do not log in.
+    name: the name of the service in logs and metrics.
+    logins: checks callers; None if callers do not log in.
+    timeout_s: of a request, up to the first byte of its answer.
+    follows_clients: whether a request is cancelled when its client goes away.
     """
 
-    def __init__(self, name: str, service: Service, times: RequestTimes, logins: Logins | None = None) -> None:
+    def __init__(
+        self, name: str, service: Service, times: RequestTimes, logins: Logins | None = None, *,
+        timeout_s: float = limits.SERVICE_REQUEST_TIMEOUT_S, follows_clients: bool = False,
+    ) -> None:  # fmt: skip
         self._name, self._service, self._times, self._logins = name, service, times, logins
+        self._timeout_s, self._follows_clients = timeout_s, follows_clients
         self._bodies = _Bodies()
         self._pages = {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics}
 
@@ -52,7 +58,7 @@ class Application:
         host = scope["client"][0] if scope["client"] else ""
         request = Request(method, target, caller=Caller(host=host))
         try:
-            async with asyncio.timeout(limits.SERVICE_REQUEST_TIMEOUT_S):
+            async with asyncio.timeout(self._timeout_s):
                 response = await self._answer(request, scope, receive)
         except _Gone:
             return
@@ -60,6 +66,9 @@ class Application:
             response = self._refuse(HttpError(408, "Request Timeout"), close=True)
         seconds = time.perf_counter() - began
         self._note(request, response, seconds)
+        if response.stream is not None:
+            await _send_stream(response, response.stream, method, receive, send)
+            return
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         body = b"" if method == "HEAD" else response.body
@@ -67,11 +76,11 @@ class Application:
             await send({"type": "http.response.body", "body": body})
             return
         view, step = memoryview(body), limits.SERVICE_ANSWER_BUFFER_BYTES
-        for start in range(0, len(body), step):  # each piece waits until those before are gone
+        for start in range(0, len(body), step):  # each piece is sent after the buffer has room again
             await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
     def malformed(self, host: str) -> Response:
-        """The answer to what is no HTTP."""
+        """The answer to bytes that are not HTTP."""
         response = self._refuse(HttpError(400, "HTTP 400 Bad Request"), close=True)
         self._note(Request("-", "-", caller=Caller(host=host)), response, 0.0)
         return response
@@ -102,12 +111,14 @@ class Application:
                 request.caller = Caller(principal, request.caller.host)
             handler, given = self._find(request)
             request.body = await self._bodies.read(request, scope["state"], receive)
+            if self._follows_clients:
+                return await _while_connected(handler(request, *given), receive)
             return await handler(request, *given)
         except HttpError as error:
             return self._refuse(error, close=error.status in {413, 414, 431})
         except (_Gone, TimeoutError):
             raise
-        except Exception:  # a fault of a service must not end the host, and its text is not for callers
+        except Exception:  # an error in a service must not end the host; callers do not get its text
             logger.exception("event=http-request-failed service=%s method=%s path=%r", self._name, request.method, request.path)
             return self._refuse(HttpError(500, "Internal Server Error"))
         finally:
@@ -142,6 +153,46 @@ class Application:
         return Response(self._times.page(), headers=PLAIN_TEXT)
 
 
+async def _while_connected(answering: Awaitable[Response], receive: Receive) -> Response:
+    """The answer; raises _Gone, after the handler has ended, if the client goes away first."""
+    task, gone = asyncio.ensure_future(answering), asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise _Gone
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send_stream(
+    response: Response, stream: AsyncGenerator[bytes, None], method: str, receive: Receive, send: Send
+) -> None:
+    """The stream as the client takes it. A client that goes away closes it."""
+    async with contextlib.aclosing(stream):
+        await send({"type": "http.response.start", "status": response.status, "headers": list(response.headers)})
+        if method == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await send({"type": "http.response.body", "body": response.body, "more_body": True})
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            async for piece in stream:
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            gone.cancel()
+        await send({"type": "http.response.body", "body": b""})
+
+
 def _fields(query: str) -> tuple[tuple[str, str], ...]:
     try:
         return tuple(parse_qsl(query, keep_blank_values=True, max_num_fields=limits.MAX_SERVICE_QUERY_FIELDS))
@@ -150,13 +201,13 @@ def _fields(query: str) -> tuple[tuple[str, str], ...]:
 
 
 class _Bodies:
-    """Reads the bodies of requests, and counts the bytes of those that are held."""
+    """Reads the bodies of requests, and counts the bytes of bodies in memory."""
 
     def __init__(self) -> None:
         self.held = 0
 
     async def read(self, request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
-        """The body. The caller counts it off `held` when it is done. Raises HttpError 413, 415 or 503."""
+        """The body. The caller subtracts its size from `held` when the request is done. Raises HttpError 413, 415 or 503."""
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             return b""
         pieces: list[bytes] = []
@@ -210,7 +261,8 @@ async def _piece(receive: Receive) -> tuple[bytes, bool]:
 
 
 async def _drop_rest(receive: Receive) -> None:
-    """Read the rest of a refused body: many clients send all of it before they read, and a connection closed earlier hides the answer."""
+    """Read the rest of a refused body: many clients send the whole body before they read, and do not see the answer if the
+    connection is closed earlier."""
     size, more = 0, True
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limits.SERVICE_DROP_TIMEOUT_S):

@@ -8,10 +8,10 @@ REQUESTS = "barnabas_http_request_seconds"
 
 
 class RequestTimes:
-    """Counts requests; methods that are not HTTP's share one series."""
+    """Counts requests; all unknown methods share one series."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, str, int], list[float]] = {}  # counts by bucket, the rest, then the sum
+        self._times: dict[tuple[str, str, int], list[float]] = {}  # counts by bucket, count above the last bucket, sum of seconds
 
     def observe(self, service: str, method: str, status: int, seconds: float) -> None:
         """One request was answered."""

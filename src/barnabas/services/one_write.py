@@ -1,24 +1,25 @@
-"""Head and body of an answer in one write. uvicorn writes each by itself, which costs a system call and a packet more."""
+"""Writes the head and the body of an answer together. uvicorn writes each alone, with one more system call and packet."""
 
 from __future__ import annotations
 
 from typing import Any
 
-MOST_JOINED_BYTES = 64 * 1024  # of a body; to copy a larger one costs more than to write it by itself
+MOST_JOINED_BYTES = 64 * 1024  # a larger body is written separately, because that costs less than copying it
 
 
 class OneWrite:
-    """The transport of one answer. It keeps the head until the body comes, which is at once. The answer to HEAD has no body.
+    """The transport of one answer. It keeps the head until the body comes; that is immediately after the head. The answer to
+    HEAD has no body.
 
     Args:
-        cycle: uvicorn's, which writes the answer.
+        cycle: uvicorn's object that writes the answer.
     """
 
     __slots__ = ("_cycle", "_head", "_transport")
 
     def __init__(self, cycle: Any) -> None:
         self._cycle, self._transport = cycle, cycle.transport
-        self._head: bytes | None = None  # empty when it is written
+        self._head: bytes | None = None  # empty after the head was written
 
     def write(self, data: bytes) -> None:
         """Write, or keep the head. Bytes before the answer (`100 Continue`) go out at once."""
@@ -34,5 +35,5 @@ class OneWrite:
         self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the connection's."""
+        """Every other attribute is that of the connection."""
         return getattr(self._transport, name)

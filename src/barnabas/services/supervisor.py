@@ -1,7 +1,8 @@
-"""The services beside a broker: one child process, started again when it ends.
+"""The services beside a broker: one child process, which is started again when it ends.
 
-Owns a thread of the broker's process and the child. The child's standard input is a pipe that nobody writes to: it ends when the
-broker ends in any way, SIGKILL too, and the child stops then. Imports nothing of the services, so that a broker stays small.
+Owns a thread of the broker's process and the child. The child's standard input is a pipe that nobody writes to. It ends when
+the broker ends for any reason, also by SIGKILL; then the child stops. This module imports nothing of the services, so that a
+broker stays small.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import time
 from collections.abc import Mapping
 from threading import Event, Thread
 
-TASK_VARIABLE = "BARNABAS_SERVICES_TASK"  # settings hold passwords, and everybody on the machine sees arguments
+# not an argument: the task contains passwords, and all users of the machine can see arguments
+TASK_VARIABLE = "BARNABAS_SERVICES_TASK"
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.5, 30.0
-LONG_RUN_S = 60.0  # after a run of this length the pauses begin again
+LONG_RUN_S = 60.0  # after a run of this length, restart pauses begin at FIRST_PAUSE_S again
 STOP_TIMEOUT_S = 15.0
 EXIT_USAGE = 2
 
@@ -33,7 +35,7 @@ def spawn(
         stdout=stdout,
         stderr=stderr,
         env={**os.environ, **(environment or {}), TASK_VARIABLE: json.dumps(task)},
-        start_new_session=True,  # Ctrl-C is for the broker, which ends the services
+        start_new_session=True,  # Ctrl-C must reach only the broker, which ends the services
     )
 
 
@@ -47,7 +49,7 @@ class Supervisor:
         self._thread = Thread(target=self._run, name="services", daemon=True)
 
     def start(self, bootstrap: str) -> None:
-        """Start them against this broker, and come back at once."""
+        """Start the services for this broker; returns at once."""
         self._properties["bootstrap.servers"] = bootstrap
         self._thread.start()
 
@@ -72,7 +74,7 @@ class Supervisor:
             pause_s = min(pause_s * 2, MOST_PAUSE_S)
 
     def stop(self) -> None:
-        """End them; may be called before they run."""
+        """End the services; may be called before they run."""
         self._stopping.set()
         process = self._process
         if process is not None and process.poll() is None:

@@ -25,10 +25,10 @@ from barnabas.protocol.records.batch_header import (
 from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.files import Files
 
-SEARCH_BYTES = 4 * 1024 * 1024  # bytes searched at once
+SEARCH_BYTES = 4 * 1024 * 1024
 KNOWN_ATTRIBUTES = 0x7F  # the bits that have a meaning
-MAX_OFFSET_STEP = 2**31  # no segment spans more
-HIGH_HALF = 32  # bits; the low half of an offset is different in every batch
+MAX_OFFSET_STEP = 2**31  # no segment spans more offsets
+HIGH_HALF = 32  # bits; the low half of an offset differs in every batch
 
 
 class FoundBatch(NamedTuple):

@@ -9,7 +9,7 @@ Owns their formats, which are Kafka's:
     meta.properties: a Java properties file
 
 Rules
-  1. They are replaced as a whole, so a reader sees the old text or the new one.
+  1. The files are replaced as a whole, so a reader sees either the old text or the new one.
   2. A file that does not parse raises `CorruptLog` and never counts as empty: the caller decides how to rebuild it. A file
      without its last line break was cut off, perhaps in the middle of a number.
 """
@@ -32,7 +32,7 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS)
-WITHOUT = {  # consequence for logs without an entry in a checkpoint
+WITHOUT = {  # consequence for logs without an entry in the checkpoint file
     RECOVERY_POINTS: "nothing is lost: after a crash every segment is checked",
     LOG_START_OFFSETS: "logs begin with their first segment: records in it that were deleted can be read again",
     HIGH_WATERMARKS: "nothing is lost: replicas find out anew what is committed",

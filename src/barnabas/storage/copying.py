@@ -5,8 +5,8 @@ Owns the reading and writing of the files; `log_move` decides which bytes to cop
 Rules
   1. Copied bytes are synced before the round ends.
   2. An error of the target disk is raised as a StorageError of its log directory, an error of the source disk as OSError.
-  3. Files are found by name while the log changes. A file that is missing, or was replaced meanwhile, is `lost`: the maker of
-     the plan knows whether the log has changed.
+  3. Files are found by name while the log changes. A file that is missing, or was replaced meanwhile, is `lost`: the caller
+     knows whether the log has changed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from barnabas.storage.os_errors import storage_error
 from barnabas.storage.producer_loading import snapshots_in
 from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, file_name
 
-COPY_BYTES = 1024 * 1024  # in one read
+COPY_BYTES = 1024 * 1024  # per read
 
 
 class Piece(Struct, frozen=True):
-    """Bytes [start, end) of a segment; with them the indexes' first entries, all of a sealed one."""
+    """Bytes [start, end) of a segment, and the first entries of its indexes (all entries if the segment is sealed)."""
 
     segment: Segment
     start: int
     end: int
     index_bytes: int
     time_index_bytes: int
-    is_last: bool  # of a sealed segment
+    is_last: bool  # the last piece of a sealed segment
 
 
 class Unreadable(OSError):
@@ -43,7 +43,7 @@ class Unreadable(OSError):
 
 @contextmanager
 def writing_to(directory: Path) -> Iterator[None]:
-    """A context that turns errors into those of a log directory.
+    """A context that converts errors of the disk to those of a log directory.
 
     Raises:
         LogDirFailed, StorageExhausted
@@ -63,10 +63,10 @@ class CopyPlan:
         self.pieces: list[Piece] = []
         self.unwanted: list[Path] = []
         self.truncations = truncations
-        self.durable_end = durable_end  # of the copy, once this has run
+        self.durable_end = durable_end  # of the copy, after this round
         self.starts_over = starts_over
         self.size = 0
-        self.lost: set[Segment] = set()  # pieces whose segment was gone
+        self.lost: set[Segment] = set()  # segments whose files were missing
         self._files = files
         self._source = source
         self._target = target
@@ -90,10 +90,10 @@ class CopyPlan:
         for piece in self.pieces:
             try:
                 self._copy_segment(piece)
-            except (FileNotFoundError, Unreadable):  # its files were renamed meanwhile; the next plan knows
+            except (FileNotFoundError, Unreadable):  # the files were renamed in the meantime; the next plan knows the change
                 self.lost.add(piece.segment)
         for offset in snapshots_in(self._files.list_directory(self._source)):
-            with suppress(FileNotFoundError):  # removed meanwhile, as those of segments that are gone
+            with suppress(FileNotFoundError):  # snapshots are removed together with their segments
                 self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
         with self._writing():
             self._files.sync_directory(self._target)
@@ -133,7 +133,7 @@ class CopyPlan:
     def _sync(self, target: int) -> None:
         try:
             self._files.sync(target)
-        except OSError as error:  # whatever its number: see storage.faults
+        except OSError as error:  # with any errno: see `storage.os_errors`
             raise LogDirFailed(str(self._target.parent), str(error)) from error
 
     def _copy_small(self, name: str, *, again: bool = False) -> None:

@@ -1,9 +1,9 @@
 """Finds the batch with an offset if bytes before it are damaged.
 
 Rules
-  1. Damage is skipped, unless it contained the offset: then it is the result, so that a reader gets the error and does not skip
-     records.
-  2. A header may have a wrong length or offset, an index entry a wrong position: each is used only if its neighbours agree.
+  1. Damage is skipped, unless it contained the offset. Then the damage is the result, so that a reader gets the error and does
+     not skip records.
+  2. A header may have a wrong length or offset, and an index entry a wrong position: it is used only if its neighbours agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
+MAX_SEARCH_BYTES = 1024 * 1024  # the loop searches only this far for the end of damage
 
 
 def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) -> tuple[int, int] | None:
@@ -36,9 +36,9 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
     """
     position, least = start, segment.base_offset
     while position < segment.size:
-        before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
+        before: tuple[int, BatchHeader, int] | None = None  # the previous batch: position, header, expected offset
         try:
-            for position, header in scan.walk(position):  # noqa: B020 - it goes on where the walk ended
+            for position, header in scan.walk(position):  # noqa: B020 - the search continues where the walk ended
                 damage = (segment.integrity.damages or {}).get(position)
                 if damage is not None:
                     break
@@ -57,7 +57,7 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
             else:
                 return None
         except CorruptLog as error:
-            if error.position == start and start:  # perhaps it is the index that is wrong
+            if error.position == start and start:  # the index entry may be wrong
                 return find_around(segment, scan, offset, 0)
             damage = (segment.integrity.damages or {}).get(error.position) or _measured(segment, error, least)
         if offset < damage.next_offset:
@@ -67,7 +67,7 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
 
 
 def _measured(segment: SegmentFile, error: CorruptLog, least_offset: int) -> Damage:
-    """The damage that a search met. Little is read: later offsets are found by later index entries."""
+    """Measure the damage that a search met. It reads little, because later index entries find later offsets."""
     following = segment.index.ceiling_by_value(error.position)
     bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
     damage = measure(segment.files, segment.fileno, error.position, least_offset, error.reason, within=min(bound, segment.size))

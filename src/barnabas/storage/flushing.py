@@ -7,20 +7,20 @@ Owns two bounds and the plans that move them:
 
 Rules
   1. recovery_point <= durable_end <= the log's end.
-  2. A flush has three steps: `plan` on the loop, `FlushPlan.run` wherever it may block, `finish` on the loop. Only `finish` moves a
+  2. A flush has three steps: `plan` on the loop, `FlushPlan.run` in a thread that may block, `finish` on the loop. Only `finish` moves a
      bound, and only if no truncation began or ended in between (`truncations`).
-  3. A sync that failed is never tried again: the log has `failed`, no bound moves any more, and what lies past `durable_end` counts as
-     lost until a start has read it from the disk.
+  3. A failed sync is never tried again: `failed` is set, no bound moves any more, and records past `durable_end` count as lost until a
+     start has read them from the disk.
   4. A failure of a segment that has left the log meanwhile is ignored.
   5. A plan with `everything` also writes files with fixed names, so such plans run one at a time (`lock`). They are rare: the
      periodic flush, the cleaner, the stop. `finish` of a plan may come after the next plan has run.
-  6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
-     over those, for a number that is given away may come back as another file.
-  7. A plan that reaches the log's end brings a snapshot of the producers along: a start would go over all of the active segment
-     otherwise. So does one that reaches the end of a segment whose roll left that to it, for there were many. It is written once its
-     records are synced, beside its name, and gets the name from `finish`, on the loop: a truncation that came in between would leave
-     producers of records that are gone. Until then its name is the plan's alone, for another may write the same one, and where that
-     has brought the recovery point as far, there is no use for this one.
+  6. Until a plan is finished, the descriptors of its segments stay open (`Segment.pins`). The code that limits the number of open files
+     skips them, because the number of a closed descriptor may return as another file.
+  7. A plan that reaches the log's end also writes a snapshot of the producers; otherwise a start would read all of the active segment.
+     So does a plan that reaches the end of a segment whose roll left the snapshot to it, because there were many producers. The snapshot
+     is written under a temporary name after its records were synced, and `finish` renames it on the loop: after a truncation in between,
+     it would have producers of records that are gone. The temporary name belongs to one plan, because another plan may write the same
+     snapshot. If that plan has moved the recovery point as far, this snapshot is dropped.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.transaction_index import aborted_of
 
-FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a roll may write the same snapshot meanwhile, so this is none of its names
+FLUSHING_SUFFIX = ".flushing" + TEMPORARY_SUFFIX  # a name of its own: a roll may write the same snapshot at the same time
 
 
 class FlushPlan:
     """The files to sync, fixed at one moment: `segments` hold the records of [start, end) that are not on the disk yet.
 
     Args:
-        everything: indexes, epochs and snapshots too, so that the recovery point moves; otherwise only what records need.
+        everything: also indexes, epochs and snapshots, so that the recovery point moves; otherwise only the files that records need.
     """
 
     __slots__ = (
@@ -78,12 +78,12 @@ class FlushPlan:
         self.number = next(flusher.numbers)
         self.truncations = flusher.truncations
         self.is_done = False
-        # Base offset of the last segment, and its bytes. Without a segment: all that was not on the disk has been removed.
+        # Base offset and size of the last segment. Without segments, everything that was not on the disk has been removed.
         self.position = (segments[-1].base_offset, segments[-1].size) if segments else flusher.position
-        self.size = 0  # for whoever made the plan to note how many bytes it covers
-        # The producers at `end`, where whoever made the plan knows them and they are to be written.
+        self.size = 0  # bytes that the plan covers; the caller who made it sets this
+        # The producers at `end`, if the caller who made the plan knows them and they must be written.
         self.snapshot: Sequence[ProducerEntry] | None = None
-        self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
+        self.errors: list[tuple[Segment | None, OSError, bool]] = []  # segment, error, whether a sync failed
         self._files = flusher.files
         self.folder = flusher.folder
         self._epochs = epochs
@@ -91,12 +91,12 @@ class FlushPlan:
         self._is_new_folder = not flusher.is_folder_durable
 
     def run(self) -> None:
-        """Block until all is on the disk; what went wrong is kept for `Flusher.finish`."""
+        """Block until everything is on the disk; errors are kept for `Flusher.finish`."""
         with self._lock:
             self._run()
 
     def _run(self) -> None:
-        if self.everything:  # written first: a full disk is found before anything is synced
+        if self.everything:  # write before any sync, so that a full disk is found early
             for segment in self.segments:
                 self._attempt(segment, segment.write_indexes)
             self._attempt(None, self._epochs.write)
@@ -106,13 +106,13 @@ class FlushPlan:
                 self._sync(segment, segment.sync_indexes)
                 self._sync(segment, aborted_of(segment).sync)
                 self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
-        if self.errors:  # also of a segment that has left the log, which means nothing
+        if self.errors:  # this includes errors of segments that have left the log, which do no harm
             self.snapshot = None
         if self.snapshot is not None:
             self._attempt(None, partial(self._write_snapshot, self.snapshot))
             if not self.errors:
                 self._sync(None, partial(sync_file, self._files, self.unnamed_snapshot))
-        if self.everything:  # snapshots and `.txnindex` files get their names long after their segment
+        if self.everything:  # snapshots and `.txnindex` files are created long after their segment
             self._sync(None, partial(self._files.sync_directory, self.folder))
         if self._is_new_folder:
             self._sync(None, self._sync_names)
@@ -134,14 +134,14 @@ class FlushPlan:
             write_all(self._files, fileno, data, 0)
             self._files.truncate(fileno, len(data))
         except OSError:
-            with suppress(OSError):  # it is removed at the next start otherwise
+            with suppress(OSError):  # if this fails, the next start removes the file
                 self._files.unlink(self.unnamed_snapshot)
             raise
         finally:
             self._files.close(fileno)
 
     def _sync_names(self) -> None:
-        """The partition's folder was made by this process: its name, its topic's id."""
+        """Sync the names of a folder that this process created, and its topic id."""
         metadata = self.folder / checkpoints.PARTITION_METADATA
         if self._files.exists(metadata):
             sync_file(self._files, metadata)
@@ -165,8 +165,8 @@ class Flusher:
     """The flushing of the log in `folder`.
 
     Args:
-        durable_end: the records below it are on the disk, with all that belongs to them.
-        is_folder_durable: the folder's own name is on the disk.
+        durable_end: records before it are on the disk, with all that belongs to them.
+        is_folder_durable: whether the folder's own name is on the disk.
     """
 
     __slots__ = (
@@ -193,14 +193,14 @@ class Flusher:
         self.truncations = 0
         self.lock = RLock()
         self.numbers = count()
-        # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
+        # Base offset and size of the last segment that was flushed with its indexes, epochs and snapshots.
         self.position = (-1, 0)
-        self.snapshots: tuple[int, ...] = ()  # offsets of those that flushes have left: the last, and the one before
+        self.snapshots: tuple[int, ...] = ()  # offsets of the last two snapshots that flushes wrote
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 
     def plan(self, segments: LogSegments, epochs: EpochFile, end: int, *, everything: bool) -> FlushPlan | None:
-        """The plan that makes the records before `end` durable; None if they are.
+        """The plan that makes the records before `end` durable; None if they are durable already.
 
         Raises:
             LogDirFailed: a sync has failed before.
@@ -216,15 +216,15 @@ class Flusher:
         return FlushPlan(self, wanted, epochs, end=end, everything=everything)
 
     def finish(self, plan: FlushPlan, segments: LogSegments) -> None:
-        """Take over what `plan` has brought to the disk.
+        """Take over the result of `plan`.
 
         Raises:
-            LogDirFailed: a sync failed; nothing more is durable, now or later.
-            StorageExhausted: there was no room for the indexes; nothing moved, and a later flush may do it.
+            LogDirFailed: a sync failed; nothing becomes durable any more.
+            StorageExhausted: there was no space for the indexes; no bound moved, and a later flush may succeed.
         """
         for segment in plan.segments:
             segment.pins -= 1
-        if self.closed or plan.folder != self.folder:  # deleted, or moved to another log directory
+        if self.closed or plan.folder != self.folder:  # the log was deleted or moved to another log directory
             return
         is_truncated = self.truncations != plan.truncations
         for concerned, error, in_sync in plan.errors:
@@ -251,8 +251,8 @@ class Flusher:
             self.position = plan.position
 
     def _settle_snapshot(self, plan: FlushPlan, segments: LogSegments, *, is_wanted: bool) -> None:
-        """Give the plan's snapshot its name. Of those that flushes left before, the last one stays: it is where the recovery point lies
-        that is written down, and a start may have to go back to there."""
+        """Give the plan's snapshot its name, and remove snapshots of earlier flushes except the last one. The last one is at the
+        recovery point that is written to the disk, and a start may have to go back to it."""
         if plan.snapshot is None:
             return
         if not is_wanted:
@@ -261,29 +261,29 @@ class Flusher:
             return
         self.files.rename(plan.unnamed_snapshot, self.folder / file_name(plan.end, SNAPSHOT_SUFFIX))
         for offset in self.snapshots[:-1]:
-            if offset not in segments.bases:  # there a roll has left its own
+            if offset not in segments.bases:  # at a segment's base offset lies the snapshot of a roll
                 self.files.unlink(self.folder / file_name(offset, SNAPSHOT_SUFFIX))
         self.snapshots = (*self.snapshots[-1:], plan.end)
 
     def fail(self, error: LogDirFailed) -> None:
-        """The disk does not work: nothing becomes durable any more."""
+        """Record that the disk does not work: nothing becomes durable any more."""
         self.failed = self.failed or error
 
     def truncating(self) -> None:
-        """A truncation begins."""
+        """Record that a truncation begins."""
         self.truncations += 1
 
     def truncated(self, log_end_offset: int) -> None:
-        """A truncation ended."""
+        """Record that a truncation ended."""
         self.truncations += 1
         self.durable_end = min(self.durable_end, log_end_offset)
         self.recovery_point = min(self.recovery_point, log_end_offset)
         self.snapshots = tuple(offset for offset in self.snapshots if offset <= log_end_offset)
 
     def forget_synced(self, offset: int) -> None:
-        """Records after `offset` are about to be truncated."""
+        """Lower the recovery point to `offset`, because records after it are about to be truncated."""
         self.recovery_point = min(self.recovery_point, offset)
 
     def start_over(self, offset: int) -> None:
-        """The log is empty and begins at `offset`."""
+        """Record that the log is empty and begins at `offset`."""
         self.durable_end = self.recovery_point = offset

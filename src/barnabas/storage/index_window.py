@@ -14,8 +14,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-WINDOW_ENTRIES = 512  # 4 kB, which stand for 2 MiB of a log at least: two to ten reads of a consumer
-MAX_WINDOWS = 4  # of one index: for as many readers at different places of a segment
+WINDOW_ENTRIES = 512  # 4 kB of the file, for at least 2 MiB of a log: two to ten reads of a consumer
+MAX_WINDOWS = 4  # per index, so four readers at different places of a segment get one each
 
 
 class IndexWindow(NamedTuple):
@@ -35,7 +35,7 @@ def window_of(data: bytes) -> IndexWindow:
 
 
 def floor_in(windows: Iterable[IndexWindow], column: int, bound: int) -> tuple[int, int] | None:
-    """The last entry of which the number in `column` (0: key, 1: value) is at or below `bound`; None if no window can tell."""
+    """The last entry whose number in `column` (0: key, 1: value) is at or below `bound`; None if no window can tell."""
     for window in windows:
         numbers = window[column]
         if numbers[0] <= bound < numbers[-1]:

@@ -1,4 +1,4 @@
-"""The control records that end transactions: how they are read and written.
+"""Reads and writes the control records that end transactions.
 
 key      version (16 bit), kind (16 bit): 0 aborts, 1 commits; others are not about transactions
 value    version (16 bit), epoch of the transaction coordinator (32 bit)
@@ -17,7 +17,7 @@ CONTROL_KEY = struct.Struct(">hh")
 CONTROL_VALUE = struct.Struct(">hi")
 ABORT, COMMIT = 0, 1
 VERSION = 0
-# The records of a batch that `marker_batch` makes, and Kafka too: sizes as zigzag varints, no deltas, no headers
+# Record layout of a batch that `marker_batch` or Kafka creates: sizes as zigzag varints, no deltas, no headers
 _RECORD = struct.Struct(">5shhBhiB")
 _BEFORE_KEY, _BEFORE_VALUE, _HEADERS = b"\x20\0\0\0\x08", 0x0C, 0
 
@@ -42,7 +42,7 @@ def parse_marker(record: Record) -> tuple[bool, int] | None:
 
 
 def ending_of(record: Record | None) -> Ending | None:
-    """The end of a transaction in a control record; None if it is about something else."""
+    """The end of a transaction in a control record; None if the record does not end one."""
     decision = None if record is None else parse_marker(record)
     return None if record is None or decision is None else Ending(*decision, record.timestamp)
 
@@ -57,13 +57,13 @@ def ending_in(data: Buffer, header: BatchHeader) -> Ending | None:
 
 
 class MarkerBatch(NamedTuple):
-    """A marker to be appended, and what it says."""
+    """A marker to append, and its content."""
 
     batch: OwnBatch
     ending: Ending
 
 
-@lru_cache(maxsize=1)  # the partitions of a transaction get the same one
+@lru_cache(maxsize=1)  # all partitions of a transaction get the same marker
 def marker_batch(producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> MarkerBatch:
     """The control batch that ends a producer's transaction in a partition."""
     key, value = CONTROL_KEY.pack(VERSION, COMMIT if commit else ABORT), CONTROL_VALUE.pack(VERSION, coordinator_epoch)

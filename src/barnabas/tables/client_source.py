@@ -57,7 +57,12 @@ class ClientSource:
             places = [(self.topic, each) for each in sorted(found.partitions)]
             starts, ends = (client.list_offsets(dict.fromkeys(places, word)) for word in (EARLIEST, LATEST))
             bounds = {place[1]: Bounds(starts[place].offset, max(starts[place].offset, ends[place].offset)) for place in places}
-            return Snapshot(self.topic, found.topic_id.hex if found.topic_id.int else "", bounds)
+            epochs = {index: each.leader_epoch for index, each in found.partitions.items() if each.leader_epoch >= 0}
+            return Snapshot(self.topic, found.topic_id.hex if found.topic_id.int else "", bounds, epochs)
+
+    def end_of_epoch(self, partition: int, epoch: int) -> int:
+        with self._client() as client:
+            return client.end_of_epoch(self.topic, partition, epoch)
 
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         if timestamp_ms < 0:  # negative timestamps have other meanings in the request
@@ -70,27 +75,31 @@ class ClientSource:
             offsets[partition] = bounds.end if offset < 0 else min(max(offset, bounds.start), bounds.end)
         return offsets
 
-    def chunks(self, partition: int, start: int, end: int) -> Iterator[Chunk]:
+    def chunks(self, snapshot: Snapshot, partition: int, start: int, end: int) -> Iterator[Chunk]:
         with self._client() as client:
             reader = PartitionReader(client, self.topic, partition, start, end)
             try:
-                yield from self._chunks(client, reader, partition, end)
+                yield from self._chunks(client, reader, snapshot, partition, end)
             finally:
                 reader.close()
 
-    def _chunks(self, client: BlockingClient, reader: PartitionReader, partition: int, end: int) -> Iterator[Chunk]:
+    def _chunks(
+        self, client: BlockingClient, reader: PartitionReader, snapshot: Snapshot, partition: int, end: int
+    ) -> Iterator[Chunk]:
         last_progress = time.monotonic()
         while reader.offset < end:
             position = reader.offset
             try:
                 answer = reader.read()
             except UnknownTopic as error:
-                raise TableError(f"the topic {self.topic} was deleted while it was read") from error
+                raise self._deleted() from error
             except PartitionError as error:
+                self._check_topic(client, snapshot)
                 if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
                 reader.go_on_from(self._after_deletion(client, partition, position, end))
                 continue
+            self._check_topic(client, snapshot)
             if reader.offset > position:
                 last_progress = time.monotonic()
                 yield Chunk(answer.records, answer.aborted)
@@ -99,6 +108,15 @@ class ClientSource:
                     f"{self.topic}-{partition}: no records from offset {position} on within "
                     f"{self._config.default_api_timeout_ms} ms, but the snapshot ends at {end}"
                 )
+
+    def _check_topic(self, client: BlockingClient, snapshot: Snapshot) -> None:
+        """Raise TableError if the client knows another topic of this name by now."""
+        known = client.cluster.topics.get(self.topic)
+        if known is not None and snapshot.topic_id and known.topic_id.hex != snapshot.topic_id:
+            raise self._deleted()
+
+    def _deleted(self) -> TableError:
+        return TableError(f"the topic {self.topic} was deleted while it was read")
 
     def _after_deletion(self, client: BlockingClient, partition: int, position: int, end: int) -> int:
         """The offset to go on from after records below it were deleted."""

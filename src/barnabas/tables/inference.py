@@ -22,7 +22,7 @@ from barnabas.tables.column_types import LOCAL, UTC, Field, json_field, uuid_fie
 from barnabas.tables.errors import TableError
 from barnabas.tables.json_text import Misfit, Number, parse
 from barnabas.tables.json_values import UUID_TEXT
-from barnabas.tables.source import Bounds, TopicSource
+from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
 SAMPLE = 1000  # records
 MAX_FIELDS = 1000  # of an object, and of the whole table
@@ -93,12 +93,12 @@ def values_of(source: TopicSource, count: int) -> Iterator[bytes | None]:
     share = -(-count // max(len(filled), 1))
     for partition, bounds in filled.items():
         tail = Bounds(max(bounds.start, bounds.end - share), bounds.end)
-        yield from islice(_values(source, RecordDecoder(snapshot.topic, partition), partition, tail), share)
+        yield from islice(_values(source, snapshot, partition, tail), share)
 
 
-def _values(source: TopicSource, decoder: RecordDecoder, partition: int, bounds: Bounds) -> Iterator[bytes | None]:
-    taken = 0
-    for chunk in source.chunks(partition, bounds.start, bounds.end):
+def _values(source: TopicSource, snapshot: Snapshot, partition: int, bounds: Bounds) -> Iterator[bytes | None]:
+    taken, decoder = 0, RecordDecoder(snapshot.topic, partition)
+    for chunk in source.chunks(snapshot, partition, bounds.start, bounds.end):
         taken += len(chunk.records)
         for batch in decoder.decode(chunk.records, bounds.start, bounds.end, chunk.aborted):
             yield from batch.column("value").to_pylist()

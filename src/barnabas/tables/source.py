@@ -5,7 +5,8 @@
 Rules
   1. A snapshot holds committed offsets only: each partition ends at its last stable offset.
   2. A source may be read by several scans at the same time, also from several threads.
-  3. Offsets that compaction or retention removed after the snapshot was taken have no records; this is no error.
+  3. A snapshot is of one topic: a later topic of the same name never gives records to it.
+  4. Offsets that compaction or retention removed after the snapshot was taken have no records; this is no error.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ class Snapshot(Struct, frozen=True):
     Args:
         topic_id: as hexadecimal digits; empty if the cluster has none. It tells a topic from a later one of the same name.
         partitions: the bounds of each.
+        epochs: the leader epoch of each partition, if the source knows them; an index needs them.
     """
 
     topic: str
     topic_id: str
     partitions: Mapping[int, Bounds]
+    epochs: Mapping[int, int] = {}
 
 
 class Chunk(NamedTuple):
@@ -64,13 +67,18 @@ class TopicSource(Protocol):
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         """For each partition of the snapshot, the first offset with this timestamp or a later one; its end if there is none."""
 
-    def chunks(self, partition: int, start: int, end: int) -> Iterator[Chunk]:
-        """The batches with records in [start, end).
+    def chunks(self, snapshot: Snapshot, partition: int, start: int, end: int) -> Iterator[Chunk]:
+        """The batches of a partition of the snapshot with records in [start, end).
 
         Raises:
-            TableError: the partition cannot be read.
+            TableError: the partition cannot be read; also if the topic was deleted, or deleted and made again.
             ClientError, CorruptLog: the cluster or the disk gave no answer.
         """
+
+    def end_of_epoch(self, partition: int, epoch: int) -> int:
+        """The offset behind the last record of a leader epoch, or of the last earlier one that the log has; -1 if it has none.
+
+        It is asked of sources whose snapshots have epochs."""
 
     def close(self) -> None:
         """Release connections and files; safe to call twice."""

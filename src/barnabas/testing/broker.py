@@ -6,8 +6,8 @@ here works with any other barnabas.
 Rules
   1. The first start takes a free port; every later start uses the same port, so that clients find the broker again.
   2. After `close()` no process and no file is left. A data folder of the caller stays.
-  3. When the process that created the Broker dies in any way, the standard input of the child ends; the child then stops and
-     removes the temporary folder itself.
+  3. When the process that created the Broker ends for any reason, the standard input of the child ends. The child then stops
+     and removes the temporary folder itself.
 
 Ugly: between `kill()` and `start()` another process could take the port. The kernel assigns ephemeral ports from a wide range,
 so this is unlikely; the start then fails with a clear error.
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from barnabas.testing.certificates import Certificates
     from barnabas.testing.services import ServicesProcess
 
-READY_TIMEOUT_S = 60.0  # a loaded machine is slow; a normal start takes a hundredth of it
-STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; after this time it counts as hanging
-LOG_TAIL_LINES = 20  # characters of the broker's log in the text of BrokerFailed
+READY_TIMEOUT_S = 60.0  # a normal start takes 1% of this; a loaded machine is slow
+STOP_TIMEOUT_S = 60.0  # a clean stop writes checkpoints; a longer stop counts as a hang
+LOG_TAIL_LINES = 20  # last lines of the broker's log in the message of BrokerFailed
 ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
 REGISTRY_URL = "confluent.schema.registry.url"
 LISTENERS, TLS_LISTENERS = "PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"
 
-# Defaults for tests that differ from Kafka's: groups start without a delay, and internal topics are small. The caller's
-# `config` overrides them.
+# Test defaults that differ from Kafka's: groups start without a delay, and internal topics are small. The caller's `config`
+# overrides them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
@@ -75,8 +75,8 @@ class Broker:
     Args:
         config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
         tls: listen with TLS, with a certificate of its own authority; see `certificates`. Clients may present certificates.
-        data_dir: keep the data here instead of in a temporary folder; it is not removed.
-        log_dirs: number of log directories, as on several disks; those after the first are beside it.
+        data_dir: the folder of the data, instead of a temporary one; `close` does not remove it.
+        log_dirs: number of log directories, as on several disks; the others are beside the first one.
         log_level: level of the broker's log (see `log`): debug, info, warning or error.
         ready_timeout_s: seconds until a start that is not ready counts as failed.
         users: passwords by user name; clients must then log in, see `login`.
@@ -148,10 +148,10 @@ class Broker:
         Callers do not log in. Needs `pip install 'barnabas[registry]'`.
 
         Raises:
-            ServicesFailed: it does not start.
+            ServicesFailed: the registry does not start.
         """
         if self._registry is None:
-            from barnabas.testing.services import ServicesProcess  # few tests need it
+            from barnabas.testing.services import ServicesProcess  # imported here, because few tests need it
 
             properties = {"bootstrap.servers": self.bootstrap_servers}
             if self._has_tls:
@@ -217,20 +217,20 @@ class Broker:
             self._listeners = self._wait_ready(self._process)
         except BaseException:
             self.kill()
-            if not self._listeners:  # it never ran: only the log is useful, and the error has it
+            if not self._listeners:  # the broker never ran: only its log is useful, and the error contains it
                 self._remove_folder()
             raise
         return self
 
     def is_running(self) -> bool:
-        """Whether its process exists; it may be paused."""
+        """Whether the broker's process exists; it may be paused."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
         """Stop cleanly (SIGTERM) and wait for the end; the data stays for the next `start()`.
 
         Raises:
-            BrokerFailed: it did not end in time and was killed, or ended with an exit code other than 0.
+            BrokerFailed: the broker did not end in time and was killed, or its exit code is not 0.
         """
         if self._process is None:
             return
@@ -259,8 +259,8 @@ class Broker:
     def close(self) -> None:
         """Kill the broker and remove its temporary folder; may be called again.
 
-        A broker on a temporary folder is killed, because its data is removed anyway. A broker on a folder of the caller is
-        stopped cleanly.
+        This kills a broker on a temporary folder, because the folder is removed anyway. It stops a broker on the caller's
+        folder cleanly.
         """
         registry, self._registry = self._registry, None
         self._release_registry_port()
@@ -288,7 +288,7 @@ class Broker:
         return f"<Broker {state}>"
 
     def _hold_registry_port(self) -> None:
-        """Bind a port that the broker is told, so that nobody else takes it before the registry."""
+        """Bind a port and name it in the broker's settings, so that no other process takes it before the registry."""
         held = socket.socket()
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
@@ -321,7 +321,7 @@ class Broker:
         return {**TEST_DEFAULTS, "log.dirs": log_dirs, **tls, **self._config, "listeners": listeners}
 
     def _with_its_port(self, listener: str) -> str:
-        """A listener of the configuration with its earlier port; an advertised listener without a port gets none."""
+        """A listener of the configuration with the port of the first start; an advertised listener without a port gets none."""
         name, _, address = listener.partition("://")
         host, _, port = address.rpartition(":")
         got = self._listeners.get(name)
@@ -332,7 +332,7 @@ class Broker:
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()
         task = {"properties": self._properties(), "log_level": self._log_level, "remove_when_orphaned": str(folder)}
-        # The child must import the same barnabas, even if only this process has it in sys.path.
+        # The child process must import the same barnabas, even if it is only in this process's sys.path.
         source = str(Path(barnabas.__file__).resolve().parent.parent)
         path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
         with (folder / "broker.log").open("ab") as log:
@@ -342,7 +342,7 @@ class Broker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": path, TASK_VARIABLE: json.dumps(task)},
-                start_new_session=True,  # Ctrl-C in the terminal must reach only the tests; they end the broker themselves
+                start_new_session=True,  # Ctrl-C in the terminal must reach only the tests, which end the broker themselves
             )
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:

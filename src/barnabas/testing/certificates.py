@@ -21,7 +21,7 @@ class Certificates:
     def __init__(self, folder: Path) -> None:
         self.authority = Authority.create(folder, password=PASSWORD)
         self.broker = self.authority.issue("broker", hosts=HOSTS)
-        self.password = PASSWORD  # password of the PKCS12 stores
+        self.password = PASSWORD  # of the PKCS12 stores
         self._clients: dict[str, Issued] = {}
 
     @property

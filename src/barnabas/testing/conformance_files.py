@@ -41,7 +41,7 @@ class FilesConformance:
     def test_reserving_changes_neither_size_nor_bytes(self, files: Files, tmp_path: Path) -> None:
         fileno = files.open(tmp_path / "a", create=True)
         write_all(files, fileno, b"abc", 0)
-        with suppress(OSError):  # not every file system can
+        with suppress(OSError):  # some file systems cannot reserve space
             files.reserve(fileno, 3, 100_000)
         assert files.size(fileno) == files.file_size(tmp_path / "a") == 3
         write_all(files, fileno, b"def", 3)

@@ -1,4 +1,4 @@
-"""The real files, with a disk that fails or fills up on command of the test.
+"""The real files on a disk that fails or fills up when the test says so.
 
 Each fault is for one folder, so that log directories can fail independently. Successful operations change the real files: after
 `heal`, or with other files, a broker can start again on the same folder.
@@ -29,7 +29,7 @@ class FailingFiles(OsFiles):
         self._faults: list[tuple[frozenset[str], Path, int]] = []
         self._lock = Lock()
         self._freed_by_removal = False
-        self.counts: dict[str, int] = {}  # number of operations, including failed ones
+        self.counts: dict[str, int] = {}  # operation -> number of calls, including failed ones
 
     def fail(self, operations: frozenset[str], folder: Path, number: int = errno.EIO) -> None:
         """From now on `operations` on files in `folder` fail with `number`; a failing write may have written half of its
@@ -40,7 +40,7 @@ class FailingFiles(OsFiles):
         """`folder` is full from now on; removing and truncating still work.
 
         Args:
-            until_removal: removing the next segment frees space, and so does the space reserved for a stop.
+            until_removal: removing the next segment frees space; so does removing the file that reserves space for a stop.
         """
         self.fail(TAKING_ROOM, folder, errno.ENOSPC)
         self._freed_by_removal = until_removal

@@ -5,12 +5,12 @@ Owns the processes it starts and their folder.
 Rules
   1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
   2. They are stopped by their process id; after `close` no process is left, and no folder that this module created.
-  3. When the process that started them dies in any way, a guard (`children.Guard`) does the same.
+  3. When the process that started them dies for any reason, a guard (`children.Guard`) stops them and removes the folder.
   4. A server gets a descriptor of its folder instead of a path. So a folder may have any name: zoo.cfg is decoded as ISO-8859-1
      with escapes and loses spaces at an end, and Java knows only names that the locale's encoding has.
 
-Ugly: ZooKeeper cannot report a port that the system chose, so free ports are chosen first. If another process takes one in
-between, the server ends at once, and all servers start again on other ports.
+Ugly: ZooKeeper cannot report a port that the system chose, so free ports are chosen first. If another process takes one of them
+before, the server ends at once, and all servers start again on other ports.
 
     with ZooKeeper() as zookeeper:
         store = ZooKeeperStore(zookeeper.address)
@@ -32,16 +32,14 @@ from types import MappingProxyType, TracebackType
 
 from barnabas.testing.children import Guard
 
-JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
-LOGGER = Path(
-    "/usr/share/java/slf4j-simple.jar"
-)  # so that a server that does not start logs the reason; it comes with the package
-CODEC = Path("/usr/share/java/netty-codec.jar")  # TLS needs it, and the manifest lacks it
+JAR = Path("/usr/share/java/zookeeper.jar")  # the manifest of this jar names the other jars
+LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # logs the reason if a server does not start; it is in the same package
+CODEC = Path("/usr/share/java/netty-codec.jar")  # TLS needs this jar, but the manifest does not name it
 START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
 ASK_AGAIN_S = 0.02
-TICK_MS = 100  # the shortest session has two of them
-MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # ticks that servers of an ensemble wait for each other
+TICK_MS = 100  # the shortest session timeout is two ticks
+MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # servers of an ensemble wait for each other for the longer of these two times
 JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
 PROPERTIES = {
     "zookeeper.admin.enableServer": "false",
@@ -49,7 +47,8 @@ PROPERTIES = {
     "zookeeper.4lw.commands.whitelist": "srvr",
     "znode.container.checkIntervalMs": "1000",
 }
-SECURE = {"zookeeper.serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"}  # the only one with TLS
+# the only connection factory with TLS
+SECURE = {"zookeeper.serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"}
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -72,8 +71,8 @@ class ZooKeeper:
 
     Args:
         servers: their number.
-        folder: for their files; `close` keeps it. Without it, a temporary folder that `close` removes.
-        properties: for the servers' JVMs, in addition to the defaults.
+        folder: the folder of their files; `close` keeps it. None: a temporary folder, which `close` removes.
+        properties: system properties of the servers' JVMs, in addition to the defaults.
         secure: the servers accept TLS only, with the stores that `properties` name; the readiness check uses this context.
         longest_session_ms: the longest session timeout that a client may request; by default twenty ticks.
     """
@@ -172,7 +171,7 @@ class ZooKeeper:
                 stderr=log,
                 cwd="/",
                 pass_fds=[self._descriptor],
-                start_new_session=True,  # Ctrl-C in a terminal must not end it: brokers need it for an orderly stop
+                start_new_session=True,  # Ctrl-C in a terminal must not end the server: brokers need it to stop cleanly
             )
         self._guard.watch(process.pid)
 
@@ -193,7 +192,7 @@ class ZooKeeper:
         return "Mode:" in self.ask(index, b"srvr")
 
     def ask(self, index: int, word: bytes) -> str:
-        """The answer to a four-letter word, empty while there is none."""
+        """The answer to a four-letter word; empty if there is none."""
         try:
             with self._connect(self.ports[index]) as connection:
                 connection.sendall(word)
@@ -230,7 +229,7 @@ class ZooKeeper:
             process.send_signal(signal.SIGSTOP)
             os.waitid(
                 os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT
-            )  # wait for all its threads: they stop one by one
+            )  # all threads must have stopped; they stop one after the other
 
     def resume(self, index: int = 0) -> None:
         """Continue a paused server."""
@@ -242,7 +241,7 @@ class ZooKeeper:
             process.send_signal(number)
 
     def close(self) -> None:
-        """End all servers, and remove their folder unless it was given."""
+        """End all servers, and remove their folder unless the caller gave it."""
         for index in range(len(self._processes)):
             self.kill(index)
         self._guard.close()
@@ -268,7 +267,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that were free a moment ago."""
+    """Ports of loopback that were free when this was called."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

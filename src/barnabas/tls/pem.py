@@ -24,6 +24,6 @@ def private_key_in(text: str) -> str | None:
 
 
 def _block(label: str, body: str) -> str:
-    if BASE64.fullmatch(body):  # else it has headers, which an empty line ends
+    if BASE64.fullmatch(body):  # otherwise the body starts with headers, which an empty line ends
         body = "\n" + textwrap.fill("".join(body.split()), 64) + "\n"
     return f"-----BEGIN {label}-----{body}-----END {label}-----\n"

@@ -1,7 +1,7 @@
 """The TLS settings of one listener or one client, with the names of Kafka's Java code.
 
 Owns the parsing of settings into `TlsSettings`; `stores` and `contexts` check files and keys. librdkafka's names for the same
-settings are accepted too, because people use settings of either client.
+settings are accepted too, because users have settings of either client.
 
 Rule: a `TlsSettings` contains secrets, and its text shows none of them.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from barnabas.errors import ConfigError
 
-PROTOCOLS = ("TLSv1.2", "TLSv1.3")  # older ones are broken, and refused
+PROTOCOLS = ("TLSv1.2", "TLSv1.3")  # older versions are insecure, and refused
 HIDDEN = "[hidden]"
 
 
@@ -41,8 +41,8 @@ class TlsSettings:
     keystore_key: str | None = field(default=None, repr=False)
     keystore_certificate_chain: str | None = None
     key_password: str | None = field(default=None, repr=False)
-    key_location: str | None = None  # librdkafka's: the key in a file of its own
-    certificate_location: str | None = None  # and the chain in another
+    key_location: str | None = None  # librdkafka: a separate file with the private key
+    certificate_location: str | None = None  # librdkafka: a separate file with the certificate chain
     truststore_type: str | None = None
     truststore_location: str | None = None
     truststore_password: str | None = field(default=None, repr=False)
@@ -50,8 +50,8 @@ class TlsSettings:
     client_auth: ClientAuth = ClientAuth.NONE
     enabled_protocols: tuple[str, ...] = PROTOCOLS
     cipher_suites: tuple[str, ...] = ()
-    check_host_name: bool = True  # ssl.endpoint.identification.algorithm=https
-    verify: bool = True  # librdkafka's enable.ssl.certificate.verification
+    check_host_name: bool = True  # False if ssl.endpoint.identification.algorithm is empty
+    verify: bool = True  # librdkafka: enable.ssl.certificate.verification
 
     def __post_init__(self) -> None:
         for protocol in self.enabled_protocols:
@@ -67,7 +67,7 @@ class TlsSettings:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file that is named."""
+        """All files that the settings name."""
         named = (self.keystore_location, self.key_location, self.certificate_location, self.truststore_location)
         return tuple(name for name in named if name)
 
@@ -77,7 +77,8 @@ TEXTS = tuple(
     for item in fields(TlsSettings)
     if item.name not in {"prefix", "client_auth", "enabled_protocols", "cipher_suites", "check_host_name", "verify"}
 )
-OF_LIBRDKAFKA = {  # its name -> ours; `ssl.keystore.location` and `.password` are the same, and its key stores are PKCS12
+# librdkafka's name -> Kafka's. `ssl.keystore.location` and `.password` have the same name; librdkafka's key stores are PKCS12.
+OF_LIBRDKAFKA = {
     "ssl.ca.location": "ssl.truststore.location",
     "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
@@ -90,7 +91,7 @@ def server_settings(listener: str, value_of: Callable[[str], object], *, prefix:
 
     Args:
         value_of: function from a key without prefix to its value on this listener.
-        prefix: the text before `ssl.` in messages; that of the broker's listener without one.
+        prefix: the text before `ssl.` in messages; by default that of the broker's listener.
     """
 
     def text(name: str) -> str | None:
@@ -101,7 +102,7 @@ def server_settings(listener: str, value_of: Callable[[str], object], *, prefix:
     protocols, suites = value_of("ssl.enabled.protocols"), value_of("ssl.cipher.suites")
     return TlsSettings(
         prefix=f"listener.name.{listener.lower()}." if prefix is None else prefix,
-        **stores,  # type: ignore[arg-type]  # all of them are texts
+        **stores,  # type: ignore[arg-type]  # all values are str
         client_auth=ClientAuth(value_of("ssl.client.auth")),
         enabled_protocols=tuple(protocols) if isinstance(protocols, tuple) else PROTOCOLS,
         cipher_suites=tuple(suites) if isinstance(suites, tuple) else (),
@@ -121,7 +122,7 @@ def client_settings(options: Mapping[str, str]) -> TlsSettings:
         raise ConfigError("enable.ssl.certificate.verification", verification, "true or false")
     stores = {name: named.get(f"ssl.{name.replace('_', '.')}") or None for name in TEXTS}
     return TlsSettings(
-        **stores,  # type: ignore[arg-type]  # all of them are texts
+        **stores,  # type: ignore[arg-type]  # all values are str
         enabled_protocols=_words(named.get("ssl.enabled.protocols")) or PROTOCOLS,
         cipher_suites=_words(named.get("ssl.cipher.suites")),
         check_host_name=_identification(named.get("ssl.endpoint.identification.algorithm", "https")),
@@ -130,7 +131,7 @@ def client_settings(options: Mapping[str, str]) -> TlsSettings:
 
 
 def _identification(text: str) -> bool:
-    """For no check Java has an empty text, librdkafka `none`."""
+    """Whether to check the server's name. For no check, Java has an empty text and librdkafka `none`."""
     if text.lower() not in {"", "none", "https"}:
         raise ConfigError("ssl.endpoint.identification.algorithm", text, "https, or nothing for no check")
     return text.lower() == "https"

@@ -1,7 +1,7 @@
-"""A context that follows its settings and their files.
+"""A TLS context that follows changes of its settings and their files.
 
 Owns the replacement of a context: later connections use the replacement, open connections keep theirs. If a file cannot be read
-while the broker runs, the old context stays: replacing a certificate must not take the listener down.
+while the broker runs, the old context stays, because the replacement of a certificate must not stop the listener.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.errors import ConfigError
 from barnabas.tls.settings import TlsSettings
 
 logger = logging.getLogger(__name__)
-Stamp = tuple[tuple[int, int, int] | None, ...]  # of each file: time, size, inode; None for one that is not there
+Stamp = tuple[tuple[int, int, int] | None, ...]  # time, size and inode of each file; None for a missing file
 
 
 class ContextSource:
@@ -33,7 +33,7 @@ class ContextSource:
         self._make = make
         self._stamp = stamp_of(settings)
         self.context = make(settings)
-        self.generation = 1  # how many there were
+        self.generation = 1  # the number of contexts made so far
 
     def change(self, settings: TlsSettings) -> bool:
         """Apply other settings; returns whether the context changed. Raises ConfigError, and then nothing has changed."""

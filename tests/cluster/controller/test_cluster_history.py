@@ -103,9 +103,9 @@ class History(RuleBasedStateMachine):
         self.ids = iter(range(1, 1_000_000))
         self.names = 0
         self.processes: dict[int, Process] = {}
-        self.doubtful: set[int] = set()  # ended before nobody counted any more on what they had lost
-        self.led: dict[tuple[UUID, int, int], int] = {}  # who leads a partition in a leader epoch
-        self.led_in: dict[tuple[UUID, int, int], int] = {}  # and in which broker epoch
+        self.doubtful: set[int] = set()  # brokers that ended before the controller had handled their lost records
+        self.led: dict[tuple[UUID, int, int], int] = {}  # the leader of a partition in a leader epoch
+        self.led_in: dict[tuple[UUID, int, int], int] = {}  # the broker epoch of that leader
         self.last: dict[tuple[UUID, int], PartitionState] = {}
         self.epochs: set[tuple[int, int]] = set()
         for broker_id in BROKERS:
@@ -316,5 +316,5 @@ def test_a_controller_without_its_fence_is_caught() -> None:
             old.store.commit(plan.operations if fenced else unfenced(plan.operations))
         except StoreConflict as conflict:
             refused = conflict.path
-        # Without its fence only the version of the chunk stands in its way, and that does only where the successor has written it.
+        # Without the fence only the chunk version stops the write, and only if the successor has written the chunk.
         assert refused == (store_entries.CONTROLLER_EPOCH if fenced else store_entries.chunk_path("a", 0))

@@ -78,7 +78,7 @@ def test_a_deposed_controller_changes_nothing(cluster: Cluster) -> None:
             old.store.commit(plan.operations)
         assert caught.value.path == store_entries.CONTROLLER_EPOCH
     old.reload()
-    with pytest.raises(StoreConflict):  # also what it plans on what it reads now
+    with pytest.raises(StoreConflict):  # also a plan made from a fresh read
         old.store.commit(old.core.create_topics([NewTopic("later", 1, 1)])[1].operations)
     old.candidate.settle()
     assert cluster.controller.broker_id == 2
@@ -92,7 +92,7 @@ def test_a_broker_that_shuts_down_leads_nothing_when_it_goes(cluster: Cluster) -
     cluster.controller.settle()
     states = cluster.controller.core.image.topics["t"].partitions
     assert all(2 not in state.isr and state.leader != 2 for state in states)
-    assert cluster.controller.state("single").leader == 2  # nobody else can
+    assert cluster.controller.state("single").leader == 2  # broker 2 is the only replica
     cluster.kill(2)
     assert cluster.controller.state("single").leader == NO_LEADER
     assert cluster.controller.state("single").isr == (2,)

@@ -36,7 +36,7 @@ def test_a_deletion_waits_for_brokers_that_are_down(cluster: Cluster) -> None:
         node.commit(node.core.forget_deleted_topics())
         core.load(cluster.controller.store.list("/"))
         assert core.image.deletions == {topic_id: left}
-    cluster.create(NewTopic("t", 1, 2))  # the name is free meanwhile
+    cluster.create(NewTopic("t", 1, 2))  # the name is free during the deletion
     cluster.check()
     cluster.restart(3)
     third = cluster.nodes[3]
@@ -58,7 +58,7 @@ def test_brokers_that_live_do_not_write_the_same_deletion_at_once(cluster: Clust
         for node in cluster.nodes.values():
             node.reload()
         for node, plan in [(node, node.core.forget_deleted_topics()) for node in cluster.nodes.values()]:
-            node.commit(plan)  # a plan that another one has overtaken would be refused
+            node.commit(plan)  # the store would refuse a plan that is based on an older version
     core.load(cluster.controller.store.list("/"))
     assert {broker for left in core.image.deletions.values() for broker in left} == ({away} if away else set())
     cluster.check()

@@ -107,7 +107,7 @@ def test_another_is_elected_when_the_session_expires_and_the_old_one_learns_it()
     fleet.stores[1].suspend()
     assert fleet.leading == [1]
     fleet.stores[1].expire()
-    assert fleet.leading == [1, 2]  # the old one cannot know yet; its writes are refused
+    assert fleet.leading == [1, 2]  # the old controller cannot know yet, but the store refuses its writes
     with pytest.raises(StoreUnavailable):
         fleet.brokers[1].write("/work")
     fleet.stores[1].resume()
@@ -331,7 +331,7 @@ ElectionHistory.TestCase.settings = settings(max_examples=150, stateful_step_cou
 TestElectionHistory = ElectionHistory.TestCase
 
 
-# On a real ZooKeeper
+# Tests with a real ZooKeeper
 
 
 class Driven(Broker):
@@ -401,7 +401,7 @@ def test_a_controller_that_loses_its_session_is_followed_by_another(shared_zooke
             fence = old.election.fence
             assert fence is not None
             end_session(old.store)
-            young = leader(epoch + 1)  # perhaps the same broker, under its next session
+            young = leader(epoch + 1)  # may be the same broker with its next session
             stale: list[Operation] = [Check(store_entries.CONTROLLER_EPOCH, fence), Put("/work", b"stale")]
             wait_until(partial(old.is_refused, stale), "no answer to the stale write")
             young.ask(partial(young.write, "/work"))

@@ -85,14 +85,14 @@ def test_a_broker_that_may_have_lost_records_is_in_sync_nowhere_when_it_is_activ
         NewTopic("t", assignments=[(0, (3, 2, 1)), (1, (3,))]), NewTopic("s", assignments=[(0, (3, 2))], configs=synced)
     )
     cluster.kill(3)
-    cluster.kill(2)  # nobody leads s, whose in-sync set has broker 2
+    cluster.kill(2)  # s has no leader, and its in-sync set has broker 2
     cluster.restart(3, Kept.SYNCED)
     state = cluster.controller.state("t", 0)
     assert (state.leader, state.isr) == (1, (1,))
     state = cluster.controller.state("t", 1)
-    assert (state.leader, state.isr, state.is_lost) == (3, (3,), False)  # nobody else ever had it
+    assert (state.leader, state.isr, state.is_lost) == (3, (3,), False)  # broker 3 is the only replica
     cluster.restart(2, Kept.SYNCED)
-    assert cluster.controller.state("s").leader == 2  # what was not synced did not count
+    assert cluster.controller.state("s").leader == 2  # broker 2 kept all acknowledged records: s syncs each of them
     cluster.check()
 
 
@@ -112,7 +112,7 @@ def test_a_partition_whose_last_replica_in_sync_lost_records_waits_for_an_unclea
     assert (state.leader, state.isr, state.is_lost) == (NO_LEADER, (3,), True)
     cluster.check()
     cluster.kill(3)
-    cluster.restart(3)  # it has all of what was left of it: that makes it no better
+    cluster.restart(3)  # broker 3 kept its log this time, but the partition stays lost
     assert cluster.controller.state("t").leader == NO_LEADER
     core = cluster.controller.core
     (outcome,), plan = core.elect_leaders(ElectionType.UNCLEAN, [("t", 0)])
@@ -174,7 +174,7 @@ def test_a_broker_is_gone_for_partitions_whose_log_is_on_a_disk_that_failed(clus
     assert [(state.leader, state.isr) for state in controller.core.image.topics["t"].partitions] == [
         (1, (1, 3)),
         (2, (2, 1, 3)),
-        (NO_LEADER, (2,)),  # nobody else has what was acknowledged
+        (NO_LEADER, (2,)),  # only broker 2 has all acknowledged records
     ]
     assert code(alter(cluster, 1, 3, 2)) is ErrorCode.INELIGIBLE_REPLICA
     controller.commit(controller.core.balance_leaders(10)[1])
@@ -185,7 +185,7 @@ def test_a_broker_is_gone_for_partitions_whose_log_is_on_a_disk_that_failed(clus
     cluster.check()
     cluster.kill(2)
     cluster.restart(2, Kept.UNKNOWN)
-    assert controller.state("t", 2).leader == 2  # nobody else ever had it
+    assert controller.state("t", 2).leader == 2  # broker 2 is the only replica
     assert code(alter(cluster, 1, 3, 2)) is None
     cluster.check()
 

@@ -23,7 +23,7 @@ class Broker:
     def __init__(self) -> None:
         self.book = ReturnedBrokers()
         self.epoch = 0
-        self.now_ms = 10 * FORGIVEN_MS  # of a clock that began long ago
+        self.now_ms = 10 * FORGIVEN_MS  # the clock started long before
         self.image = MetadataImage("")
         self.went_back: list[int] = []
 

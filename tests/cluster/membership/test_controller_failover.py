@@ -22,15 +22,15 @@ from tests.waiting import WITHIN_S
 
 BROKERS = 4
 CONTROLLER, LEADER, FOLLOWER, LAST = 1, 2, 3, 4
-REPLICAS = ((1, 2, 3), (2, 3, 4), (3, 4, 1))  # of t
-PLACE = 1  # the partition that most steps are about: none of its replicas is the controller
-MOVED, TARGET = 0, (LEADER, FOLLOWER, LAST)  # the one that is moved: LAST is added, the controller removed
+REPLICAS = ((1, 2, 3), (2, 3, 4), (3, 4, 1))  # replicas of topic t
+PLACE = 1  # the partition of most steps: the controller has no replica of it
+MOVED, TARGET = 0, (LEADER, FOLLOWER, LAST)  # the partition that moves: LAST is added, the controller removed
 
 
 class Step:
     """One thing that the controller does; the first commit after `prepare` is its own."""
 
-    is_asked_again = True  # by a client or a broker that got no answer
+    is_asked_again = True  # a client or broker without an answer sends the request again
 
     async def prepare(self, cluster: Members) -> None:
         """Make the state that the case needs. The controller still lives."""
@@ -138,7 +138,7 @@ class CancelMove(Move):
 
     async def check(self, cluster: Members) -> None:
         assert not reassignment.under_way(cluster.controller.image, None)
-        assert set(cluster.state("t", MOVED).replicas) == set(REPLICAS[MOVED])  # in another order, as in Kafka
+        assert set(cluster.state("t", MOVED).replicas) == set(REPLICAS[MOVED])  # the order differs, as in Kafka
 
 
 class EndMove(Move):
@@ -309,7 +309,7 @@ async def test_the_controller_may_die_at_any_commit(kind: type[Step], done: bool
             died = controller.is_dead
             controller.store.crash_at = None
             await cluster.until(cluster.is_settled)
-            if died and step.is_asked_again and crash_at == 0 and not done:  # else the store has taken it
+            if died and step.is_asked_again and crash_at == 0 and not done:  # in the other cases the store has the change
                 await step.act(cluster)
                 await cluster.until(cluster.is_settled)
             await step.check(cluster)

@@ -62,7 +62,7 @@ async def test_what_was_said_of_an_earlier_registration_means_nothing(cluster: M
     await cluster.until(lambda: node.member.broker_epoch > epoch and cluster.is_settled())
     again = node.member.broker_epoch
     cluster.controller.member.tell_dead(2, epoch)
-    await created(cluster, "after")  # the controller has looked since
+    await created(cluster, "after")  # the controller has handled the report by now
     assert node.member.broker_epoch == again
 
 
@@ -71,9 +71,9 @@ async def test_who_lives_after_all_is_not_buried_by_the_next_controller(cluster:
     controller, (next_one, living) = cluster.controller, [node for node in cluster.live if not node.member.is_controller]
     epoch = living.member.broker_epoch
     next_one.member.tell_dead(living.broker_id, epoch)
-    await created(cluster, "looked")  # only the controller unregisters, and was not told
+    await created(cluster, "looked")  # only the controller unregisters brokers, and it got no report
     next_one.member.take_back_dead(living.broker_id, epoch)
-    living.member._candidate.stop()  # it does not stand for the office
+    living.member._candidate.stop()  # this broker does not become the controller
     controller.crash()
     await cluster.until(cluster.is_settled)
     assert cluster.controller is next_one

@@ -62,7 +62,7 @@ def test_who_stands_still_is_found_out_in_a_few_intervals_and_once() -> None:
     watch = Watch(A, B)
     watch.be_calm()
     watch.mute.add(A)
-    assert watch.looks_until_silent() == (4, [A])  # asked at the first
+    assert watch.looks_until_silent() == (4, [A])  # the first look sends the probe
     assert watch.looks_until_silent() == (1_000, [])
 
 
@@ -119,7 +119,7 @@ def test_more_replicas_need_more_patience() -> None:
     watch = Watch(A, B, replicas=20_000)
     watch.be_calm()
     watch.mute.add(A)
-    assert watch.looks_until_silent() == (14, [A])  # a second more
+    assert watch.looks_until_silent() == (14, [A])  # 10 looks (1 s) later than with few replicas
 
 
 def test_who_is_slow_is_given_time() -> None:
@@ -169,7 +169,7 @@ def test_who_was_found_silent_for_nothing_is_given_much_time() -> None:
         assert found == [again]
         patience.append(count)
         watch.look()
-        watch.detector.lost(again)  # it was unregistered, registers anew and is reached at once
+        watch.detector.lost(again)  # the broker was unregistered, registers again and answers at once
     assert patience[0] == 4
     assert patience[1] > 4 * patience[0]
     assert patience[2] > patience[1]

@@ -10,7 +10,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.base_message import ZERO_UUID
 from tests.cluster.members import Members
 
-COMMIT_BYTES = 4_000  # of some six topics
+COMMIT_BYTES = 4_000  # enough for about six topics
 NAMES = [f"topic-{number}" for number in range(40)]
 
 
@@ -55,9 +55,9 @@ async def test_what_fails_half_way_is_refused_and_the_rest_stands(cluster: Membe
         runs.append(command)
         if len(runs) == 3:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        return await run(command)  # type: ignore[arg-type]  # whatever it answers
+        return await run(command)  # type: ignore[arg-type]  # takes any command
 
-    controller.member._run = failing  # type: ignore[method-assign,assignment]  # the third of its commands fails
+    controller.member._run = failing  # type: ignore[method-assign,assignment]  # the third command fails
     made = await controller.member.create_topics([NewTopic(name, 1, 1) for name in NAMES[:16]])
     codes = [None if outcome.error is None else outcome.error.code for outcome in made]
     assert codes == [None] * 8 + [ErrorCode.REQUEST_TIMED_OUT] * 8

@@ -177,4 +177,4 @@ async def test_a_store_that_is_away_is_named(cluster: Members) -> None:
         await controller.member.create_topics([NewTopic("t", 1, 3)])
     assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
     controller.store.resume()
-    await cluster.until(lambda: cluster.is_settled() and "t" in cluster.controller.image.topics)  # it had been done
+    await cluster.until(lambda: cluster.is_settled() and "t" in cluster.controller.image.topics)  # the store had committed it

@@ -31,7 +31,7 @@ async def test_a_longer_loss_makes_a_broker_stand_down(cluster: Members) -> None
     node.store.suspend()
     await cluster.until(lambda: StandDown() in node.heard)
     assert node.roles == {}
-    node.store.resume()  # the session still lives: nobody was elected meanwhile
+    node.store.resume()  # the session is still alive: there was no election
     await cluster.until(cluster.is_settled)
     assert node.member.broker_epoch == node.image.brokers[2].epoch
 

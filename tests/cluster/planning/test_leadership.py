@@ -50,7 +50,7 @@ def test_who_is_not_in_sync_leads_only_where_that_is_allowed() -> None:
 def test_an_eligible_replica_leads_when_nobody_in_sync_can() -> None:
     policy = Policy(min_in_sync=2)
     one = settle(STABLE, electorate(1, 2), policy)
-    assert one.eligible == ()  # two are enough: what they acknowledge, the third does not have
+    assert one.eligible == ()  # brokers 1 and 2 are enough for acknowledgements, and broker 3 does not get those records
     two = settle(one, electorate(1), policy)
     assert (two.isr, two.eligible) == ((1,), (2,))
     three = settle(two, electorate(2, 3), policy)

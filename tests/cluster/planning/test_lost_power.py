@@ -20,7 +20,7 @@ from barnabas.cluster.planning.leadership import (
 from barnabas.protocol.values import NO_LEADER
 from tests.cluster.planning.electorates import STABLE, TOPIC_ID, brokers, electorate
 
-# Brokers that cannot say that their logs are whole
+# Brokers that may have lost records
 
 
 def doubtful(*active: int, synced: tuple[int, ...] = (), unknown: tuple[int, ...] = ()) -> Electorate:
@@ -132,10 +132,11 @@ def test_the_log_that_goes_furthest_leads_when_all_are_back() -> None:
 @pytest.mark.parametrize(
     ("state", "alive", "said"),
     [
-        (LOST, (1, 2), ends(_1=(5, 20), _2=(5, 20), _3=(5, 10))),  # one of them is gone again
-        (LOST, (1, 2, 3), ends(_1=(5, 20), _2=(5, 20))),  # or has not said it
-        (LOST, (1, 2, 3), ends(leader_epoch=5, _1=(5, 20), _2=(5, 20), _3=(5, 20))),  # or only before somebody led meanwhile
-        (replace(LOST, last_known=()), (1, 2, 3), ends(_1=(5, 20), _2=(5, 20), _3=(5, 20))),  # nobody had anything
+        (LOST, (1, 2), ends(_1=(5, 20), _2=(5, 20), _3=(5, 10))),  # broker 3 is down again
+        (LOST, (1, 2, 3), ends(_1=(5, 20), _2=(5, 20))),  # broker 3 has not reported its log end
+        # all reports are older than the current leader epoch
+        (LOST, (1, 2, 3), ends(leader_epoch=5, _1=(5, 20), _2=(5, 20), _3=(5, 20))),
+        (replace(LOST, last_known=()), (1, 2, 3), ends(_1=(5, 20), _2=(5, 20), _3=(5, 20))),  # no last known replica
         (replace(LOST, is_lost=False), (1, 2, 3), ends(_1=(5, 20), _2=(5, 20), _3=(5, 20))),
     ],
 )

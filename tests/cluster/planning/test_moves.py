@@ -15,7 +15,8 @@ from barnabas.cluster.planning.moves import PARTITION_BYTES, Assignment, CannotP
 BROKERS = (1, 2, 3, 4, 5)
 
 
-Cluster = tuple[Assignment, dict[int, str | None], dict[tuple[str, int], int]]  # with racks and sizes
+# assignment, racks of brokers, bytes of partitions
+Cluster = tuple[Assignment, dict[int, str | None], dict[tuple[str, int], int]]
 
 
 @st.composite
@@ -114,7 +115,7 @@ def test_a_broker_that_joins_gets_its_share() -> None:
     assert set(Counter(broker for replicas in after.values() for broker in replicas).values()) == {12}
     assert set(Counter(replicas[0] for replicas in after.values()).values()) == {6}
     moved = sum(len(set(after[p]) - set(assignment[p])) for p in assignment)
-    assert moved == 12  # no replica more than broker 4 has now
+    assert moved == 12  # only the replicas that broker 4 gets
 
 
 def test_a_replica_goes_to_a_rack_that_has_none() -> None:

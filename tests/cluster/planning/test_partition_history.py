@@ -39,7 +39,7 @@ class PartitionHistory(RuleBasedStateMachine):
         self.records = dict.fromkeys(EVERYONE, 0)
         self.acknowledged = 0
         self.lossy = False
-        self.doubtful: set[int] = set()  # lost power, and were not active since
+        self.doubtful: set[int] = set()  # brokers that lost power and have not been active since
         self.leaders = {0: 1}
         self.target: tuple[int, ...] = (1, 2, 3)
 

@@ -41,7 +41,7 @@ class FullDatabase:
             self.store._database.execute(f"PRAGMA max_page_count = {used + self.pages}")
             return give_up()
 
-        self.store._reserve.give_up = freed  # type: ignore[method-assign]  # makes room besides
+        self.store._reserve.give_up = freed  # type: ignore[method-assign]  # also makes room
         yield
 
 
@@ -53,7 +53,7 @@ def test_a_change_on_a_full_disk_takes_the_reserve_and_the_next_one_has_it_again
             revision = store.revision
             assert store.commit([Put("/a", b"x" * 60_000)]) == revision + 1
             assert store.get("/a") is not None
-            assert reserve.exists()  # there was room after all
+            assert reserve.exists()  # the disk had room for the reserve again
             with pytest.raises(StoreUnavailable, match="full"):
                 store.commit([Put("/b", b"x" * 900_000)])
             assert store.get("/b") is None

@@ -130,7 +130,7 @@ def test_the_file_is_read_by_its_owner_only(tmp_path: Path) -> None:
             store.commit([Put("/a", b"secret")])
             assert modes() == private
         (tmp_path / FILE_NAME).chmod(0o644)
-        (tmp_path / (FILE_NAME + "-wal")).touch(0o644)  # as a broker that was killed leaves it
+        (tmp_path / (FILE_NAME + "-wal")).touch(0o644)  # as a killed broker leaves it
         with EmbeddedStore(tmp_path):
             assert modes() == private
     finally:

@@ -30,7 +30,7 @@ ENFORCED = {
 }
 REFUSED_AFTER_MS = 1_000
 WAIT_S = 60
-TICK_MS = 500  # a session lasts for 20 of them at most: what a busy machine stops for is not to end it
+TICK_MS = 500  # a session lasts at most 20 ticks, and a pause of a busy machine must not end it
 
 
 def login(user: str = "barnabas", password: str = "geheim") -> dict[str, str]:

@@ -44,9 +44,8 @@ roots = count()
 
 @pytest.fixture(scope="module")
 def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper(
-        longest_session_ms=60_000
-    ) as running:  # on a busy machine it takes seconds to start again, and sessions outlive it
+    # on a busy machine ZooKeeper takes seconds to start again; the sessions must outlive it
+    with ZooKeeper(longest_session_ms=60_000) as running:
         yield running
 
 
@@ -95,7 +94,7 @@ def end_session(store: MetadataStore) -> None:
     while given == mine:
         twin = KazooClient(store.address.servers, client_id=mine)
         twin.start()
-        given = twin.client_id or mine  # None where the connection is gone again
+        given = twin.client_id or mine  # None if the connection has ended again
         twin.stop()
         twin.close()
 
@@ -155,7 +154,7 @@ def test_the_session_is_believed_in_by_what_was_answered(root: str) -> None:
         heard_at_s = store._client._connection.heard_at_s
         zookeeper.resume()
         store.get("/nothing")
-        # That it is believed in for longer is not seen by how long it still is: that may be shorter again by the time one looks.
+        # The remaining time proves nothing: it may be shorter again by now. Compare the time of the last answer.
         assert store._client._connection.heard_at_s > heard_at_s
         zookeeper.kill()
         wait_for(store, SessionState.SUSPENDED)
@@ -202,7 +201,7 @@ def test_the_timeout_of_the_session_is_the_servers(zookeeper: ZooKeeper, root: s
 
 
 def test_watchers_are_called_where_the_caller_wants(zookeeper: ZooKeeper, root: str) -> None:
-    calls: list[Callable[[], None]] = []  # another thread adds to it while they are made
+    calls: list[Callable[[], None]] = []  # another thread appends during the calls
     called = threading.Event()
 
     def run(function: Callable[[], None]) -> None:
@@ -222,7 +221,7 @@ def test_watchers_are_called_where_the_caller_wants(zookeeper: ZooKeeper, root: 
         assert called.wait(WITHIN_S)
         assert told == []
         store.commit([Put("/last", b"")])
-        while "/last" not in told:  # each look takes a request's time
+        while "/last" not in told:  # each round takes the time of a request
             store.get("/last")
             make_calls()
     assert told == [*(f"/{n}" for n in range(50)), "/last"]
@@ -236,7 +235,7 @@ def test_a_commit_without_an_answer_is_decided_by_the_next_read(zookeeper: ZooKe
             with pytest.raises(StoreUnavailable):
                 store.commit([Put("/mine", b"by me", ABSENT)])
         finally:
-            zookeeper.resume()  # others use it
+            zookeeper.resume()  # other tests use this server
         patient = open_at(zookeeper, root)
         found = retry_read(store, "/mine")
         assert patient.get("/mine") == found
@@ -263,7 +262,7 @@ def test_a_commit_that_was_given_up_is_never_sent() -> None:
         ear = Ear(store)
         zookeeper.kill()
         wait_for(store, SessionState.SUSPENDED)
-        store._client._connected.set()  # as if the loss were noticed a moment later than the commit began
+        store._client._connected.set()  # as if the store noticed the lost connection only after the start of the commit
         with pytest.raises(StoreUnavailable):
             store.commit([Put("/never", b"")])
         zookeeper.start()
@@ -294,7 +293,7 @@ def test_an_ensemble_goes_on_without_its_leader(root: str) -> None:
         ensemble.kill(leader)
         ensemble.wait_ready()
         written = False
-        while not written:  # a commit under way may be lost with its server; it says so
+        while not written:  # a commit may be lost with its server; then it raises StoreUnavailable
             try:
                 store.commit([Put("/after", b"y")])
                 written = True

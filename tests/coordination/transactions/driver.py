@@ -98,7 +98,7 @@ class Driver:
             assert outcome.written is not None
             self._tell(outcome.written, None)
 
-    # -- requests; a refusal is given back as its code ------------------------------------------------------------------
+    # -- requests; a refusal returns its error code ---------------------------------------------------------------------
 
     def init(
         self,

@@ -25,8 +25,8 @@ class Transactions(RuleBasedStateMachine):
         super().__init__()
         self.driver = Driver()
         self.given: list[Owner] = []
-        self.added: dict[Owner, set[tuple[str, int]]] = {}  # what each owner was allowed to write to
-        self.ends: dict[Owner, bool] = {}  # the end that each owner was promised
+        self.added: dict[Owner, set[tuple[str, int]]] = {}  # partitions that each owner may write to
+        self.ends: dict[Owner, bool] = {}  # the promised end for each owner: commit or abort
 
     def told(self, owner: Owner) -> None:
         if owner not in self.given:
@@ -91,7 +91,7 @@ class Transactions(RuleBasedStateMachine):
         """The markers of one transaction agree, stand past its owner's epoch, and are what the owner was promised."""
         decided: dict[Owner, bool] = {}
         for _, marker in self.driver.marked:
-            ended = Owner(marker.producer_id, marker.producer_epoch - 1)  # each end makes an epoch
+            ended = Owner(marker.producer_id, marker.producer_epoch - 1)  # each end increases the epoch
             assert decided.setdefault(ended, marker.commit) == marker.commit
             assert self.ends.get(ended, False) == marker.commit or not marker.commit
         for owner, commit in self.ends.items():

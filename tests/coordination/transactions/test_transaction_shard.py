@@ -39,7 +39,7 @@ def test_a_transaction_from_its_beginning_to_its_end() -> None:
     driver.write_markers()
     assert driver.state() == "CompleteCommit"
     assert driver.markers_of(A) == driver.markers_of(B) == driver.markers_of(C) == [(following, True)]
-    assert driver.end(owner) == following  # the answer was lost, and is the same
+    assert driver.end(owner) == following  # a retry after a lost answer
     assert driver.end(owner, commit=False) is ErrorCode.INVALID_TXN_STATE
     assert driver.add(owner, A) is ErrorCode.PRODUCER_FENCED
 
@@ -81,7 +81,7 @@ def test_the_end_of_a_fenced_producer_is_no_retry_of_its_successors_end() -> Non
     fenced, owner = coordinator.owner(), coordinator.owner()
     assert coordinator.add(owner, A, version=1) == ErrorCode.NONE
     assert coordinator.end(owner, commit=False, version=1) == owner
-    for _ in range(2):  # while its markers are written, and afterwards
+    for _ in range(2):  # before and after the markers are complete
         assert coordinator.end(fenced, commit=False, version=2) == ErrorCode.PRODUCER_FENCED
         coordinator.write_markers()
 
@@ -92,7 +92,7 @@ def test_nothing_to_end() -> None:
     assert driver.end(owner, version=0) is ErrorCode.INVALID_TXN_STATE
     assert driver.end(owner, commit=False, version=0) is ErrorCode.INVALID_TXN_STATE
     assert driver.end(owner) is ErrorCode.INVALID_TXN_STATE
-    following = driver.end(owner, commit=False)  # a client of version 2 cannot know that it is empty
+    following = driver.end(owner, commit=False)  # a client of version 2 cannot know that the transaction is empty
     assert following == Owner(owner.producer_id, 1)
     assert driver.state() == "CompleteAbort"
     assert driver.marked == []
@@ -121,7 +121,7 @@ def test_a_producer_that_had_the_id_and_asks_again() -> None:
     first = driver.owner()
     second = driver.owner(expected=first)
     assert second == Owner(first.producer_id, 1)
-    assert driver.owner(expected=first) == second  # its answer was lost
+    assert driver.owner(expected=first) == second  # a retry after a lost answer
     third = driver.owner()
     assert driver.init(expected=second) is ErrorCode.PRODUCER_FENCED
     assert driver.init(expected=Owner(77, third.epoch)) is ErrorCode.PRODUCER_FENCED
@@ -144,7 +144,7 @@ def test_epochs_do_not_overflow() -> None:
     fresh = driver.owner(expected=last)
     assert fresh.epoch == 0
     assert fresh.producer_id != old.producer_id
-    assert driver.owner(expected=last) == fresh  # its answer was lost
+    assert driver.owner(expected=last) == fresh  # a retry after a lost answer
     assert driver.init(expected=old) is ErrorCode.PRODUCER_FENCED
 
 
@@ -271,8 +271,8 @@ def test_a_new_coordinator_carries_out_what_was_decided() -> None:
     assert driver.state() == "PrepareCommit"
     driver.write_markers()
     assert driver.state() == "CompleteCommit"
-    assert len(driver.markers_of(A)) == 2  # written anew: a marker twice does no harm
-    driver.told(marker, [A, B])  # an answer to the former coordinator
+    assert len(driver.markers_of(A)) == 2  # written again: a duplicate marker does no harm
+    driver.told(marker, [A, B])  # an answer to the former coordinator comes late
     assert driver.state() == "CompleteCommit"
 
 
@@ -280,7 +280,7 @@ def test_an_open_transaction_times_out_after_a_failover_too() -> None:
     driver = Driver()
     driver.add(driver.owner(), A)
     driver.pass_time(TIMEOUT_MS // 2)
-    driver.clock.steady = 5  # another machine
+    driver.clock.steady = 5  # the clock of another machine
     driver.load()
     driver.pass_time(TIMEOUT_MS // 2 - 1)
     assert driver.state() == "Ongoing"

@@ -9,8 +9,9 @@ from tests.differential.runner import CONFIG, Scenario, scenarios
 from tests.retention import NO_RETENTION_CHECKS
 
 GOLDEN = Path(__file__).parent / "golden"
-ON_ZOOKEEPER = ("zookeeper", "commits")  # where OffsetCommit and OffsetFetch 0 work
+ON_ZOOKEEPER = ("zookeeper", "commits")  # modules that need ZooKeeper: only there OffsetCommit 0 and OffsetFetch 0 work
 SETTINGS = CONFIG | NO_RETENTION_CHECKS | {"delegation.token.secret.key": "geheim"}
+# ACL bindings need an authorizer, delegation tokens a log-in
 GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -18,8 +19,8 @@ GUARDED = {
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
         "org.apache.kafka.common.security.plain.PlainLoginModule required user_alice=alice user_bob=bob;"
     ),
-}  # without an authorizer there are no bindings, without a log-in no tokens
-SHARED = {  # of the script of Kafka 4: those that ask for what has such versions
+}
+SHARED = {  # scenarios of the Kafka 4 script that also use dropped versions
     "commits": ("simple-commits", "fetched-offsets", "commits-of-members", "offset-delete"),
     "configs": ("describe-topic-configs", "describe-other-configs"),
     "groups": ("rebalance", "leader-leaves-before-it-gave-assignments", "protocol-selection"),

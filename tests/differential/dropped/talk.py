@@ -21,7 +21,7 @@ from tests.differential.plain import plain
 from tests.differential.talk import Address, Talk
 from tests.differential.wire import KEYS, Line, api_key_of, api_of, framed
 
-# Produce and Fetch carry records in formats of their own
+# old versions of Produce and Fetch have other record formats
 FIRST_KEPT = {key: first for key, first in FIRST_VERSIONS_OF_KAFKA_4.items() if key not in (ApiKey.PRODUCE, ApiKey.FETCH)}
 
 

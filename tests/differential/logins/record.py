@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parent / "golden.json"
 PREFIX = "listener.name.sasl_plaintext."
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
-# Of both brokers; sessions of one mechanism have no end
+# Settings of both brokers. Sessions of SCRAM-SHA-512 do not end.
 SETTINGS = {
     "sasl.enabled.mechanisms": ",".join(["PLAIN", *MECHANISM_NUMBERS.values()]),
     f"{PREFIX}plain.sasl.jaas.config": f"{PLAIN_MODULE} required user_alice=alice user_bob=bob;",

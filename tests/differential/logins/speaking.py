@@ -20,10 +20,11 @@ from tests.differential.wire import ConnectionEnded, Line, api_of, framed
 
 CLOSED = "<connection closed>"
 NONCE = "made-up"
-LEFT_OPEN_S = 0.5  # a connection that a broker has not closed by then stays
+LEFT_OPEN_S = 0.5  # a connection that is still open after this time counts as left open
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MADE_UP = re.compile(r"\b([rsv])=[^,]+")
-ELSEWHERE = {"api_keys", "finalized_features", "supported_features", "finalized_features_epoch"}  # compared by other scripts
+# other scripts compare these fields
+ELSEWHERE = {"api_keys", "finalized_features", "supported_features", "finalized_features_epoch"}
 WORDS = {"token_id": "<id>", "hmac": "<hmac>"}
 
 
@@ -41,7 +42,7 @@ class Speaker:
         self.place = place
         self.heard: dict[str, Any] = {}
         self._lines = [Line(place.sasl)]
-        self._failed = False  # at the last step
+        self._failed = False  # the last step failed
 
     @property
     def line(self) -> Line:

@@ -193,7 +193,7 @@ def _(line: OldLine, topic: str) -> Any:
     return [line.produce(1, topic, [(0, good), (1, bad), (2, good)]), *(line.stored(topic, index) for index in range(3))]
 
 
-# --- Fetch, of what a current client has written
+# --- Fetch of records from a current client
 
 
 def write(line: OldLine, topic: str, *batches: bytes, partition: int = 0) -> None:

@@ -12,7 +12,7 @@ import cramjam
 
 from barnabas.protocol.records.message_sets.lz4_frames import short_xxh32
 
-NOW_FROM_MS = 1_750_000_000_000  # times of brokers are later, those of the script earlier
+NOW_FROM_MS = 1_750_000_000_000  # timestamps of brokers are later, those of the script earlier
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 LOG_APPEND_TIME = 8
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)

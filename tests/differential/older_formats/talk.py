@@ -22,8 +22,8 @@ from tests.waiting import wait_until
 
 PRODUCE, FETCH, CREATE_TOPICS = 0, 1, 19
 TIMEOUT_S = 20.0
-STORED_VERSION = 11  # of the Fetch that shows what is stored: the last with names of topics that needs no session
-Wanted = tuple[str, int, int, int]  # topic, partition, offset, bytes
+STORED_VERSION = 11  # version of the Fetch in `stored`: it has topic names and needs no session
+Wanted = tuple[str, int, int, int]  # topic, partition, offset, maximum bytes
 
 
 def text(value: str) -> bytes:
@@ -81,7 +81,7 @@ class OldLine:
 
         wait_until(is_led, f"{name} has no leaders")
 
-    # the old versions
+    # requests in old versions
 
     def produce(self, version: int, topic: str, records: Sequence[tuple[int, bytes | None]], *, acks: int = 1) -> Any:
         """The result: None for acks=0, "closed" if the connection ended."""

@@ -14,7 +14,7 @@ from tests.differential.older_formats.script import CASES
 from tests.retention import NO_RETENTION_CHECKS
 
 UNKNOWN, UNSUPPORTED_CODEC, INVALID_TIME, INVALID_RECORD = -1, 76, 32, 87
-# Kafka answers UNKNOWN_SERVER_ERROR to bytes that it fails on; here it is said what is wrong with them
+# Kafka answers UNKNOWN_SERVER_ERROR to these bytes; barnabas returns a specific error.
 TOLD_BETTER = {
     "codec 5": UNSUPPORTED_CODEC,
     "broken gzip": INVALID_RECORD,
@@ -24,7 +24,7 @@ TOLD_BETTER = {
     "time -5 gzip": INVALID_TIME,
     "length past the end": INVALID_RECORD,
 }
-# The default of message.timestamp.after.max.ms has changed with Kafka 4
+# Kafka 4 changed the default of message.timestamp.after.max.ms.
 OF_KAFKA_4 = {"produce future"}
 RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text())
 

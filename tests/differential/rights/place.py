@@ -23,7 +23,7 @@ from tests.differential.wire import Line
 
 MINE = ("mine", "missing", "new", "automatic", "ours")
 PARTITIONS = 2
-INTERNALS = "Request Request("  # Kafka tells of objects and ports of its own; we say in short what is meant
+INTERNALS = "Request Request("  # Kafka's message has internal objects and ports; barnabas sends a short text
 ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 

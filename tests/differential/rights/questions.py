@@ -21,7 +21,7 @@ PRODUCER = {"producer_id": 4711, "producer_epoch": 0}
 NAMES = ("mine", "other", "missing", "absent")
 GROUPS = ("mine", "other")
 TRANSACTIONS = ("ours", "foreign")
-TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resources that have settings
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types that have settings
 
 
 class Question(NamedTuple):

@@ -26,10 +26,10 @@ GOLDEN = Path(__file__).parent / "golden.json"
 ANY = 1
 MARKED = "User:marked"
 WAIT_S = 30.0
-SECURED = {"delegation.token.secret.key": "geheim"}  # of both brokers, beside the settings of the other scripts
+SECURED = {"delegation.token.secret.key": "geheim"}  # for both brokers, in addition to the settings of the other scripts
 KEPT = ("error", "operations", "name", "topic", "group_id", "transactional_id", "key", "user")
-REFUSALS = {29, 30, 31, 53, 65}  # whose words are compared too
-MADE_LATER = {0, 3, 5}  # a topic is there, not there yet, or without a leader yet
+REFUSALS = {29, 30, 31, 53, 65}  # error codes whose messages are compared too
+MADE_LATER = {0, 3, 5}  # error codes: the topic exists, does not exist yet, or has no leader yet
 Table = dict[str, dict[str, Any]]
 Connect = Callable[[], Line]
 

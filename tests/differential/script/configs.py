@@ -182,7 +182,7 @@ def change_broker_configs(talk: Talk) -> None:
                 key, value = took_effect[case]
                 wait_until(partial(_has_value, talk, me, key, value))
                 talk.ask(f"after v{version} {case}", _describe(BROKER, me, [key], full=True), 4)
-    talk.do(_change(BROKER, "", (DELETE, "no.such.key", None)), 1)  # other scenarios describe what all brokers have
+    talk.do(_change(BROKER, "", (DELETE, "no.such.key", None)), 1)  # other scenarios describe the defaults of all brokers
     talk.settle()
 
 

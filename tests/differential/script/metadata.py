@@ -11,7 +11,7 @@ from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPa
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.differential.talk import Talk
 
-LONGEST = 249  # letters of a topic's name
+LONGEST = 249  # characters in a topic name
 WRONG_NAMES = {
     "empty": "",
     "dot": ".",
@@ -59,7 +59,7 @@ def metadata_auto_creation(talk: Talk) -> None:
 def metadata_wrong_names(talk: Talk) -> None:
     for case, wrong in WRONG_NAMES.items():
         name = talk.name(wrong)[: len(wrong)] if len(wrong) > 200 else wrong
-        for version in (4, 12) if len(name) == LONGEST else (1, 4, 12):  # version 1 would make the topic
+        for version in (4, 12) if len(name) == LONGEST else (1, 4, 12):  # version 1 would create the topic
             talk.ask(f"{case}, may create", _named(name, create=version < 12 and len(name) != LONGEST), version)
         talk.ask(f"{case}, may not create", _named(name), 9)
     talk.ask("wrong and right together", _named("a/b", talk.name("absent"), ".."), 12)

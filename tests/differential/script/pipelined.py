@@ -146,7 +146,7 @@ def pipelined_members(talk: Talk) -> None:
     """A member's life in one write; its first join waits for others."""
     topic, line = talk.create("topic"), talk.connect()
     member = Member(line, talk.name("group"), "member")
-    member.member_id = talk.do(join(member), 5, on=line).member_id  # what it is to be called
+    member.member_id = talk.do(join(member), 5, on=line).member_id  # the member id that the coordinator assigned
     member.generation = 1
     described = DescribeGroupsRequest(groups=[member.group])
     heartbeat = HeartbeatRequest(group_id=member.group, generation_id=1, member_id=member.member_id)

@@ -153,7 +153,7 @@ def produce_timestamps(talk: Talk) -> None:
 
 def produce_sizes(talk: Talk) -> None:
     topic = talk.create("small", max_message_bytes="200")
-    header_and_rest = 61 + 1 + 1 + 1 + 1 + 2 + 1  # up to the value, and the header count, of a record without a key
+    header_and_rest = 61 + 1 + 1 + 1 + 1 + 2 + 1  # bytes up to the value, and the header count, of a record without a key
     for extra in (-1, 0, 1):
         value = b"v" * (200 - header_and_rest - 1 + extra)
         batch = Batch([Record(value=value, key=None)])

@@ -36,7 +36,7 @@ from tests.waiting import wait_until
 
 TRANSACTIONAL = 0x10
 TIMEOUT_MS = 60_000
-STRANGER = 987_654_321  # a producer id that nobody was given
+STRANGER = 987_654_321  # a producer id that no broker assigned
 BUSY = 51  # CONCURRENT_TRANSACTIONS
 Owner = tuple[int, int]
 

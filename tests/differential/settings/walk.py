@@ -18,7 +18,7 @@ from tests.differential.script.configs import BROKER, CLIENT_METRICS, GROUP, TOP
 from tests.differential.talk import Address, Talk
 
 GOLDEN = Path(__file__).parent / "golden.json"
-# What a node of Kafka's alone needs in its file, given to both so that the same keys come from a file.
+# Settings that a single Kafka node needs in its file. Both brokers get them, so that the same keys come from a file.
 STATIC = {
     **CONFIG,
     "node.id": "1",

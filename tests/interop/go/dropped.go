@@ -7,7 +7,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// droppedScenarios have sarama speak as clients of former brokers do; Kafka 4 serves none of it.
+// droppedScenarios use sarama with versions of old brokers; Kafka 4 serves none of these versions.
 var droppedScenarios = []scenario{
 	{"0.8.2-none", droppedRoundTrip(sarama.V0_8_2_0, sarama.CompressionNone)},
 	{"0.8.2-gzip", droppedRoundTrip(sarama.V0_8_2_0, sarama.CompressionGZIP)},
@@ -31,7 +31,7 @@ func droppedConfig(version sarama.KafkaVersion) *sarama.Config {
 	return config
 }
 
-// droppedTopic makes a topic as a client of today does, for those of 0.8 have no request for it.
+// droppedTopic creates a topic with a current client, because clients of 0.8 have no request for it.
 func droppedTopic(bootstrap, topic string, partitions int32) error {
 	admin, err := saramaCreate(bootstrap, topic, partitions)
 	if err != nil {
@@ -69,7 +69,7 @@ func droppedRoundTrip(version sarama.KafkaVersion, codec sarama.CompressionCodec
 	}
 }
 
-// droppedRead compares what is there with what a client of the writing version sent, as far as both versions have room for it.
+// droppedRead compares the stored messages with those of a client of version `writing`. It skips fields that this version lacks.
 func droppedRead(bootstrap, topic string, reader *sarama.Config, writing sarama.KafkaVersion) error {
 	found, err := saramaRead(bootstrap, topic, reader, sarama.OffsetOldest, len(messages()))
 	if err != nil {
@@ -98,7 +98,7 @@ func droppedOffsets(version sarama.KafkaVersion) func(bootstrap, topic string) e
 		if err := droppedTopic(bootstrap, topic, 1); err != nil {
 			return err
 		}
-		for _, wanted := range []int64{-2, 7} { // the first of them is none yet
+		for _, wanted := range []int64{-2, 7} { // -2: no offset is committed yet
 			client, err := sarama.NewClient([]string{bootstrap}, droppedConfig(version))
 			if err != nil {
 				return err

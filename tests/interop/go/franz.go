@@ -28,7 +28,7 @@ func franzContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }
 
-// franzTopic makes a topic and a client with the options.
+// franzTopic creates a topic, and a client with the options.
 func franzTopic(ctx context.Context, bootstrap, topic string, partitions int32, options ...kgo.Opt) (*kgo.Client, error) {
 	options = append(options, kgo.SeedBrokers(bootstrap), kgo.ProducerBatchMaxBytes(1_900_000), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	client, err := kgo.NewClient(append(options, secured.franz()...)...)
@@ -102,7 +102,7 @@ func franzNotIdempotent(bootstrap, topic string) error {
 	return franzRoundTrip(bootstrap, topic, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()))
 }
 
-// franzConsumerProtocol reads in a group that the broker balances (KIP-848); another member has its share of it.
+// franzConsumerProtocol reads in a group that the broker balances (KIP-848); a second member gets its share.
 func franzConsumerProtocol(bootstrap, topic string) error {
 	ctx, cancel := franzContext()
 	defer cancel()
@@ -190,7 +190,7 @@ func franzByTime(bootstrap, topic string) error {
 	return nil
 }
 
-// franzRebalance lets two members share four partitions, and one take over when the other leaves.
+// franzRebalance lets two members share four partitions; when one leaves, the other takes all.
 func franzRebalance(bootstrap, topic string) error {
 	ctx, cancel := franzContext()
 	defer cancel()

@@ -1,5 +1,5 @@
-// Command interop lets the Go clients franz-go and sarama try a broker: "interop franz|sarama|dropped|registry HOST:PORT PREFIX [SCENARIO...]".
-// It prints "ok NAME" for every scenario, or for those that are named, and ends with 1 at the first that fails.
+// Command interop tests a broker with the Go clients franz-go and sarama: "interop franz|sarama|dropped|registry HOST:PORT PREFIX [SCENARIO...]".
+// It runs all scenarios, or those that are named, and prints "ok NAME" for each. The first failure ends it with exit code 1.
 package main
 
 import (
@@ -14,7 +14,7 @@ const (
 	patience = 30 * time.Second
 )
 
-// message is what both clients send and must read back.
+// message is sent and read back by both clients.
 type message struct {
 	key, value []byte
 	header     string
@@ -26,7 +26,7 @@ type scenario struct {
 	run  func(bootstrap, prefix string) error
 }
 
-// messages are plain ones, a tombstone, one without a key and one without bytes, a second apart.
+// messages are plain ones, a tombstone, one without a key, and one with an empty key and value. Their timestamps are 1 s apart.
 func messages() []message {
 	var all []message
 	for index := range 20 {

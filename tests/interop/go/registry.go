@@ -18,7 +18,7 @@ const (
 	protoText = "syntax = \"proto3\";\n\nmessage Order {\n  int64 id = 1;\n}\n"
 )
 
-// registryScenarios try franz-go's client of a schema registry; "bootstrap" is its URL.
+// registryScenarios test a schema registry with franz-go's client; "bootstrap" is the URL of the registry.
 var registryScenarios = []scenario{
 	{"register", withRegistry(registryRegister)},
 	{"read", withRegistry(registryRead)},

@@ -136,7 +136,7 @@ func saramaIdempotent(bootstrap, topic string) error {
 	return saramaRoundTrip(bootstrap, topic, config)
 }
 
-// saramaOld speaks the oldest versions that brokers of today still take.
+// saramaOld uses the oldest versions that current brokers still accept.
 func saramaOld(bootstrap, topic string) error {
 	config := saramaConfig()
 	config.Version = sarama.V2_1_0_0
@@ -180,7 +180,7 @@ func saramaByTime(bootstrap, topic string) error {
 	return err
 }
 
-// saramaMember tells what it was given.
+// saramaMember reports the number of partitions in its assignment.
 type saramaMember struct{ shares chan int }
 
 func (member saramaMember) Setup(session sarama.ConsumerGroupSession) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// security is how a broker is spoken to, from the environment: INTEROP_CA, INTEROP_CERTIFICATE and INTEROP_KEY name files,
-// INTEROP_MECHANISM, INTEROP_USER and INTEROP_PASSWORD are of SASL. What is not there is not used.
+// security has the settings of TLS and SASL from the environment. INTEROP_CA, INTEROP_CERTIFICATE and INTEROP_KEY name files;
+// INTEROP_MECHANISM, INTEROP_USER and INTEROP_PASSWORD are for SASL. Each variable may be missing.
 type security struct {
 	tls                       *tls.Config
 	mechanism, user, password string
@@ -65,7 +65,7 @@ func (s security) franz() []kgo.Opt {
 	return append(options, kgo.SASL(mechanism))
 }
 
-// sarama leaves SCRAM to other packages, so there is PLAIN only.
+// sarama sets PLAIN only: for SCRAM the library sarama needs other packages.
 func (s security) sarama(config *sarama.Config) {
 	config.Net.TLS.Enable, config.Net.TLS.Config = s.tls != nil, s.tls
 	if s.mechanism != "" {

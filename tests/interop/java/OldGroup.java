@@ -10,14 +10,14 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Two members of a group share four partitions, read and commit: OldGroup <bootstrap> <topic> <records>. Prints what was read, and
- * what is committed once the second member has left. With clients from 0.9 to 2.x.
+ * Two members of a group share four partitions, read and commit: OldGroup <bootstrap> <topic> <records>. Prints the records, and
+ * the committed offsets after the second member has left. For clients from 0.9 to 2.x.
  */
 public class OldGroup {
     private static final long PATIENCE_NS = 90_000_000_000L;
     private static final Map<String, String> FOUND = new ConcurrentHashMap<String, String>();
 
-    /** A consumer in a thread of its own, for old ones join a group while they poll. */
+    /** A consumer in its own thread, because old consumers join a group while they poll. */
     private static class Member extends Thread {
         private final Properties settings;
         private final String topic;
@@ -52,7 +52,7 @@ public class OldGroup {
                 try {
                     consumer.commitSync();
                 } catch (CommitFailedException error) {
-                    return; // another has the partitions by now, and reads the records again
+                    return; // another member has the partitions now, and reads the records again
                 }
             }
             for (ConsumerRecord<String, String> each : records) {

@@ -6,7 +6,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
-/** Writes with the producer of an old client, and prints where each record went: OldProducer <bootstrap> <topic> <records> <codec> <acks>. From 0.8.2 on. */
+/** Writes with an old producer, and prints the place of each record: OldProducer <bootstrap> <topic> <records> <codec> <acks>. For clients from 0.8.2 on. */
 public class OldProducer {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();

@@ -10,7 +10,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Makes a topic, writes to it in a transaction, and prints what a group reads: RoundTrip <bootstrap> <topic> <records>. Compiles with clients from 2.1 on. */
+/** Creates a topic, writes to it in a transaction, and prints the records that a group reads: RoundTrip <bootstrap> <topic> <records>. For clients from 2.1 on. */
 public class RoundTrip {
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];

@@ -9,7 +9,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Materialized;
 
-/** Counts words exactly once, by a repartition topic and a changelog: WordCount <properties file> <from topic> <to topic>. Ends with its input. */
+/** Counts words exactly once, with a repartition topic and a changelog: WordCount <properties file> <from topic> <to topic>. Ends when standard input ends. */
 public class WordCount {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();

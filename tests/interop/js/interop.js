@@ -1,6 +1,6 @@
-// kafkajs against a broker: node interop.js HOST:PORT PREFIX [SCENARIO...]. Prints "ok NAME" for every scenario, or for those that are named,
-// and ends with 1 at the first that fails. INTEROP_CA, INTEROP_CERTIFICATE, INTEROP_KEY name the files of TLS; INTEROP_MECHANISM,
-// INTEROP_USER and INTEROP_PASSWORD are of SASL.
+// Tests a broker with kafkajs: node interop.js HOST:PORT PREFIX [SCENARIO...]. Runs all scenarios, or those that are named, and prints
+// "ok NAME" for each. The first failure ends it with exit code 1. INTEROP_CA, INTEROP_CERTIFICATE and INTEROP_KEY name the files of TLS;
+// INTEROP_MECHANISM, INTEROP_USER and INTEROP_PASSWORD are for SASL.
 "use strict";
 
 const assert = require("node:assert");
@@ -89,7 +89,7 @@ const scenarios = {
     await create(name, 4);
     const shares = {};
     const member = (id) => {
-      // it says that it lives between fetches only, so one that waits is to be over well before a rebalance is
+      // kafkajs sends heartbeats only between fetches, so a fetch must end well before the rebalance timeout
       const consumer = kafka.consumer({ groupId: name, heartbeatInterval: 200, rebalanceTimeout: 5000, maxWaitTimeInMs: 500 });
       consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => (shares[id] = payload.memberAssignment[name]?.length ?? 0));
       return consumer;
@@ -114,7 +114,7 @@ const scenarios = {
     await using(kafka.admin(), async (admin) => {
       await admin.createPartitions({ topicPartitions: [{ topic: name, count: 3 }] });
       const resource = { type: ConfigResourceTypes.TOPIC, name };
-      const kept = "100000000000000"; // long: the messages are years old, and a broker looks at any time
+      const kept = "100000000000000"; // ms; long, because the messages are years old and a retention check may run at any time
       await admin.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries: [{ name: "retention.ms", value: kept }] }] });
       const { resources } = await admin.describeConfigs({ includeSynonyms: true, resources: [resource] });
       assert.strictEqual(resources[0].configEntries.find((entry) => entry.configName === "retention.ms").configValue, kept);

@@ -1,5 +1,5 @@
-// kafka-node, which knows Kafka up to 2.0, against a broker: node kafka-node.js HOST:PORT PREFIX. Prints "ok NAME" for every scenario, and ends
-// with 1 at the first that fails.
+// Tests a broker with kafka-node, which supports Kafka up to 2.0: node kafka-node.js HOST:PORT PREFIX. Prints "ok NAME" for each
+// scenario. The first failure ends it with exit code 1.
 "use strict";
 
 const assert = require("node:assert");
@@ -9,9 +9,9 @@ const { Admin, ConsumerGroup, HighLevelProducer, KafkaClient, KeyedMessage, Offs
 const [bootstrap, prefix] = process.argv.slice(2);
 const PATIENCE_MS = 60000;
 const COUNT = 40;
-const CODECS = { none: 0, gzip: 1 }; // the others need machine code
+const CODECS = { none: 0, gzip: 1 }; // the other codecs need compiled packages
 
-// Calls what takes a callback; the client is closed afterwards.
+// Runs a call with a callback, and closes the client afterwards.
 async function asked(call) {
   const client = new KafkaClient({ kafkaHost: bootstrap });
   try {

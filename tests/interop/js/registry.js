@@ -1,5 +1,5 @@
-// @kafkajs/confluent-schema-registry against a registry: node registry.js URL PREFIX. Prints "ok NAME" for every scenario, and ends with
-// 1 at the first that fails.
+// Tests a registry with @kafkajs/confluent-schema-registry: node registry.js URL PREFIX. Prints "ok NAME" for each scenario. The first
+// failure ends it with exit code 1.
 "use strict";
 
 const assert = require("node:assert");

@@ -46,11 +46,11 @@ async def send_and_tell() -> None:
     if not found:
         for number in range(wanted):
             await words.send(key=f"word {number % WORDS}", value="x")
-    while sum(counts.values()) < wanted:  # noqa: ASYNC110 - a table tells nobody when it changes
+    while sum(counts.values()) < wanted:  # noqa: ASYNC110 - a table reports no change
         await asyncio.sleep(0.02)
     await app.commit({words.get_topic_name()})
     tell({"had": sum(found.values()), "counts": dict(counts.items())})
-    signal.raise_signal(signal.SIGTERM)  # which is how a worker is ended
+    signal.raise_signal(signal.SIGTERM)  # the normal way to stop a worker
 
 
 app.agent(words)(count)

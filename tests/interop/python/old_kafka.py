@@ -20,7 +20,7 @@ WAIT_S = 60.0
 COUNT = 30
 VERSIONS = ((0, 8, 1), (0, 8, 2), (0, 9), (0, 10), (0, 10, 1), *([] if __version__.startswith("1.3.") else [(0, 11)]), None)
 WITH_GROUPS = ((0, 9), (0, 10), (0, 10, 1), None)
-CODECS = (None, "gzip")  # it needs packages of its own for the others
+CODECS = (None, "gzip")  # the other codecs need extra packages
 Version = tuple[int, ...] | None
 
 
@@ -155,7 +155,7 @@ def main() -> None:
     bootstrap, prefix = sys.argv[1:]
     for name, run in scenarios():
         topic = f"{prefix}-{name}"
-        if not name.endswith("members"):  # the test makes those, which have several partitions
+        if not name.endswith("members"):  # the test creates these topics, with several partitions
             create(bootstrap, topic)
         run(bootstrap, topic)
         print("ok", name, flush=True)

@@ -23,12 +23,12 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs the test classes of some jars, or those of its classes whose simple name is given, one after the other.
+ * Runs all test classes of the given jars one after another, or only those whose simple names are given.
  *
- * Each test ends with a line on standard output: RESULT, class, test, outcome, milliseconds and why, separated by tabs.
+ * Each test ends with a line on standard output: RESULT, class, test, outcome, milliseconds and reason, separated by tabs.
  */
 public class Run {
-    /** Share groups are not served, so every test of theirs would wait in vain. */
+    /** barnabas does not serve share groups, so each of these tests would wait until its timeout. */
     private static final Set<String> LEFT_OUT = Set.of("ShareConsumerTest", "ShareConsumerRackAwareTest");
     private static final String[] OUTCOMES = {"passed", "aborted", "failed"};
 
@@ -58,14 +58,14 @@ public class Run {
         System.exit(0);
     }
 
-    /** Standard input is a pipe of the Python process: it ends when that does, in whatever way. */
+    /** Standard input is a pipe from the Python process. The pipe ends however that process ends. */
     private static void waitForTheEndOfWhoStartedThis() {
         try {
             while (System.in.read() >= 0) {
                 continue;
             }
         } catch (java.io.IOException error) {
-            // the same
+            // an error means that the Python process has ended, too
         }
         System.exit(1);
     }
@@ -107,7 +107,7 @@ public class Run {
             : source instanceof ClassSource type ? type.getClassName() : "").map(Run::simple).orElse("");
     }
 
-    /** The lines of the test class that are in the stack. */
+    /** The line numbers of the test class in the stack trace. */
     private static String place(Throwable error, String ofClass) {
         return Arrays.stream(error.getStackTrace()).filter(each -> simple(each.getClassName()).startsWith(ofClass))
             .map(each -> " at line " + each.getLineNumber()).collect(Collectors.joining());

@@ -82,7 +82,7 @@ DIFFERENCES: dict[str, Difference] = {
     Case("write", {"topic": OUT, "kafka.enable.idempotence": "x"}, ROW).name: Difference(True, NOT_OURS),
     **_of("stream", STREAM, True, EVERYTHING, {"minOffsetsPerTrigger": "8", "maxOffsetsPerTrigger": "8"}),
 }
-# What a refusal has to name, by the option that is refused: the first of these that was given.
+# Refused option -> name that the error must contain. The first entry whose option is given counts.
 SUBJECTS: dict[str, str] = {
     "startingOffsetsByTimestampStrategy": "startingOffsetsByTimestampStrategy",
     **{

@@ -26,7 +26,7 @@ def outcome(bootstrap: str, case: Case) -> dict[str, Any]:
             return {"took": _spans(options, ranges, dict(planner.topic_ids))}
         finally:
             planner.close()
-    except Exception as error:  # noqa: BLE001 - whatever it is, is what is to be compared
+    except Exception as error:  # noqa: BLE001 - the test compares any error
         return {"refused": str(error)}
 
 

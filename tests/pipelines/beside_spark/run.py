@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 SERVERS = "kafka.bootstrap.servers"
-# What cannot be is not waited for as long as by default.
+# Cases that must fail wait shorter than by default.
 IMPATIENT = {"kafkaConsumer.pollTimeoutMs": "3000", "kafka.max.block.ms": "3000"}
 STACK = re.compile(r"\n\s+at [\w.$/]+\(.*|\n\tat .*|\nJVM stacktrace.*|\nDriver stacktrace.*", re.DOTALL)
 
@@ -62,7 +62,7 @@ def outcome(spark: SparkSession, bootstrap: str, source: str, kind: str, given: 
         if kind == "batch":
             return {"took": read(spark, source, options)}
         return {"took": stream(spark, source, options) if kind == "stream" else write(spark, source, options, rows)}
-    except Exception as error:  # noqa: BLE001 - whatever it is, is what is to be recorded
+    except Exception as error:  # noqa: BLE001 - the run records any error
         return {"refused": STACK.sub("", str(error)).strip()[-1500:]}
 
 

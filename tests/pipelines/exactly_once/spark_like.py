@@ -14,7 +14,7 @@ from typing import Any
 from barnabas.pipelines.exactly_once import protocol as p
 from tests.pipelines.exactly_once.world import World
 
-ROWS = 6  # of a batch
+ROWS = 6  # rows in a batch
 QUERY = "q"
 
 
@@ -78,7 +78,7 @@ class Cluster:
     batches: int
     next_batch: int = 0
     lost: int = 0
-    running: list[tuple[Task | None, Iterator[None]]] = field(default_factory=list)  # tasks, and drivers as None
+    running: list[tuple[Task | None, Iterator[None]]] = field(default_factory=list)  # None stands for a driver
     nonces: int = 0
 
     def driver(self) -> Iterator[None]:
@@ -139,7 +139,7 @@ class Cluster:
                 self.world.time_out(self.rng.choice(self.world.open_ids))
             self._step(self.rng.randrange(len(self.running)) if self.running else None)
         for index in reversed(range(len(self.running))):
-            if self.rng.random() < 0.7:  # the others are zombies
+            if self.rng.random() < 0.7:  # the others become zombies
                 self._kill(index)
         for _ in range(20):
             if self.next_batch == self.batches and not self._drivers():
@@ -148,7 +148,7 @@ class Cluster:
             while self._drivers():
                 self._step(self.rng.choice((self.rng.randrange(len(self.running)), self._drivers()[0])))
         self.world.run(p.recover(self.world.sink, None))
-        while self.running:  # tasks that are late
+        while self.running:  # late tasks
             self._step(self.rng.randrange(len(self.running)))
 
     def _drivers(self) -> list[int]:
@@ -164,7 +164,7 @@ class Cluster:
     def _kill(self, index: int) -> None:
         task, _ = self.running.pop(index)
         if task is not None:
-            task.ended = True  # its driver hears of that
+            task.ended = True  # the driver of the task notices this
 
     def _step(self, index: int | None) -> None:
         if index is None:

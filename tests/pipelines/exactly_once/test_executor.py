@@ -173,7 +173,7 @@ def test_the_driver_is_killed_after_each_step_of_prepare(sink: Sink) -> None:
     for steps in itertools.count():
         handout = sink.prepare()
         wrote = [sink.write(handout, steps, 0, [f"{steps:03}"])]
-        sink.run_partly(p.commit(wrote), 1 + steps % 2)  # decided; nothing or everything ended
+        sink.run_partly(p.commit(wrote), 1 + steps % 2)  # decided; no or all transactions are ended
         done = sink.run_partly(p.prepare(sink.name), steps)
         sink.batch(steps, [[f"{steps:03}"]])
         assert sink.visible() == [f"{each:03}" for each in range(steps + 1)]
@@ -389,7 +389,7 @@ def test_without_two_phase_commit_a_lost_transaction_is_told_and_its_batch_writt
         wrote = [sink.write(handout, 0, task, [f"{task}"]) for task in range(2)]
         sink.run_partly(p.commit(wrote), 1)
         (lost, _) = (name for each in wrote for name in each.claims)
-        sink.executor.execute(p.ClaimOrdinary(lost))  # as its timeout would: it is aborted
+        sink.executor.execute(p.ClaimOrdinary(lost))  # aborts the transaction, as its timeout would
         handout = sink.prepare()
         assert "1 of 2 transactions of batch 0" in caplog.text
         assert not handout.state.has(QUERY, 0)

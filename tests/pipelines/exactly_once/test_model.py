@@ -46,7 +46,7 @@ def test_ids_are_not_used_up() -> None:
     extra = [name for name in cluster.world.ids if name.count("/") > 3]
     slots = [name for name in cluster.world.ids if name.count("/") == 3]
     assert len(slots) <= 4
-    assert len(extra) < cluster.nonces / 5  # of speculation, which is frequent here
+    assert len(extra) < cluster.nonces / 5  # extra ids come from speculation, which is frequent here
 
 
 def test_timeouts_without_two_phase_commit_lose_nothing_and_repeat_only_what_is_told() -> None:
@@ -59,7 +59,7 @@ def test_timeouts_without_two_phase_commit_lose_nothing_and_repeat_only_what_is_
         assert rows.keys() == expected(cluster).keys(), f"seed {seed}"
         assert {batch for (batch, _), times in rows.items() if times > 1} <= cluster.world.given_up, f"seed {seed}"
         told += len(cluster.world.given_up)
-    assert told  # it happened
+    assert told  # the seeds include such cases
 
 
 def test_timeouts_do_not_touch_two_phase_transactions() -> None:

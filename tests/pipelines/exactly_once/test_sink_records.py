@@ -52,7 +52,7 @@ class Log:
     """A sinks' topic of which one partition is used, and a client of it."""
 
     def __init__(self) -> None:
-        self.batches: list[bytes] = []  # of one record each, so that a place in the list is an offset
+        self.batches: list[bytes] = []  # one record each, so that an index in the list is an offset
         self.aborted: list[AbortedTransaction] = []
         self.start = 0
         self.partitions = sink_records.PARTITIONS
@@ -61,7 +61,7 @@ class Log:
         self.fetched: list[int] = []
         self._shell = FakeShell(self._answer)
         self.client = BlockingClient(ClientConfig((("127.0.0.1", 9092),), default_api_timeout_ms=1_000))
-        self.client.run = self.run  # type: ignore[method-assign]  # no broker is asked
+        self.client.run = self.run  # type: ignore[method-assign]  # requests go to the fake shell
 
     def run(self, plan: Plan[Any]) -> Any:
         return self._shell.run(plan)

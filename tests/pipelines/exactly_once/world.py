@@ -31,7 +31,7 @@ class World:
     open_rows: dict[str, list[Any]] = field(default_factory=dict)
     ids: dict[str, Transaction] = field(default_factory=dict)
     state: SinkState = field(default_factory=SinkState)
-    given_up: set[int] = field(default_factory=set)  # batches that were decided and are to be written again
+    given_up: set[int] = field(default_factory=set)  # decided batches that must be written again
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def execute(self, instruction: p.Instruction) -> Any:

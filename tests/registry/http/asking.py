@@ -36,9 +36,8 @@ class Answer(NamedTuple):
     media: str
 
 
-Row = tuple[
-    str, str, Any, int, Any
-]  # method, URL, body, status, and what the answer has: its error code, its fields, or all of it
+# method, URL, body, status, and the expected error code, fields or whole body
+Row = tuple[str, str, Any, int, Any]
 
 
 async def ask(

@@ -41,7 +41,7 @@ class Given:
 
     def __init__(self) -> None:
         self.failure: RightsUnknown | None = None
-        self.later: list[Acl] = []  # come with the next reading
+        self.later: list[Acl] = []  # the next reading adds these
         self._authorizer = Authorizer(BINDINGS, super_users=[GOD])
 
     async def refresh(self) -> None:

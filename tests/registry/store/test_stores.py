@@ -231,7 +231,7 @@ async def test_nothing_is_written_to_a_topic_that_was_made_again(kafka_session: 
             await reader.store.append([RECORD] * 5)
             await admin.delete_topics([topic])
             await admin.create_topics([NewTopic(topic, 1, 1, {"cleanup.policy": "compact"})])
-            with pytest.raises(StoreFailed):  # the sequence of the old topic, or at once the offset
+            with pytest.raises(StoreFailed):  # refused for the sequence of the old topic, or at once for the offset
                 await reader.store.append([RECORD])
             with pytest.raises(StoreFailed, match="made again or has lost records; start the registry again"):
                 await reader.store.become_writer()

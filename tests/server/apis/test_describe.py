@@ -70,7 +70,7 @@ async def test_topics_come_in_pages() -> None:
             assert await page(broker, ["a"], 2, cursor) == ([("a", 42, [])], None)
 
 
-# As Kafka 4.3 says it, but for the leader of those that died in one moment, of which Kafka keeps the last.
+# The values of Kafka 4.3, with one exception: if in-sync replicas die at one moment, Kafka keeps the last leader.
 @pytest.mark.parametrize(
     ("state", "in_sync", "eligible", "last_known"),
     [

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.server.apis.segment_offsets import EARLIEST, LATEST
 from tests.server.in_process import TOPIC, Client, running
 
-CHANGED_S = (1_000, 2_000, 3_000)  # when the files of the three segments were changed
+CHANGED_S = (1_000, 2_000, 3_000)  # the modification times of the three segment files
 FUTURE_MS = 1 << 50
 
 

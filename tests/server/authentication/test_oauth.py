@@ -93,7 +93,7 @@ def test_clients_show_tokens_that_keys_in_a_file_signed(tmp_path: Path) -> None:
     }
     token = provider.sign(now_s, iss="https://id", aud="kafka")
 
-    class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python comes without types
+    class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
         def token(self) -> str:
             return token
 
@@ -172,7 +172,7 @@ def test_a_provider_that_changes_its_keys_is_asked_again(jwks: KeyServer, tmp_pa
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": 10,
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": 50,
     }
-    with Broker(config) as broker:  # the provider is not there at first
+    with Broker(config) as broker:  # the provider does not run yet
         assert not logs_in(broker, one.sign(now_s), tmp_path)
         jwks.keys = key_set(one.public())
         wait_until(lambda: logs_in(broker, one.sign(now_s), tmp_path))

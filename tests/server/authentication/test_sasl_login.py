@@ -220,7 +220,7 @@ def test_pipelined_requests_behind_a_failure_are_not_worked_on(line: Line) -> No
     shake_hands(line)
     tokens = [framed(AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token)) for token in (WRONG, GOOD)]
     line.socket.sendall(b"".join([*tokens, framed(METADATA, MetadataRequest(topics=None))]))
-    with suppress(ConnectionError):  # what was not read may cost the answer
+    with suppress(ConnectionError):  # the broker closes with unread requests: the kernel may then drop the answer
         assert struct.unpack_from(">h", line.receive(), 5)[0] == ErrorCode.SASL_AUTHENTICATION_FAILED
         assert line.is_closed()
 
@@ -271,7 +271,7 @@ def check_logging_in_again(port: int) -> None:
             assert asks_topics(line)
             assert shake_hands(line).error_code == 0
             assert show(line, GOOD).error_code == 0
-            assert shake_hands(line).error_code == ErrorCode.ILLEGAL_SASL_STATE  # too soon after the last
+            assert shake_hands(line).error_code == ErrorCode.ILLEGAL_SASL_STATE  # too soon after the last log-in
             assert asks_topics(line)
         with Line(port) as line:
             shake_hands(line)
@@ -326,12 +326,12 @@ def check_ends_of_sessions(broker: ServingBroker, monkeypatch: pytest.MonkeyPatc
         port = line.socket.getsockname()[1]
         shake_hands(line)
         (connection,) = (each for each in list(broker.connections) if each.peer_port == port)
-        for _ in range(2):  # the second time after its end
+        for _ in range(2):  # the second log-in comes after the end of the first session
             assert show(line, GOOD).session_lifetime_ms == 300
             wait_until(lambda: connection.closed or connection.authentication is not None, "the session does not end")
             assert not connection.closed
             assert shake_hands(line).error_code == 0
-        monkeypatch.setattr(SaslListener, "lifetime_ms", lambda *_: 3_600_000)  # for what is asked now
+        monkeypatch.setattr(SaslListener, "lifetime_ms", lambda *_: 3_600_000)  # applies to the next log-in
         show(line, GOOD)
         assert asks_topics(line)
 
@@ -390,10 +390,11 @@ def test_failures_hold_up_the_next_connections_of_their_address() -> None:
         here, there = "127.0.0.7", "127.0.0.8"
         assert _log_in(broker, here, GOOD) == 0
         _guess(opened, broker, here, FREE_FAILURES + 1)
-        until_failed(FREE_FAILURES + 1)  # from now on nothing is looked at for 200 ms
+        until_failed(FREE_FAILURES + 1)  # the broker checks no log-in of this address for the next 200 ms
         for guessing in _guess(opened, broker, here, 20)[limits.MAX_WAITING_LOGINS :]:
             assert guessing.is_closed(), "no more wait than may"
-        until_failed(FREE_FAILURES + 1 + limits.MAX_WAITING_LOGINS)  # all at once, and for 10 s now
+        # the broker checked all waiting log-ins at once; the next ones wait 10 s
+        until_failed(FREE_FAILURES + 1 + limits.MAX_WAITING_LOGINS)
         with ThreadPoolExecutor(1) as threads:
             stranger = threads.submit(_log_in, broker, here, b"\0bob\0b")
             assert _log_in(broker, there, b"\0bob\0b") == 0, "another address"

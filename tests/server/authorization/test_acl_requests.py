@@ -27,7 +27,7 @@ OK: dict[str, Any] = {
     "permission_type": 3,
 }
 NO_COLON = "(no colon is present separating the principal type from the principal name)"
-# What Kafka says, but for ANY and MATCH, at which it fails (UNKNOWN_SERVER_ERROR), and 0, at which it closes the connection
+# Kafka's messages, with two exceptions: it fails at ANY and MATCH (UNKNOWN_SERVER_ERROR), and at 0 it closes the connection.
 CREATIONS: list[tuple[dict[str, Any], str | None]] = [
     ({}, None),
     ({"resource_type": 9}, "Invalid resourceType UNKNOWN"),
@@ -44,9 +44,9 @@ CREATIONS: list[tuple[dict[str, Any], str | None]] = [
     ({"principal": ":x"}, None),
     ({"host": "no host"}, None),
     ({"host": "10.0.0.0/8"}, None),
-    ({"host": "10.0.0.0/88"}, "Invalid range of addresses 10.0.0.0/88"),  # Kafka knows no ranges
+    ({"host": "10.0.0.0/88"}, "Invalid range of addresses 10.0.0.0/88"),  # Kafka knows no address ranges
     ({"host": "0:0:0:0:0:0:0:1"}, None),
-    ({"operation": 9}, None),  # that topics do not know it is nobody's concern
+    ({"operation": 9}, None),  # the broker does not check that topics support the operation
     ({"resource_name": "a b/c"}, None),
     ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),
     ({"resource_type": 4, "resource_name": "kafka-cluster"}, None),
@@ -122,7 +122,7 @@ async def test_there_is_an_end_to_bindings(people: People, monkeypatch: pytest.M
     monkeypatch.setattr(limits, "MAX_ACLS", 2)
     refused = ErrorCode.INVALID_REQUEST
     assert await create(people, [{"resource_name": name} for name in "ab"]) == [(0, ""), (0, "")]
-    assert await create(people, [{"resource_name": "b"}]) == [(0, "")]  # is there already
+    assert await create(people, [{"resource_name": "b"}]) == [(0, "")]  # already exists
     assert await create(people, [{"resource_name": "c"}]) == [(refused, "there would be more than 2 bindings")]
     monkeypatch.setattr(limits, "MAX_ACLS_PER_REQUEST", 1)
     assert {code for code, _ in await create(people, [{}, {}])} == {refused}

@@ -73,7 +73,7 @@ async def test_it_goes_to_a_topic(tmp_path: Path) -> None:
             ("User:admin", "made")
         ]
         alice = await people.connect(ALICE)
-        assert (await alice.fetch(index, name=AUDIT_TOPIC))[0] != 0  # it is for those who are allowed to read it
+        assert (await alice.fetch(index, name=AUDIT_TOPIC))[0] != 0  # alice needs READ on the audit topic
 
 
 async def test_who_may_do_everything_with_topics_leaves_it_alone(tmp_path: Path) -> None:

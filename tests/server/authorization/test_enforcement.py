@@ -47,7 +47,7 @@ async def test_producing_is_allowed_and_forbidden_again(tmp_path: Path) -> None:
         alice = await people.connect(ALICE)
         assert await alice.produce(b"v") == REFUSED
         assert await people.allow(WRITE) == [0]
-        assert [await alice.produce(b"v") for _ in range(3)] == [0, 0, 0]  # the later ones are known from the first
+        assert [await alice.produce(b"v") for _ in range(3)] == [0, 0, 0]  # the connection remembers the first decision
         await people.forget()
         assert [await alice.produce(b"v") for _ in range(2)] == [REFUSED, REFUSED]
         assert await people.admin.fetch() == (0, [b"v"] * 3)
@@ -91,7 +91,7 @@ async def test_what_a_session_rests_on_is_asked_anew(tmp_path: Path) -> None:
 
         first = await fetch(0, 0, wanted)
         assert first.session_id
-        assert (await fetch(first.session_id, 1)).responses == []  # it is told all, and rests
+        assert (await fetch(first.session_id, 1)).responses == []  # no data; the session stays idle
         await people.forget()
         (topic,) = (await fetch(first.session_id, 2)).responses
         assert topic.partitions[0].error_code == REFUSED

@@ -19,7 +19,7 @@ from tests.cluster.members import Inline
 from tests.server.in_process import Client
 from tests.waiting import until
 
-ELSEWHERE = {  # what a broker says that does not coordinate, or does not yet
+ELSEWHERE = {  # errors of a broker that is not the coordinator, or not yet
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -40,10 +40,10 @@ class Cluster:
     def __init__(self, folder: Path, directories: int = 1, /, **settings: str) -> None:
         self._folder = folder
         self._directories = directories
-        self.files = FailingFiles()  # of all brokers
+        self.files = FailingFiles()  # shared by all brokers
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.tree = MemoryTree()
-        self.boot_id = "first boot"  # of all machines
+        self.boot_id = "first boot"  # shared by all machines
         self.make_executor = make_executor
         self.stores: dict[int, MemoryStore] = {}
         self.brokers: dict[int, Broker] = {}

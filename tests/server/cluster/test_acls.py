@@ -30,7 +30,7 @@ from barnabas.testing.certificates import Certificates
 from tests.server.authorization.people import acl
 from tests.server.cluster.in_process import Cluster, running
 
-BROKER = 4  # a resource that has settings
+BROKER = 4  # a resource type that has settings
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SETTINGS = {
     "listeners": "SECURE://127.0.0.1:0",
@@ -66,7 +66,8 @@ async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
                 topics=[CreatableTopic(name="mine", num_partitions=1, replication_factor=1)], timeout_ms=9000
             )
             answer = await ask(alice, wanted)
-            assert answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED  # the controller asked what alice may do
+            # the controller checked the rights of alice
+            assert answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
             rights = (("t", Operation.WRITE), ("mine", Operation.CREATE))
             answer = await ask(admin, creation_of(acl(ResourceType.TOPIC, name, operation) for name, operation in rights))
             assert [result.error_code for result in answer.results] == [0, 0]

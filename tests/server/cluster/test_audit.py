@@ -49,5 +49,5 @@ async def test_all_brokers_write_to_one_topic(tmp_path: Path) -> None:
         assert {(entry["principal"], entry["operation"]) for entry in kept} <= {
             ("User:admin", "READ"),
             ("User:admin", "DESCRIBE"),
-            ("User:broker", "CREATE"),  # where another broker than the controller is the first to write
+            ("User:broker", "CREATE"),  # if a broker other than the controller writes first
         }

@@ -319,7 +319,7 @@ async def test_a_broker_that_is_given_up_refuses_until_it_is_back(tmp_path: Path
         client, store = cluster.clients[leader], cluster.stores[leader]
         assert await client.produce(b"before") == ErrorCode.NONE
         store.suspend()
-        cluster.tree.end(store.session.session_id)  # and the others hear that it is gone
+        cluster.tree.end(store.session.session_id)  # the other brokers see that the session has ended
         others = [broker for broker_id, broker in cluster.brokers.items() if broker_id != leader]
         await cluster.until(lambda: all(b.metadata.topics["t"].partitions[0].leader != leader for b in others))
         store.resume()
@@ -354,8 +354,8 @@ async def test_a_broker_that_stood_down_does_not_name_itself(tmp_path: Path) -> 
         epoch = broker.metadata.topics["t"].partitions[0].leader_epoch
         member = broker.member
         assert member is not None
-        await coordinator_told(client, "any")  # which makes the topic
-        names = [f"g{number}" for number in range(100)]  # of which some are in each of its three partitions
+        await coordinator_told(client, "any")  # creates __consumer_offsets
+        names = [f"g{number}" for number in range(100)]  # enough names for each of its three partitions
         await cluster.until(lambda: leader in map(broker.coordinators.leader_of_group, names))
         group = next(name for name in names if broker.coordinators.leader_of_group(name) == leader)
         assert await coordinator_told(client, group) == (ErrorCode.NONE, leader)
@@ -386,7 +386,7 @@ async def test_a_broker_whose_disk_fails_stops_and_others_lead(tmp_path: Path) -
         assert await create(cluster.clients[1], "t", 3) == ErrorCode.NONE
         broker = cluster.brokers[2]
         broker.faults.report(LogDirFailed(str(broker.logs.directories[0].path), "the disk is gone"))
-        assert broker.failure.done()  # upon which its process ends
+        assert broker.failure.done()  # this ends the process
         await cluster.stop(2)
         await cluster.until(partial(is_gone, cluster, 2))
         partitions = cluster.controller.metadata.topics["t"].partitions
@@ -419,7 +419,7 @@ async def test_requests_go_on_while_the_controller_changes(tmp_path: Path) -> No
         await more(3)
         ends.set()
         await asking
-        # One whose answer was lost with the controller was asked for twice, and was there the second time.
+        # If the controller stops before it answers, the client asks again, and the topic exists already.
         assert set(made) <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
         topics = {f"t{n}" for n in range(len(made))}
         await cluster.until(lambda: all(topics <= broker.metadata.topics.keys() for broker in cluster.brokers.values()))

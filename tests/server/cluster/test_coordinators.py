@@ -62,7 +62,7 @@ async def test_what_the_disk_did_not_let_be_read_is_read_at_the_next_word(
             await asyncio.gather(*loads)
         assert not broker.groups.shards
         assert broker.metrics.read_errors == 1
-        coordinators.follow([change])  # as when the in-sync set changes
+        coordinators.follow([change])  # as after an in-sync set change
         await asyncio.gather(*loads)
         assert broker.groups.shards
 
@@ -100,7 +100,7 @@ async def test_a_term_that_ends_while_it_is_loaded_does_not_end_the_next_one(
         shard = broker.groups.shards[0]
         committed.set()
         await asyncio.gather(*loads)
-        lead(state.leader_epoch + 2)  # as when the in-sync set changes
+        lead(state.leader_epoch + 2)  # as after an in-sync set change
         assert broker.groups.shards == {0: shard}
 
 

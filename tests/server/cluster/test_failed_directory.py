@@ -127,7 +127,7 @@ async def test_a_topic_made_anew_gets_no_second_log_beside_one_that_cannot_be_se
         assert await produce_to_all(cluster, b"anew") == [0] * PARTITIONS
         cluster.files.heal()
         await cluster.stop(VICTIM)
-        await cluster.start(VICTIM)  # refuses two logs of one partition
+        await cluster.start(VICTIM)  # a broker does not start with two logs of one partition
         await cluster.until(lambda: all(len(state.isr) == 3 for state in states(cluster, VICTIM)))
         assert await produce_to_all(cluster, b"more") == [0] * PARTITIONS
 

@@ -19,7 +19,7 @@ from tests.server.cluster.in_process import running
 from tests.server.in_process import Client
 from tests.waiting import asked_until
 
-NAMES = [f"name-{number}" for number in range(12)]  # enough for each of three partitions
+NAMES = [f"name-{number}" for number in range(12)]  # enough names for each of three partitions
 SETTINGS: dict[str, Any] = {
     "offsets_topic_replication_factor": "1",
     "transaction_state_log_num_partitions": "3",
@@ -89,7 +89,7 @@ async def test_a_broker_that_does_not_know_yet_that_it_leads_is_not_named(tmp_pa
         def named(told: dict[str, tuple[int, int]]) -> set[str]:
             return {name for name, (code, _) in told.items() if code == ErrorCode.NONE}
 
-        # An answer that comes while the topic is made, or before the other leaders have been asked, names nobody.
+        # While the topic is created, or the other leaders have not answered yet, the answer names no coordinator.
         told = await asked_until(partial(find, cluster.clients[asked], kind), named)
         late = led_by(cluster.brokers[asked], kind, slow)
         assert late
@@ -116,7 +116,7 @@ async def test_a_broker_whose_disk_is_slow_to_have_the_log_says_that_it_loads(
             await create(wanted)
 
         monkeypatch.setattr(broker.replica_manager, "create", late)
-        # The first answer says that the topic is still being made, for which this broker would have to have its logs.
+        # The first answer is an error: the topic is in creation, and the logs of this broker are missing.
         told = await asked_until(partial(find, cluster.clients[slow], kind), lambda found: found[NAMES[0]][0] == ErrorCode.NONE)
         mine = led_by(broker, kind, slow)
         assert mine
@@ -136,7 +136,7 @@ async def test_after_a_failover_the_next_coordinator_is_named_when_it_leads(
         told = await asked_until(partial(find, cluster.clients[1], kind), lambda found: found[NAMES[0]][0] == ErrorCode.NONE)
         first = told[NAMES[0]][1]
         await works(cluster.clients[first], kind, NAMES[0])
-        # One that has not made its replica yet would make it as leader, without a change.
+        # A broker without its replica creates it as leader, and `change` is not called.
         await cluster.until(lambda: all(broker.partitions.get(kind.topic, 0) is not None for broker in cluster.brokers.values()))
         for broker_id, broker in cluster.brokers.items():
             if broker_id != first:

@@ -53,7 +53,7 @@ def ask_twice(line: Line, held: HeldThreads, replica: int) -> list[int]:
     session_id = line.ask(FETCH, fetch(replica, 0, RECORDS), FetchResponse).session_id
     first = framed(FETCH, fetch(replica, 1, 0, session_id=session_id))
     second = framed(FETCH, fetch(replica, 2, RECORDS, session_id=session_id, wait_ms=100))
-    line.socket.sendall(first + second)  # they are worked on in one turn of the loop
+    line.socket.sendall(first + second)  # the broker takes both in one turn of the loop
     held.begun.get(timeout=WITHIN_S)
     held.go_on.set()
     line.receive()
@@ -76,7 +76,7 @@ async def test_a_high_watermark_in_an_answer_that_came_too_late_is_told_again(tm
             assert await cluster.clients[leader].produce(b"%d" % n) == 0
         await cluster.stop(leader)
         cluster.make_executor = executors
-        await cluster.start(leader)  # it has not looked at what is on its disk yet
+        await cluster.start(leader)  # the broker has not verified the batches on its disk yet
         await cluster.until(lambda: cluster.brokers[leader].metadata.topics["t"].partitions[0].leader == leader)
         client = cluster.clients[leader]
         assert await client.in_thread(lambda: ask_twice(client.line, held, follower)) == [RECORDS]

@@ -56,9 +56,9 @@ class Neighbour:
     def __init__(self, news: News) -> None:
         self.news = news
         self.announces: tuple[int, ...] = (API_VERSIONS, OLDER_SIGN_OF_LIFE, SIGN_OF_LIFE)
-        self.keys: set[int] = set()  # that it was asked with for a sign of life
+        self.keys: set[int] = set()  # API keys of the probes received
         self.accepted: list[asyncio.StreamWriter] = []
-        self.asked = 0  # for a sign of life
+        self.asked = 0  # number of probes received
         self._going = asyncio.Event()
         self._going.set()
         self._server: asyncio.Server | None = None

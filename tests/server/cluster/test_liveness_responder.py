@@ -23,7 +23,7 @@ from tests.server.cluster.in_process import running
 
 WITHIN_S = 60.0
 SIZE = struct.Struct(">i")
-MARKERS, HEARTBEAT = (27, 1), (63, 2)  # APIs and versions
+MARKERS, HEARTBEAT = (27, 1), (63, 2)  # (API key, version)
 OLDER, NEWER = WriteTxnMarkersRequest(), BrokerHeartbeatRequest(broker_id=2)
 
 
@@ -61,7 +61,7 @@ async def address(tmp_path: Path) -> AsyncIterator[tuple[str, int]]:
 async def test_signs_of_life_are_given_while_the_loop_is_busy(address: tuple[str, int], request_: Message) -> None:
     with connected(address) as line:
         first = await asyncio.to_thread(ask, line, 1, request_)
-        for correlation_id in (2, 3):  # the loop does nothing meanwhile, for this is its thread
+        for correlation_id in (2, 3):  # this call blocks the event loop, which runs in this thread
             assert ask(line, correlation_id, request_) == first
     assert any(thread.name == "barnabas-pulse" for thread in threading.enumerate())
 
@@ -89,7 +89,7 @@ async def test_another_request_is_answered_by_the_loop(address: tuple[str, int])
 async def test_requests_that_arrive_together_are_answered_in_order(address: tuple[str, int]) -> None:
     markers = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1)])
     with connected(address) as line:
-        for first in (1, 6):  # to the loop, to the thread
+        for first in (1, 6):  # correlation ids; first the loop answers, then the thread
             line.sendall(b"".join((frame(first), frame(first + 1), frame(first + 2, markers), frame(first + 3))))
             with line.makefile("rb") as incoming:
                 answers = [

@@ -19,10 +19,10 @@ from tests.server.cluster.processes import three_brokers
 from tests.waiting import wait_until
 
 WITHIN_S = 60
-SESSION_TIMEOUT_MS = 15_000  # so that it is over for nobody who was merely slow, nor before who is dead was found out
+SESSION_TIMEOUT_MS = 15_000  # a slow broker keeps its session, and peers find a dead broker before its session ends
 CLIENT: dict[str, Any] = {"log_level": 0}
-# A client of librdkafka's goes on asking a broker that stands still who leads, for as long as it waits for an answer: a minute by default.
-# It tells of an answer that did not come, though: where clients are to be told of nothing, they wait for those of a busy broker.
+# A client of librdkafka asks a suspended broker for the leader until the request times out, by default after one minute.
+# A short timeout makes the client report errors. Tests that allow no error keep the default, for busy brokers.
 IMPATIENT: dict[str, Any] = {**CLIENT, "socket.timeout.ms": 3_000}
 
 
@@ -47,7 +47,7 @@ class Traffic:
     def __init__(self, servers: str, topic: str, client: dict[str, Any] = CLIENT) -> None:
         self.topic = topic
         self._client = client
-        self.errors: list[str] = []  # that clients were told of, but for connections that ended: brokers that stop close theirs
+        self.errors: list[str] = []  # errors reported to clients, without closed connections: a broker that stops closes its own
         self.acknowledged: list[int] = []
         self.failed: list[str] = []
         self.seen: set[int] = set()
@@ -140,7 +140,7 @@ class Members:
         return self.brokers[partitions[0].leader - 1]
 
 
-@pytest.mark.timeout(300)  # brokers that start and clients that wait, on a machine that may be busy
+@pytest.mark.timeout(300)  # starts of brokers and waits of clients take long on a busy machine
 def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Broker]) -> None:
     members = Members(brokers, "t", IMPATIENT)
     with Traffic(members.servers, "t", IMPATIENT) as traffic:
@@ -149,7 +149,7 @@ def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Brok
         controller.kill()
         traffic.wait_for_more()
         found = f"event=broker-found-dead broker={brokers.index(controller) + 1} "
-        # One is enough: the registration is taken away on its word, and then the other one has nobody left to look for.
+        # One report is enough: the controller then removes the registration, and the other broker stops its probes.
         others = [broker for broker in brokers if broker is not controller]
         wait_until(lambda: any(found in broker.log for broker in others), "the end of the session was waited for")
         controller.start()

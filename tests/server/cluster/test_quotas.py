@@ -15,7 +15,7 @@ from tests.server.cluster.in_process import Cluster, running
 from tests.server.quotas import set_quota_by
 from tests.waiting import WITHIN_S
 
-CLIENT_ID = "limits"  # what the lines of tests call themselves
+CLIENT_ID = "limits"  # the client id of the test connections
 
 
 async def set_at(cluster: Cluster, broker_id: int, names: dict[str, str | None], **quotas: float | None) -> None:
@@ -29,7 +29,8 @@ async def set_at(cluster: Cluster, broker_id: int, names: dict[str, str | None],
 async def test_what_is_set_at_one_broker_holds_at_all(tmp_path: Path) -> None:
     async with running(tmp_path) as cluster:
         asked = cluster.others[0]
-        await set_at(cluster, asked, {"client_id": CLIENT_ID}, controller_mutation_rate=0.5)  # 5.5 are saved up
+        # the client may save up 5.5 mutations
+        await set_at(cluster, asked, {"client_id": CLIENT_ID}, controller_mutation_rate=0.5)
         await cluster.until(lambda: all(broker.client_quotas is not None for broker in cluster.brokers.values()))
         topics = [CreatableTopic(name=f"t{n}", num_partitions=4, replication_factor=1) for n in range(3)]
         request = CreateTopicsRequest(topics=topics, timeout_ms=10_000)

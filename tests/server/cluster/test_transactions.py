@@ -73,7 +73,7 @@ def test_each_is_there_everywhere_or_nowhere(brokers: list[Broker]) -> None:
     committed = []
     for number in range(TRANSACTIONS):
         if number == TRANSACTIONS // 3:
-            brokers[0].kill()  # leads a third of everything, and coordinates a third of all transactional ids
+            brokers[0].kill()  # the leader of a third of all partitions and the coordinator of a third of all transactional ids
         if number == 2 * TRANSACTIONS // 3:
             brokers[0].start()
         if write(producer, number):

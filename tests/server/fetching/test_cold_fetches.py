@@ -116,7 +116,7 @@ def test_who_reads_what_compaction_emptied_gets_the_records_behind_it(tmp_path: 
             path.with_suffix(".timeindex").unlink()
         files = ColdFiles()
         async with running([tmp_path], files) as client:
-            files.read_by_threads.clear()  # in which the broker opens its logs
+            files.read_by_threads.clear()  # the broker read its segments when it opened its logs
             assert (await fetched(client, max_bytes))[0] == (EMPTIED, 1)
 
     asyncio.run(test())

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.records.batch import iterate_records, split_batches
 from tests.server.in_process import TOPIC, Client, running
 
-LONG_MS = 600_000  # nobody waits for so long; the answer comes, or the test does not end
+LONG_MS = 600_000  # no test waits this long: the answer arrives, or the test hangs
 BATCH = 100
 
 

@@ -32,7 +32,7 @@ from tests.waiting import wait_until
 
 VALUE = b"x" * 5_000
 RECORDS = 60
-PULL = 40_000  # eight records
+PULL = 40_000  # bytes; eight records
 EVER = 1e9
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_asked_for_is_not_given(tmp_path: Path, counted: Counted) ->
 def test_what_was_found_under_another_isolation_level_is_not_given(tmp_path: Path, counted: Counted) -> None:
     def test(client: Client, line: Line) -> None:
         started(client, line, counted, 0)
-        for _ in range(2):  # the first one is read, the second one is recognised
+        for _ in range(2):  # the broker parses the first and recognises the second
             asked(line, LATEST, request(client.broker, [7], partition_max_bytes=PULL, isolation_level=1))
         wait_until(partial(counted.has_looked_since, 1), "the second one is not recognised")
 

@@ -62,10 +62,11 @@ class Session:
 
     def __init__(self, broker: Broker, version: int, line: Line | None = None, *, replica_id: int = -1, **fields: int) -> None:
         self._broker, self._version, self._line = broker, version, line
-        self._client_id = "another" if line is None else CLIENT_ID  # a fetcher of a follower has one session
+        self._client_id = "another" if line is None else CLIENT_ID  # the broker keeps one session for each fetcher of a follower
         self._fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 2**20, **fields}
         self._replica_id = replica_id
-        self._id_at = 4 + (version >= FIRST_FLEXIBLE_VERSION) + 4 + 2  # behind correlation id, tags, throttle time and error
+        # after correlation id, tagged fields, throttle time and error code
+        self._id_at = 4 + (version >= FIRST_FLEXIBLE_VERSION) + 4 + 2
         self.session_id = self.epoch = 0
 
     def request(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> FetchRequest:
@@ -409,7 +410,7 @@ def test_what_was_forgotten_named_anew_or_deleted_goes_the_general_way(tmp_path:
         session = Session(client.broker, LATEST, line)
         for offset in range(3):
             session.ask([wanted(0, offset)])
-        session.ask([wanted(1, 0)])  # was not in the session
+        session.ask([wanted(1, 0)])  # not in the session before
         session.ask([], forgotten=[1])
         assert counted.taken == 1
         session.ask([wanted(0, 3)])

@@ -13,7 +13,7 @@ from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.record import build_batch
 from tests.server.in_process import TOPIC, running
 
-VERSIONS_WITH_NAMES = range(4, 13)  # from 13 on topics have ids
+VERSIONS_WITH_NAMES = range(4, 13)  # from version 13 on, requests have topic ids
 
 
 @pytest.mark.parametrize("setting", ["zstd", "producer"])

@@ -43,7 +43,7 @@ TOPICS = {
     "flushed": {**SEGMENTS, "flush.messages": "1"},
     "moving": SEGMENTS,
 }
-ENOUGH = 400  # records of each topic before a round may end
+ENOUGH = 400  # records of each topic before a round can end
 VALUE = "x" * 200
 
 
@@ -112,7 +112,7 @@ class Everything:
                 try:
                     self.admin.create_topics([NewTopic(name, 2, 1)])[name].result(2)
                     self.admin.delete_topics([name])[name].result(2)
-                except (KafkaException, TimeoutError):  # the broker is gone; or the topic exists from the time before a kill
+                except (KafkaException, TimeoutError):  # the broker was killed, or the topic exists since before a kill
                     with suppress(KafkaException, TimeoutError):
                         self.admin.delete_topics([name])[name].result(1)
                     self._stopped.wait(0.05)
@@ -163,7 +163,7 @@ def test_a_killed_broker_leaves_what_a_start_mends_and_a_stopped_one_nothing(
     everything: Everything, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with everything.load():
-        everything.broker.kill()  # wherever its work is now
+        everything.broker.kill()  # at any point of its work
     _, findings = check(everything.folders, capfd)
     assert [each["line"] for each in findings if not each["mended"]] == []
     copies = [shutil.copytree(folder, tmp_path / "copies" / folder.name) for folder in everything.folders]

@@ -33,7 +33,7 @@ from tests.storage.support import append, open_log
 NOW = 1_700_000_000_000
 BATCHES, RECORDS = 30, 3
 FETCH, LIST_OFFSETS = (1, 12), (2, 7)
-# Which byte of which batch: offset, length, magic, CRC, attributes, last offset delta, times, count, records.
+# (batch, damaged byte): offset, length, magic, CRC, attributes, last offset delta, times, count, records.
 DAMAGES = [(15, 1), (15, 6), (15, 7), (15, 8), (15, 11), (15, 16), (15, 17), (15, 21), (15, 23), (15, 26), (15, 30), (15, 60),
            (15, 70), (0, 70), (0, 11), (0, 26), (29, 70), (29, 8), (29, 11), (29, 26), (28, 26), (27, 9),
            (0, 2), (0, 7), (15, 2)]  # fmt: skip
@@ -44,7 +44,7 @@ class Damaged:
     """A broker that was stopped, damaged and started again; partition n has the n-th damage."""
 
     def __init__(self, folder: Path) -> None:
-        self.config = {"auto.create.topics.enable": False, "log.retention.ms": -1}  # the records are old
+        self.config = {"auto.create.topics.enable": False, "log.retention.ms": -1}  # the timestamps of the records are old
         self.folder = folder
         self.whole: list[list[tuple[int, BatchHeader]]] = []
         self.data: list[bytes] = []
@@ -115,7 +115,7 @@ def test_lookups_by_time(damaged: Damaged) -> None:
         ]
         assert [answer.error_code for answer in found] == [2 if number == 15 else 0 for number in range(BATCHES)]
         assert all(answer.offset == RECORDS * number for number, answer in enumerate(found) if number != 15)
-        partition = DAMAGES.index((15, 8))  # the length: a walk over the headers ends there
+        partition = DAMAGES.index((15, 8))  # the length is damaged: a walk over the headers stops there
         answer = line.ask(LIST_OFFSETS, list_offsets(partition, NOW + 15), ListOffsetsResponse).topics[0].partitions[0]
         assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
 
@@ -171,7 +171,7 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     batches = split_batches(data)
     hit = [header for position, header in batches if position < 8192 and position + header.size > 4096]
     doubted = FileRegion(region.fileno, region.position, region.size, 0, SegmentIntegrity(BadSector(), 10**9))
-    (loaded,) = page_cache.load(BadSector(), [(doubted, region)])  # type: ignore[list-item]  # anything with a descriptor
+    (loaded,) = page_cache.load(BadSector(), [(doubted, region)])  # type: ignore[list-item]  # any object with a descriptor works
     assert not isinstance(loaded, OSError)
     verified = loaded.verified
     assert verified.end == next(position for position, header in batches if header is hit[0])
@@ -182,7 +182,7 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
 
 
 def test_lookups_step_over_a_sector_that_cannot_be_read(tmp_path: Path) -> None:
-    log = open_log(tmp_path, TopicConfig(index_interval_bytes=10**6))  # so that every lookup walks from the first batch
+    log = open_log(tmp_path, TopicConfig(index_interval_bytes=10**6))  # each lookup walks from the first batch
     for _ in range(20):
         append(log, b"x" * 1000)
     log.close()
@@ -196,7 +196,7 @@ def test_lookups_step_over_a_sector_that_cannot_be_read(tmp_path: Path) -> None:
         assert found is not None
         position = next(position for position, header in batches if header.base_offset == offset)
         if offset in (header.base_offset for header in hit[1:]):
-            assert found.position <= position  # what is read from there meets the damage
+            assert found.position <= position  # a read from there reaches the damaged sector
         else:
             assert found.position == position, offset
     segment.close()

@@ -97,7 +97,7 @@ def test_beside_a_directory_that_cannot_be_opened_no_other_counts_as_kept(tmp_pa
         run(path, "one", clean=False)
     files = FailingFiles()
     files.fail(READS, paths[0])
-    for _ in range(2):  # the second finds what the first left
+    for _ in range(2):  # the second round finds the files of the first
         logs = LogManager(
             paths, files=files, clock=SystemClock(), broker_id=1, cluster_id="c", boot_id="one", first_has_metadata=False
         )

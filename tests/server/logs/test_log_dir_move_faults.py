@@ -19,7 +19,7 @@ from tests.waiting import until
 
 RECORDS = 20
 SIZE = 40_000
-SLOW = "262144"  # bytes a second: a move takes three seconds
+SLOW = "262144"  # bytes/s: a move takes 3 s
 
 
 async def fill(client: Client) -> tuple[LogDirectory, LogDirectory]:
@@ -135,7 +135,7 @@ async def test_a_target_that_fails_while_it_is_waited_for_takes_its_moves_along(
         assert broker.logs.failed_directories == [other]
         assert len(broker.log_dir_moves) == 0
         await assert_serves(client, home)
-    async with running(folders) as client:  # it works again: the move begins anew
+    async with running(folders) as client:  # the directory works again, so the move starts again
         await until(lambda: client.broker.log_dir_moves.finished == 1)
         code, values = await client.fetch(offset=RECORDS)
         assert (code, values) == (0, [b"more"])
@@ -149,7 +149,8 @@ async def test_a_log_whose_old_folder_stays_is_not_moved_again(tmp_path: Path) -
         assert await client.produce(b"a") == 0
         home = client.broker.logs.directory_of(TOPIC, 0)
         first, second = [each for each in client.broker.logs.directories if each is not home]
-        files.fail(frozenset({"read_file"}), first.path)  # of its checkpoints, when the log is there and the old folder is to go
+        # reads of its checkpoints, after the copy is complete and before the old folder is removed
+        files.fail(frozenset({"read_file"}), first.path)
         assert await alter(client, first) == 0
         await until(lambda: client.broker.log_dir_moves.finished == 1)
         await client.broker.log_dir_moves.settle(TOPIC, 0)

@@ -12,7 +12,7 @@ from barnabas.testing import Broker
 from tests.server.clients import Client
 from tests.server.in_process import running
 
-OTHERS = {  # as if a folder of photos were given as the data folder
+OTHERS = {  # as if the operator chose a folder of photos as the data folder
     "photos-2019/draft.tmp": "mine", "photos-2019/00000000000000000000.log.deleted.tmp": "mine", "photos-2019/cat.deleted": "mine",
     "photos-2019/old.tmp/1.txt": "mine", "photos-2019/leader-epoch-checkpoint.tmp/1.txt": "mine", "photos-2019/1.log.cleaned": "mine",
     "draft.tmp": "mine", "meta.properties.old.tmp": "mine", "log-start-offset-checkpoint.d/1.tmp": "mine",

@@ -61,7 +61,7 @@ async def test_a_full_disk_survives_rolls_checkpoints_and_retention(tmp_path: Pa
             assert await client.produce(b"%d" % index * 400_000) == 0
         files.fill(tmp_path)
         before = partition.log.log_end_offset
-        assert await client.produce(b"never" * 80_000) == STORAGE_ERROR  # would roll
+        assert await client.produce(b"never" * 80_000) == STORAGE_ERROR  # this append needs a roll
         assert not await broker.faults.guard(broker.logs.checkpoints.write_recovery_points)
         assert partition.log.log_end_offset == before
         files.heal()
@@ -105,7 +105,7 @@ async def test_segments_are_let_go_in_turns_and_only_below_what_is_written_down(
         async def guard_and_delete(write: Callable[[], None]) -> bool:
             done = await guard(write)
             assert await client.produce(b"new", 0, time_ms=broker.clock.now_ms()) == 0
-            logs[0].truncator.delete_records_before(2)  # after its start was written down
+            logs[0].truncator.delete_records_before(2)  # after the checkpoint has the log start offset
             return done
 
         def noted(services: Services, partition: OnlinePartition) -> None:
@@ -167,7 +167,7 @@ async def test_starts_that_could_not_be_written_are_not_acknowledged_since_anoth
             try:
                 await done()
             finally:
-                with monkeypatch.context() as patched:  # it wrote before, and comes to its end now
+                with monkeypatch.context() as patched:  # a retention run wrote earlier and ends now
                     patched.setattr(broker.logs.checkpoints, "_try_checkpoint", lambda *_: [])
                     broker.logs.checkpoints.prepare_removal([])
 
@@ -219,7 +219,7 @@ async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
 async def test_a_log_for_which_there_was_no_room_at_the_start_either_is_made_once_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 3_600_000)  # it stops before it tries again
+    monkeypatch.setattr("barnabas.server.logs.replica_manager.RETRY_MS", 3_600_000)  # the broker stops before the next attempt
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         files.fail(frozenset({"create", "make_directory"}), tmp_path, errno.ENOSPC)
@@ -308,7 +308,7 @@ async def test_a_failed_sync_acknowledges_nothing_and_stops_a_broker_with_one_di
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
     async with running([tmp_path]) as client:
         code, values = await client.fetch()
-        assert (code, values[:1]) == (0, [b"a"])  # the one whose fate was unknown may be there
+        assert (code, values[:1]) == (0, [b"a"])  # the record whose sync failed may be there
         assert b"never" not in values
         assert await client.produce(b"b") == 0
 
@@ -372,7 +372,9 @@ async def test_a_read_that_fails_refuses_only_that_read(tmp_path: Path) -> None:
             assert await client.produce(b"%d" % index * 400_000) == 0
         files.fail(READS, tmp_path)
         assert await client.offset_at(NOW_MS) == STORAGE_ERROR
-        assert (await client.fetch(offset=1))[0] == 0  # looked for from the segment's start, and sent by the kernel
+        assert (await client.fetch(offset=1))[
+            0
+        ] == 0  # the lookup walks from the segment's start, and the kernel sends the records
         assert await client.produce(b"more") == 0
         files.heal()
         assert (await client.fetch(offset=1))[0] == 0
@@ -397,7 +399,7 @@ async def test_an_index_that_cannot_be_read_keeps_no_other_log_from_being_compac
             assert await client.create(name=name, **compacted) == 0
             for number in range(4):
                 assert await client.produce(b"%d" % number * 200, key=b"k", name=name) == 0
-    for index in sorted((tmp_path / f"{TOPIC}-0").glob("*.timeindex"))[:-1]:  # the last is read at the start
+    for index in sorted((tmp_path / f"{TOPIC}-0").glob("*.timeindex"))[:-1]:  # the broker reads the last index when it starts
         files.fail(READS, index)
     async with running([tmp_path], files, log_cleaner_backoff_ms="10") as client:
         cleaner = client.broker.cleaner
@@ -407,7 +409,7 @@ async def test_an_index_that_cannot_be_read_keeps_no_other_log_from_being_compac
         files.heal()
         await until(lambda: cleaner.statistics.runs == 2)
         for name in (TOPIC, "u"):
-            assert await client.fetch(name=name) == (0, [b"2" * 200])  # all that its first segment has
+            assert await client.fetch(name=name) == (0, [b"2" * 200])  # the only record left in its first segment
 
 
 async def test_old_consumers_are_told_of_a_failed_disk_by_a_code_that_they_know(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.server.wire import NOW_MS, framed
 
 PRODUCE = 0
 VERSIONS = (7, 8, 9, 12, 13)
-TOGETHER, ALONE = ("one-at-once", "two-at-once"), ("one-by-self", "two-by-self")  # names of the same lengths
+TOGETHER, ALONE = ("one-at-once", "two-at-once"), ("one-by-self", "two-by-self")  # names of equal length
 PARTITIONS = 4
 
 

@@ -62,7 +62,7 @@ async def test_only_the_partition_that_was_not_committed_has_timed_out() -> None
     partitions, connection = wait_for(timeout_ms=20)
     partitions[0].settle(None)
     assert await connection.codes() == [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
-    partitions[1].settle(None)  # too late, and harmless
+    partitions[1].settle(None)  # after the answer: no effect
 
 
 async def test_the_answer_comes_with_the_last_partition_and_says_what_failed() -> None:

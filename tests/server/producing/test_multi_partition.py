@@ -159,8 +159,8 @@ async def test_idempotent_producers_get_what_they_get_one_by_one(tmp_path: Path,
         everywhere(b"first"),
         *(sent(*((index, sequence) for index in range(3))) for sequence in range(8)),
         *(sent((0, 8 + number), (1, 8 + number)) for number in range(3)),
-        sent((0, 11), (1, 10), (2, 8)),  # one of them is there already
-        sent((0, 12), (1, 11), (2, 10)),  # one is missing
+        sent((0, 11), (1, 10), (2, 8)),  # (1, 10) is a duplicate
+        sent((0, 12), (1, 11), (2, 10)),  # partition 2 misses sequence 9
         *(sent((0, 13 + number), (1, 12 + number), (2, 9 + number)) for number in range(3)),
         sent((0, 0), (1, 0), producer=6),
         sent((0, 0), (1, 15), epoch=1),

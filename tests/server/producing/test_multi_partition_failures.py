@@ -74,7 +74,7 @@ async def test_what_does_not_get_to_the_disk_is_refused(tmp_path: Path, taken: l
         broken = client.broker.logs.directories[1]
         for name in TOGETHER:
             for index in range(PARTITIONS):
-                client.broker.logs.prefer(name, index, broken)  # a broker without its first directory stops
+                client.broker.logs.prefer(name, index, broken)  # a broker stops if its first directory fails
         await create(client, {"flush_messages": "1"})
         requests = [everywhere(b"%d" % number) for number in range(6)]
         assert [told(answer)[0] for answer in await pipelined(client, requests)] == [(0, 0, 2 * number) for number in range(6)]
@@ -135,6 +135,6 @@ async def test_what_waits_for_too_long_is_told_so(tmp_path: Path, taken: list[in
         (answer,) = await pipelined(client, [short])
         assert told(answer) == [(0, ErrorCode.REQUEST_TIMED_OUT, -1), (1, ErrorCode.REQUEST_TIMED_OUT, -1)]
         for _, done in slow.waiting:
-            done(None)  # too late: nothing comes of it
+            done(None)  # after the answer: no effect
         monkeypatch.undo()
         assert len(await pipelined(client, [everywhere(b"v")])) == 1

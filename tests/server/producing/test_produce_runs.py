@@ -22,7 +22,7 @@ from tests.server.producing.multi_partition_requests import batch_of, with_heade
 from tests.server.wire import NOW_MS, SIZE, framed
 
 PRODUCE = 0
-VERSIONS = (7, 8, 9, 12)  # learnt from 7 on; without topic ids; the layout of requests changes at 9
+VERSIONS = (7, 8, 9, 12)  # the broker learns templates from version 7 on; these have no topic ids; the layout changes at 9
 OTHER = "one-by-one"
 
 
@@ -114,13 +114,14 @@ TOPICS: dict[str, dict[str, Any]] = {
     "two replicas needed": {"min_insync_replicas": "2"},
     "small segments": {"segment_bytes": "1048576"},
 }
+# topics whose valid requests the broker can append as one run
 TOGETHER = (
     "plain",
     "flushed sometimes",
     "flushed each time",
     "two replicas needed",
     "small segments",
-)  # what is good there may be a run
+)
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -252,7 +253,7 @@ async def test_a_run_that_does_not_get_to_the_disk_is_refused_request_by_request
     files = FailingFiles()
     async with running([tmp_path / "one", tmp_path / "two"], files) as client:
         home, *others = client.broker.logs.directories
-        client.broker.logs.prefer(TOPIC, 0, others[0])  # a broker without its first directory stops
+        client.broker.logs.prefer(TOPIC, 0, others[0])  # a broker stops if its first directory fails
         assert home is not others[0]
         await client.create(flush_messages="1")
         requests = [Sent(batch_of(b"%d" % number)) for number in range(20)]
@@ -278,14 +279,14 @@ async def test_an_idempotent_producer_gets_for_a_run_what_it_gets_one_by_one(tmp
 
     requests = [
         *(batch(sequence) for sequence in range(12)),
-        *(batch(sequence) for sequence in (9, 10, 11)),  # repeated
-        batch(3),  # too old to be known
-        *(batch(sequence) for sequence in (13, 14)),  # one is missing
+        *(batch(sequence) for sequence in (9, 10, 11)),  # duplicates
+        batch(3),  # a duplicate, too old for the producer state
+        *(batch(sequence) for sequence in (13, 14)),  # sequence 12 is missing
         *(batch(sequence) for sequence in range(12, 15)),
         *(batch(sequence, producer=6) for sequence in range(8)),
         *(batch(sequence) for sequence in range(15, 18)),
         *(batch(sequence, epoch=1) for sequence in range(9)),
-        *(batch(sequence) for sequence in range(18, 20)),  # fenced
+        *(batch(sequence) for sequence in range(18, 20)),  # fenced: an old epoch
         *(batch(sequence, epoch=1) for sequence in (4, 8, 9, 10, 11, 12)),
     ]
     async with running([tmp_path]) as client:

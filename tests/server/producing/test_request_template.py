@@ -52,7 +52,7 @@ def test_repeats_get_the_answer_of_the_first_apart_from_id_and_offset(version: i
             assert index.to_bytes(8, "big") in answer
             assert len(answer) == len(first)
             differing = [at for at, (ours, theirs) in enumerate(zip(answer, first, strict=True)) if ours != theirs]
-            assert len(differing) <= 2  # the last byte of the id and of the offset
+            assert len(differing) <= 2  # the last byte of the correlation id and of the offset
 
 
 def test_a_broken_batch_between_repeats_gets_its_error_and_changes_nothing() -> None:

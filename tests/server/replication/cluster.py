@@ -113,9 +113,10 @@ class Cluster:
             }
         )
         store = MemoryStore(MemoryTree())
-        store.commit([Put(CLUSTER, encode({"id": "test"}), ABSENT)])  # none that is new: what topics there are is told by hand
+        # the store has a cluster id only: tests change the metadata themselves
+        store.commit([Put(CLUSTER, encode({"id": "test"}), ABSENT)])
         broker = Broker(config, asyncio.get_running_loop(), Environment(open_store=lambda _: store))
-        broker.isr._peers = self.controller  # type: ignore[assignment]  # has what is asked of them
+        broker.isr._peers = self.controller  # type: ignore[assignment]  # has the methods that the code calls
         await broker.start()
         self._ports[broker_id] = broker.endpoints[0].port
         self._epoch += 1

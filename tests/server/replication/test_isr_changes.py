@@ -29,8 +29,8 @@ async def test_many_changes_go_in_several_requests(tmp_path: Path, monkeypatch: 
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create(*[(1,)] * PARTITIONS)
         counting = Counting(cluster)
-        counting.reachable.clear()  # until all of them wait
-        cluster.brokers[1].isr._peers = counting  # type: ignore[assignment]  # has what is asked of them
+        counting.reachable.clear()  # all changes wait first
+        cluster.brokers[1].isr._peers = counting  # type: ignore[assignment]  # has the methods that the code calls
         for partition in range(PARTITIONS):
             state = cluster.state(partition)
             await cluster.change(TOPIC, partition, replace(state, replicas=(1, 2), partition_epoch=state.partition_epoch + 1))

@@ -35,7 +35,7 @@ def test_a_session_names_only_what_changed() -> None:
     assert session.receive(number, 77)
     first.position = Position(5, 4, 0, 4)
     session.ask(first)
-    session.ask(second)  # where it was
+    session.ask(second)  # at the same position
     number, asked = request(session)
     assert (named(asked), asked.session_id, asked.session_epoch) == ({0: 5}, 77, 1)
     session.leave(second)

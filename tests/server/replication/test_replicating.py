@@ -26,7 +26,7 @@ from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_o
 from tests.server.scraped import render
 from tests.waiting import until
 
-NOW_MS = int(time.time() * 1000)  # what is older than retention.ms would not stay
+NOW_MS = int(time.time() * 1000)  # retention deletes records older than retention.ms
 
 
 async def produce(cluster: Cluster, *values: bytes, acks: int = -1) -> Produced:
@@ -48,7 +48,7 @@ async def test_what_is_produced_reaches_all_replicas_before_it_is_acknowledged(t
 async def test_a_fault_while_an_answer_is_taken_in_does_not_end_replication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    faults: list[bool] = []  # whether the fetcher's task waited meanwhile, of each
+    faults: list[bool] = []  # for each fault: was the fetcher's task parked?
     receive = FollowerPartition.receive
 
     async with cluster_of(tmp_path, 2) as cluster:
@@ -137,7 +137,7 @@ async def test_a_follower_that_stops_leaves_the_in_sync_set_and_joins_when_it_is
         await cluster.create((1, 2, 3))
         await produce(cluster, b"a")
         await cluster.stop(3)
-        await produce(cluster, b"b")  # waits until the set is smaller
+        await produce(cluster, b"b")  # waits until the leader has shrunk the in-sync set
         assert cluster.state().isr == (1, 2)
         assert cluster.ends() == {1: 2, 2: 2}
         await cluster.start(3)
@@ -282,7 +282,7 @@ async def test_a_deletion_whose_client_has_left_leaves_nothing_behind(tmp_path: 
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
         await produce(cluster, b"a", b"b")
-        await cluster.stop(2)  # so that the answer has to wait for it
+        await cluster.stop(2)  # the answer waits for this follower
         client = await AsyncConnection.open(("127.0.0.1", cluster.brokers[1].endpoints[0].port), ClientConfig(()))
         places = [DeleteRecordsPartition(partition_index=0, offset=1)]
         request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=places)], timeout_ms=1_000)

@@ -47,7 +47,7 @@ class SmallRegistry:
                 answer = registry.answer(self.path)
                 status = registry.status if registry.status != 200 or answer is not None else 404
                 body = json.dumps({"error_code": status, "message": "no"} if status != 200 else answer).encode()
-                with suppress(OSError):  # a broker that waits no longer has closed its connection
+                with suppress(OSError):  # after its timeout the broker closes the connection
                     self.send_response(status)
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()

@@ -90,7 +90,7 @@ def test_ids_in_headers(broker: Broker, registry: SchemaRegistryClient, producer
 
 def test_subjects_of_records(broker: Broker, registry: SchemaRegistryClient, producer: Producer) -> None:
     topic = create(broker, "mixed", confluent_value_subject_name_strategy=TOPIC_RECORD_NAME)
-    by_topic = serialized(registry, "another")  # the same id, under the subject another-value
+    by_topic = serialized(registry, "another")  # the same schema id, under the subject another-value
     assert outcome(producer, topic, by_topic) == KafkaError.INVALID_RECORD
 
     def strategy(context: SerializationContext, name: str) -> str:
@@ -98,7 +98,7 @@ def test_subjects_of_records(broker: Broker, registry: SchemaRegistryClient, pro
 
     assert serialized(registry, topic, {"subject.name.strategy": strategy}) == by_topic
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    while (code := outcome(producer, topic, by_topic)) != 0:  # the refusal is remembered for a moment
+    while (code := outcome(producer, topic, by_topic)) != 0:  # the broker caches the refusal for a short time
         assert code == KafkaError.INVALID_RECORD
 
 

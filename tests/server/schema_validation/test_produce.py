@@ -92,7 +92,7 @@ async def codes_of(client: Client, *values: bytes | None, **options: Any) -> int
 async def test_records(client: Client, records: Records, code: int, told: str, codec: Compression) -> None:
     await client.create(**VALIDATED)
     batch = bytes(build_batch([Record(0, NOW_MS, *each) for each in records], compression=codec))
-    for _ in range(3):  # also when the registry has answered, and in the way of repeated requests
+    for _ in range(3):  # also with a cached schema, and by the path of repeated requests
         answer = (await produce(client, {("t", 0): batch}))["t", 0]
         assert answer.error_code == code
         assert told in (answer.error_message or "")
@@ -222,7 +222,7 @@ async def test_requests_that_arrive_together(client: Client, partitions: int) ->
 
     def pipelined() -> list[int]:
         with Line(client.broker.endpoints[0].port) as line:
-            for _ in range(2):  # the first time they are learnt
+            for _ in range(2):  # the broker learns the template in the first round
                 for index in range(partitions):
                     line.ask(PRODUCE, request_of({("t", index): batch_of(GOOD)}), ProduceResponse)
             batches = [(number % partitions, batch_of(value)) for number, value in enumerate(values)]
@@ -253,7 +253,7 @@ async def test_transactions(client: Client, registry: SmallRegistry) -> None:
     await client.create(partitions=2, **VALIDATED)
     request = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
     made = await client.ask((22, 4), request, InitProducerIdResponse)
-    while made.error_code:  # the coordinator's topic is in the making
+    while made.error_code:  # the broker creates __transaction_state
         made = await client.ask((22, 4), request, InitProducerIdResponse)
     fields = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch, "base_sequence": 0, "transactional": True}
     registry.open.clear()

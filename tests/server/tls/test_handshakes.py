@@ -137,7 +137,7 @@ async def test_a_wrong_certificate_is_answered_with_an_alert(
         other = Certificates(tmp_path / "other").client("alice")
         context.load_cert_chain(other.certificate, other.key)
     elif who == "expired":
-        expired = Certificates(tmp_path / "expired").authority  # of the right authority, but for another folder
+        expired = Certificates(tmp_path / "expired").authority  # the same authority class, moved to another folder below
         late = type(expired)(tmp_path, certificates.password, certificates.authority.certificate, certificates.authority.key)
         files = late.issue("late", days=-1)
         context.load_cert_chain(files.certificate, files.key)

@@ -89,7 +89,7 @@ async def started(*threads: Loading | Reading) -> AsyncIterator[None]:
         for thread in threads:
             thread.done.set()
         for thread in threads:
-            await asyncio.to_thread(thread.join)  # they leave by asking the broker, which has this loop
+            await asyncio.to_thread(thread.join)  # the threads ask the broker before they end, and the broker runs in this loop
 
 
 def port_of(client: Client, listener: str) -> int:

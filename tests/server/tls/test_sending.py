@@ -74,7 +74,7 @@ def test_slow_readers_cost_little_and_get_everything(version: str) -> None:
         for each in lines:
             for _ in range(4):
                 each.send(FETCH, fetch_request(RECORDS * len(VALUE)))
-        with TlsLine(broker) as line:  # answered after the others were worked on
+        with TlsLine(broker) as line:  # the broker answers after the requests of the others
             assert line.ask(METADATA, MetadataRequest(topics=[]), MetadataResponse).brokers
         assert resident_bytes(broker.pid) - before < 16_000_000, "of a gigabyte and a quarter that was asked for"
         for each in lines[1:]:
@@ -99,7 +99,7 @@ def test_what_comes_before_a_goodbye_counts() -> None:
     with Broker(tls=True) as broker:
         with TlsLine(broker) as line:
             line.ask(CREATE_TOPICS, CREATION, CreateTopicsResponse)
-            line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # both arrive together
+            line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # the kernel sends both together
             line.send(PRODUCE, produce_request(b"last", acks=0))
             line.socket.setblocking(False)
             with pytest.raises(ssl.SSLWantReadError):

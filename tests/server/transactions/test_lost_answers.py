@@ -57,7 +57,7 @@ class Line:
             while True:
                 request = frame_from(client)
                 is_lost = self.loses.is_set() and request[4:6] == PRODUCE.to_bytes(2, "big")
-                if not (is_lost and self.has_lost.is_set()):  # the first one gets there, its repetitions do not
+                if not (is_lost and self.has_lost.is_set()):  # the broker gets the first request but no retry
                     broker.sendall(request)
                     answer = frame_from(broker)
                 if is_lost:

@@ -48,7 +48,7 @@ class Receiver:
 
 async def start(carrier: MarkerChannel, producer_ids: Sequence[int]) -> list[asyncio.Task[WritableTxnMarkerResult]]:
     tasks = [asyncio.create_task(carrier.deliver(2, WritableTxnMarker(producer_id=each))) for each in producer_ids]
-    for _ in range(3):  # they hand over, the carrier starts, the request is sent
+    for _ in range(3):  # turns: the tasks hand over, the channel starts, the request goes out
         await asyncio.sleep(0)
     return tasks
 

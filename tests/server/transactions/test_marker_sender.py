@@ -58,7 +58,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 async def test_markers_that_stand_at_once_are_told_at_once(world: World) -> None:
-    world.codes[B] = ErrorCode.INVALID_PRODUCER_EPOCH  # it was there before
+    world.codes[B] = ErrorCode.INVALID_PRODUCER_EPOCH  # the partition has this marker already
     world.send()
     assert world.delivery.told == [{A, B}]
 

@@ -33,8 +33,8 @@ def refused(code: ErrorCode) -> Exception:
         (None, True),
         (refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), True),
         (refused(ErrorCode.CONCURRENT_TRANSACTIONS), True),
-        (refused(ErrorCode.NOT_COORDINATOR), False),  # deposed, perhaps after it had written its decision
-        (refused(ErrorCode.COORDINATOR_NOT_AVAILABLE), False),  # its decision was not committed in time
+        (refused(ErrorCode.NOT_COORDINATOR), False),  # a deposed coordinator may have written its decision
+        (refused(ErrorCode.COORDINATOR_NOT_AVAILABLE), False),  # the decision was not committed in time
         (refused(ErrorCode.REQUEST_TIMED_OUT), False),
         (Lost(), False),
     ],

@@ -135,7 +135,7 @@ def test_a_broken_snapshot_is_made_anew(folder: Path) -> None:
 def test_a_snapshot_that_contradicts_the_batches(folder: Path) -> None:
     first, later = sorted(folder.glob("*.snapshot"))[:2]
     good = later.read_bytes()
-    later.write_bytes(first.read_bytes())  # whole, but older than it says
+    later.write_bytes(first.read_bytes())  # valid, but older than its name says
     report = check(folder)
     (finding,) = report.findings
     assert "producer 7 has (epoch, sequence, offset) " in finding.what

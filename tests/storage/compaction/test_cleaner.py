@@ -46,7 +46,7 @@ def test_of_each_key_the_last_record_stays_at_its_offset(tmp_path: Path, engine:
     put(log, (b"c", b"1"))
     put(log, (b"b", b"2"), (b"d", b"1"))
     roll(log)
-    put(log, (b"c", b"2"))  # not sealed, so it does not count yet
+    put(log, (b"c", b"2"))  # in the active segment, so it does not count yet
     result = compact(log, engine)
     assert pairs(log) == [(2, b"a", b"2"), (3, b"c", b"1"), (4, b"b", b"2"), (5, b"d", b"1"), (6, b"c", b"2")]
     assert (result.cleaned_offset, result.keys, result.records_read, result.records_kept) == (6, 4, 6, 4)
@@ -95,7 +95,7 @@ def test_a_tombstone_stays_until_its_horizon(tmp_path: Path, engine: Engine) -> 
 
 
 def test_a_record_without_a_key_goes(tmp_path: Path, engine: Engine) -> None:
-    log = compacted_log(tmp_path, replace(SMALL, cleanup_policy=frozenset({"delete"})))  # as it was before it was compacted
+    log = compacted_log(tmp_path, replace(SMALL, cleanup_policy=frozenset({"delete"})))  # the policy before the change to compact
     put(log, (None, b"1"), (b"a", b"1"))
     put(log, (None, b"2"))
     roll(log)
@@ -122,7 +122,7 @@ def test_small_segments_grow_together_and_keep_what_producers_need(tmp_path: Pat
     log.abandon()
     for snapshot in log.directory.glob("*.snapshot"):
         snapshot.unlink()
-    again = open_log(tmp_path, SMALL, clean=False)  # the producers come from the batches alone
+    again = open_log(tmp_path, SMALL, clean=False)  # recovery rebuilds the producers from the batches alone
     assert again.reader.last_writes() == {7: LastWrite(3, 200)}
     assert [each.last_sequence for each in again.reader.producers()] == [200]
     again.close()
@@ -157,10 +157,10 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(tmp_path: Pa
     put(log, (b"c", b"3"), base_sequence=2, **transaction)
     end_transaction(log, 7, commit=True)
     roll(log)
-    put(log, (b"z", b"1"), producer_id=7, producer_epoch=0, base_sequence=3)  # so that none of those is the producer's last
+    put(log, (b"z", b"1"), producer_id=7, producer_epoch=0, base_sequence=3)  # so the producer's last batch is a later one
     assert [each.first_offset for each in log.reader.aborted_transactions(0, 100)] == [1]
 
-    compact(log, engine)  # the batches of the first and the second transaction go, their markers stay
+    compact(log, engine)  # drops the batches of the first and second transaction, but keeps their markers
     data = [(h.base_offset, h.is_control, h.delete_horizon_ms) for h, _ in batches(log)]
     assert data == [
         (0, False, None),
@@ -173,7 +173,7 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(tmp_path: Pa
     ]
     assert [each.first_offset for each in log.reader.aborted_transactions(0, 100)] == [1]
 
-    compact(log, engine, first_dirty_offset=8)  # nothing of them is left, so their markers get a horizon
+    compact(log, engine, first_dirty_offset=8)  # no batch of these transactions is left, so their markers get a delete horizon
     horizons = {h.base_offset: h.delete_horizon_ms for h, _ in batches(log) if h.is_control}
     assert horizons == {2: NOW + HORIZON_MS, 4: NOW + HORIZON_MS, 7: None}
     assert log.reader.aborted_transactions(0, 100) == []
@@ -316,6 +316,7 @@ def test_a_reader_is_not_given_emptied_batches_alone(tmp_path: Path, engine: Eng
     region = log.reader.read(0, 1000, limit_offset=20, minimum_one=True)
     assert [header.records_count for _, header in split_batches(bytes_of(region))] == [1]
     assert read_all(log) == read_all(log, 19)
-    region = log.reader.read(0, 1000, limit_offset=15, minimum_one=True)  # nothing else can be read: so that the reader gets on
+    # without other batches the reader gets emptied ones, to make progress
+    region = log.reader.read(0, 1000, limit_offset=15, minimum_one=True)
     assert {header.records_count for _, header in split_batches(bytes_of(region))} == {0}
     log.close()

@@ -83,7 +83,7 @@ def test_only_segments_of_the_log_count_as_open(tmp_path: Path) -> None:
     while waiting:
         waiting.pop()()
     assert len(open_files) == 2
-    assert last_of_each_key(read_all(log)) == last_of_each_key(before)  # under the names that they have now
+    assert last_of_each_key(read_all(log)) == last_of_each_key(before)  # under their current names
     for garbage in log.truncator.take_garbage():
         garbage.remove()
     log.close()
@@ -206,7 +206,7 @@ def test_a_read_steps_over_so_many_emptied_batches_and_no_more(tmp_path: Path, m
     assert set(counts_in(bytes_of(read))) == {0}
     (_, first), *_ = split_batches(bytes_of(read))
     assert first.base_offset == 7
-    assert [record.offset for record in read_all(log)] == [20]  # the reader gets there all the same
+    assert [record.offset for record in read_all(log)] == [20]  # the reader gets there in several reads
     log.close()
 
 

@@ -37,7 +37,7 @@ CODECS = st.integers(0, 4)
 class Data(NamedTuple):
     pairs: list[tuple[bytes, bytes | None]]
     codec: int
-    producer: int  # 0 for none
+    producer: int  # producer id; 0 means none
 
 
 class Transaction(NamedTuple):
@@ -158,7 +158,8 @@ def test_against_a_model(steps: list[Data | Transaction | Roll | Clean]) -> None
             contents.append(_run(folder, engine, steps))
         finally:
             shutil.rmtree(folder)
-    if len({step.dedupe_bytes for step in steps if isinstance(step, Clean)} - {2**20}) == 0:  # how many keys fit differs
+    # with less memory, the number of keys that fit differs between engines
+    if len({step.dedupe_bytes for step in steps if isinstance(step, Clean)} - {2**20}) == 0:
         assert all(each == contents[0] for each in contents)
 
 
@@ -181,7 +182,7 @@ def _run(folder: Path, engine: str, steps: list[Data | Transaction | Roll | Clea
     run.log.abandon()
     for snapshot in run.log.directory.glob("*.snapshot"):
         snapshot.unlink()
-    again = open_log(folder, SMALL, clean=False)  # everything is read again, nothing is dropped
+    again = open_log(folder, SMALL, clean=False)  # recovery reads all batches, and drops none
     run.log = again
     run.check()
     assert (again.log_end_offset, again.reader.last_writes()) == ends

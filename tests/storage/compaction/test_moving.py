@@ -107,7 +107,7 @@ class Interrupted(OsFiles):
 
 def test_segments_that_are_replaced_while_a_round_copies_are_copied_again(tmp_path: Path) -> None:
     lost = set()
-    for step in range(0, 10**6, 3):  # every third moment
+    for step in range(0, 10**6, 3):  # every third file operation
         root, files = tmp_path / str(step), Interrupted(step)
         logs, log, move, target = begin(root, files)
         plan = move.plan(10**9)
@@ -178,7 +178,7 @@ def test_a_cleaned_segment_of_the_old_folder_does_not_come_into_the_moved_log(tm
         nonlocal jobs
         job()
         jobs += 1
-        if jobs == 1:  # the cleaned segment has its new names, and is about to come in
+        if jobs == 1:  # the cleaned segment has its final names, but is not in the log yet
             retired = logs.removal.swap(move, target)
             if is_left:
                 logs.removal.leave(move, retired)
@@ -186,7 +186,7 @@ def test_a_cleaned_segment_of_the_old_folder_does_not_come_into_the_moved_log(tm
     with pytest.raises(SegmentsGone):
         asyncio.run(replace_segments(log, group, NOW, moving_between))
     assert read_all(log) == before
-    with pytest.raises((SegmentsGone, FileNotFoundError)):  # and none that is announced from here on
+    with pytest.raises((SegmentsGone, FileNotFoundError)):  # later segments of the same cleaning fail too
         asyncio.run(replace_segments(log, group, NOW, moving_between))
     assert read_all(log) == before
     compact(log, PLAIN)

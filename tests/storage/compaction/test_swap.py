@@ -59,7 +59,7 @@ def test_at_every_step(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "original", folder)
         log = open_log(folder, SMALL)
         crashed = _crash(log, CrashingFiles(step))
-        log.truncator.take_garbage()  # a process that is gone removes nothing
+        log.truncator.take_garbage()  # a crashed process removes no files
         log.abandon()
         context = PartitionContext(log.log_end_offset, False, log.topic_id, is_compacted=True)
         left_behind = check_partition(FILES, log.directory, context)
@@ -81,7 +81,7 @@ def test_at_every_step(tmp_path: Path) -> None:
         shutil.rmtree(folder)
         step += 1
     assert step > 30
-    assert len(outcomes) > 2  # nothing done, a part, and all
+    assert len(outcomes) > 2  # none, some or all segments are replaced
 
 
 def _crash(log: Any, files: CrashingFiles) -> bool:

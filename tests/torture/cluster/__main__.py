@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             if not CUTS.isdisjoint(wanted):
                 parser.error(f"{error}; without that there are no rounds of {', '.join(CUTS)}")
             print(f"{error}; no way is blocked", file=sys.stderr)
-    if not is_in_hub():  # with --loopback, or because nothing else can be had
+    if not is_in_hub():  # with --loopback, or without a network of namespaces
         kinds = tuple(kind for kind in kinds if kind not in CUTS)
     plan = Plan(options.rounds, options.seed, kinds, options.hold, tuple(options.clients.split(",")))
     clusters: list[type[Cluster]] = [] if options.only_kafka else [BarnabasCluster]

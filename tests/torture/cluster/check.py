@@ -26,7 +26,7 @@ class Checker:
         self._book = book
         self._bootstrap = bootstrap
         self.log: dict[int, list[str]] = {index: [] for index in range(PARTITIONS)}
-        self._offsets: dict[tuple[str, int], list[int]] = {key: [] for key in book.lanes}  # by sequence
+        self._offsets: dict[tuple[str, int], list[int]] = {key: [] for key in book.lanes}  # offsets by sequence
         self._covered: dict[tuple[str, int], set[int]] = {
             (group, i): set() for group in book.languages for i in range(PARTITIONS)
         }
@@ -122,7 +122,7 @@ class Checker:
             with self._book.lock:
                 told = [reading.committed for reading in self._book.readings.values() if reading.group == group]
             for index in range(PARTITIONS):
-                # A partition goes from one member to the other: the last word counts, and of two that are as old it is the lower.
+                # A partition moves between members: the lowest of their last commits is the bound.
                 least = min((each[index] for each in told if index in each), default=-1)
                 _demand(offsets[index] >= least, f"group {group} is at {offsets[index]} in {TOPIC}-{index}, {least} was told")
 

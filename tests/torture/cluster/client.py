@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 TURN_S = 0.05
 COMMIT_EACH_S = 0.5
-# Kafka's defaults but for patience, of which the producer has no end, and for time-outs, so that a round is not as long as they are.
+# Kafka's defaults, except: the producer retries without end, and short time-outs keep a round short.
 COMMON: dict[str, Any] = {"log_level": 2, "socket.timeout.ms": 6_000, "reconnect.backoff.max.ms": 500}
 PRODUCER = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 0, "retries": 2**31 - 1, "linger.ms": 5}
 CONSUMER = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "session.timeout.ms": 6_000, "fetch.wait.max.ms": 100}
@@ -38,7 +38,7 @@ def produce(ended: threading.Event, bootstrap: str, topic: str, partitions: int,
     sent = [0] * partitions
 
     def told(index: int, sequence: int, error: KafkaError | None, message: Message) -> None:
-        offset = message.offset()  # None where a broker had a repetition before, and did not say where
+        offset = message.offset()  # None if the broker had a duplicate and did not give its offset
         say("A", index, sequence, -1 if offset is None else offset) if error is None else say("F", index, sequence, error.name())
 
     while not ended.is_set():

@@ -36,7 +36,7 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
 }
-# ZooKeeper's own defaults but for the tick, whose multiples all of its waits are: its servers give each other up after two seconds.
+# ZooKeeper's defaults, except a tick of 500 ms: its waits are multiples of it, and servers give each other up after 2 s.
 ZOOKEEPER = {"tickTime": "500", "initLimit": "20", "syncLimit": "4", "maxClientCnxns": "0"}
 BROKERS = [f"broker-{number}" for number in range(1, COUNT + 1)]
 QUORUM = [f"quorum-{number}" for number in range(1, COUNT + 1)]
@@ -51,7 +51,7 @@ class Cluster(ABC):
         self._folder, self._network, self._guard = folder, network, guard
         folder.mkdir(parents=True, exist_ok=True)
         self.nodes: dict[str, Node] = {}
-        self.groups: Sequence[str] = ()  # of consumers, once there are some
+        self.groups: Sequence[str] = ()  # consumer groups, as soon as there are some
 
     @property
     def bootstrap(self) -> str:

@@ -26,12 +26,12 @@ from tests.torture.ledger import Lane
 
 TOPIC, PROBED = "load", "probe"
 PARTITIONS = 6
-RATE = 100  # records a second, of each producer
+RATE = 100  # records/s of each producer
 LANGUAGES = ("python", "java")
 MEMBERS = 2
 STOP_TIMEOUT_S = 120.0
 JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# Kafka's client logs to standard output otherwise, among what the program says there.
+# Otherwise Kafka's client logs to standard output, between the lines of the program.
 LOGGING = """\
 appenders = err
 appender.err.type = Console
@@ -54,10 +54,9 @@ class Reading:
 
     def __init__(self, group: str) -> None:
         self.group = group
-        self.records: dict[int, list[tuple[int, str]]] = defaultdict(list)  # by partition: offset and value, not examined yet
-        self.following: dict[
-            int, int | None
-        ] = {}  # the offset that must come next; None: any, for it was just given the partition
+        self.records: dict[int, list[tuple[int, str]]] = defaultdict(list)  # by partition: offset and value, not checked yet
+        # the offset that must come next; None after an assignment: any offset may come
+        self.following: dict[int, int | None] = {}
         self.skips: list[str] = []
         self.committed: dict[int, int] = {}
 
@@ -83,7 +82,8 @@ class Book:
         self.lock = Lock()
         self.lanes: dict[tuple[str, int], Lane] = {(name, index): Lane() for name in languages for index in range(PARTITIONS)}
         self.readings: dict[str, Reading] = {}
-        self.written: dict[int, list[float]] = {index: [] for index in range(PARTITIONS)}  # when the probe wrote; only grows
+        # times of the probe's writes; the lists only grow
+        self.written: dict[int, list[float]] = {index: [] for index in range(PARTITIONS)}
 
     def of_producer(self, name: str) -> Callable[[str], None]:
         def heard(line: str) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import NoReturn, Self
 
-IN_HUB = "BARNABAS_TORTURE_HUB"  # set where the program runs in the hub
+IN_HUB = "BARNABAS_TORTURE_HUB"  # set if the program runs in the hub
 NEEDED = ("ip", "unshare", "nsenter")
 SUBNET = "10.77"
 
@@ -93,7 +93,8 @@ class Loopback(Network):
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(names)
-        self._subnet = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"  # others may do the same at the same time
+        # one subnet per process: several runs may use it at once
+        self._subnet = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"
 
     def address(self, name: str) -> str:
         return f"{self._subnet}.{self._names.index(name) + 2}"
@@ -124,7 +125,7 @@ class Namespaces(Network):
             raise
 
     def _add(self, number: int, name: str) -> None:
-        # A process that does nothing keeps the namespace alive, until the end of its standard input; it says when it is there.
+        # An idle process keeps the namespace alive until the end of its standard input. It writes a line when it runs.
         holder = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -31,7 +31,7 @@ class Prober:
 
     def __init__(self, addresses: Sequence[Address], topic: str, partitions: int) -> None:
         self._addresses, self._topic, self._partitions = addresses, topic, partitions
-        self._leaders: dict[int, tuple[int, Address]] = {}  # by partition: the epoch, and where the leader is
+        self._leaders: dict[int, tuple[int, Address]] = {}  # by partition: leader epoch and address of the leader
         self._looking: asyncio.Task[None] | None = None
 
     async def run(self) -> None:

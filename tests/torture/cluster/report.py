@@ -18,7 +18,7 @@ from rich.table import Table
 from tests.torture.cluster.rounds import Plan, Round
 
 RESULTS = Path(__file__).resolve().parents[3] / "bench" / "results" / "failover.json"
-Done = Mapping[str, Sequence[Round]]  # by cluster
+Done = Mapping[str, Sequence[Round]]  # rounds by name of the cluster
 
 
 def times_of(rounds: Sequence[Round]) -> dict[str, list[float]]:

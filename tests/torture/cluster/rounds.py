@@ -17,8 +17,8 @@ from tests.torture.cluster.faults import HOLD_S, KINDS
 from tests.torture.cluster.load import LANGUAGES, Book, Load
 from tests.torture.cluster.network import Network
 
-WITHIN_S = 120.0  # everything goes on again
-DWELL_S = 1.0  # before a strike, and between a kill and its being taken back
+WITHIN_S = 120.0  # until everything works again
+DWELL_S = 1.0  # before a fault, and between a kill and the restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Round:
     number: int
     kind: str
     node: str
-    unwritable_s: float  # the longest time in which some partition took no record with acks=all
+    unwritable_s: float  # the longest time in which a partition took no record with acks=all
     acknowledged: int  # records of the load in this round
 
 

@@ -24,7 +24,7 @@ Answer = TypeVar("Answer", bound=Message)
 SIZE = struct.Struct(">i")
 TIMEOUT_S = 2.0
 METADATA, FIND_COORDINATOR, CREATE_TOPICS, DESCRIBE_CLUSTER = (3, 12), (10, 4), (19, 7), (60, 1)
-CONTROLLERS = 2  # as the kind of endpoint
+CONTROLLERS = 2  # endpoint type in DescribeCluster
 CREATE_TIMEOUT_S = 60.0
 
 

@@ -17,7 +17,7 @@ from barnabas.testing.children import Child
 from tests.torture.spark.plan import Sink
 
 ROOT = Path(__file__).parents[3]
-WAIT_S = 900.0  # for anything that must happen; Spark's start takes half a minute of CPU, and the machine may be busy
+WAIT_S = 900.0  # Spark's start takes 30 s of CPU, and the machine may be busy
 STOP_S = 60.0
 
 
@@ -33,8 +33,8 @@ class Driver:
         self._process: Child[str] | None = None
         self._java: int | None = None
         self._news = threading.Condition()
-        self.batches = 0  # finished ones that were heard of, of all processes
-        self.failures: list[str] = []  # of queries
+        self.batches = 0  # finished batches reported by all processes
+        self.failures: list[str] = []  # errors of queries
 
     def start(self) -> None:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -56,7 +56,7 @@ class Driver:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
-                with suppress(json.JSONDecodeError), self._news:  # a kill may cut a line
+                with suppress(json.JSONDecodeError), self._news:  # a kill may cut the last line
                     self._take(json.loads(line))
                     self._news.notify_all()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+warnings.simplefilter("ignore", FutureWarning)  # PySpark warns about pandas 3, which this program does not use
 
 
 def session(folder: Path) -> SparkSession:
@@ -34,7 +34,7 @@ def session(folder: Path) -> SparkSession:
         "spark.driver.memory": "1g",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.authenticate.socketTimeout": "120s",
-        "spark.local.dir": folder,  # what a killed driver leaves goes with the run
+        "spark.local.dir": folder,  # the run's folder also takes the files of a killed driver
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}",
         "spark.log.level": "ERROR",
     }
@@ -96,7 +96,7 @@ def main(bootstrap: str, folder: Path, sink: Sink) -> None:
         query = start(spark, bootstrap, folder, sink)
         last = -1
         try:
-            while not ended.is_set() and not query.awaitTermination(0.2):  # type: ignore[arg-type]  # parts of a second, too
+            while not ended.is_set() and not query.awaitTermination(0.2):  # type: ignore[arg-type]  # also fractions of a second
                 progress = query.lastProgress
                 if progress is not None and progress["batchId"] > last:
                     last = progress["batchId"]

@@ -18,18 +18,18 @@ PARTITIONS = 3
 KEYS = 8
 STEP_MS = 20
 WINDOW_MS = 10_000
-WATERMARK_MS = 60_000  # partitions are never so far apart
-CLOSING_MS = 10 * WATERMARK_MS  # after the last record: closes every window, and lies in one that stays open
+WATERMARK_MS = 60_000  # the lag between partitions is always smaller
+CLOSING_MS = 10 * WATERMARK_MS  # after the last record: closes all windows, and is itself in a window that stays open
 
 
 class Sink(Enum):
     """How the output is written."""
 
-    STREAM = "stream"  # format("barnabas"), append
-    UPDATES = "updates"  # write_stream, update
+    STREAM = "stream"  # format("barnabas"), append mode
+    UPDATES = "updates"  # write_stream, update mode
 
 
-Row = tuple[int, int, int, int, int, int]  # key, window start in ms, count, sum, least, greatest
+Row = tuple[int, int, int, int, int, int]  # key, window start in ms, count, sum, minimum, maximum
 
 
 def value_of(number: int) -> bytes:

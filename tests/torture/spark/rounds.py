@@ -26,7 +26,7 @@ from tests.torture.spark.plan import Sink
 
 BROKER = {"transaction.two.phase.commit.enable": True, "transaction.state.log.num.partitions": 4}
 RECORDS_AT_ONCE = 200
-PAUSE_S = 0.1  # between them: 2,000 records a second on a quiet machine
+PAUSE_S = 0.1  # between two sends: 2,000 records/s on an idle machine
 
 
 class Kind(Enum):
@@ -41,7 +41,7 @@ class Kind(Enum):
 class Round:
     number: int
     kind: Kind
-    batches: int  # finished before the kill, of all
+    batches: int  # batches of all processes, finished before the kill
 
 
 class Load:
@@ -72,7 +72,7 @@ class Load:
             for number in range(self.count, self.count + RECORDS_AT_ONCE):
                 self._producer.produce(plan.IN, plan.value_of(number), partition=number % plan.PARTITIONS)
             self.count += RECORDS_AT_ONCE
-            self._producer.flush(WAIT_S)  # so that partitions stay close to each other in event time
+            self._producer.flush(WAIT_S)  # keeps the partitions close in event time
 
     def close(self) -> None:
         self._stop.set()

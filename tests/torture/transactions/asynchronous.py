@@ -56,7 +56,7 @@ async def copy(bootstrap: str, name: str, seed: int) -> None:
                     for place, records in found.items()
                     for record in records
                 ]
-                await asyncio.gather(*sent)  # the end of a transaction does not tell of records that were refused
+                await asyncio.gather(*sent)  # the end of a transaction does not report refused records
                 ends = {place: records[-1].offset + 1 for place, records in found.items()}
                 await producer.send_offsets_to_transaction(ends, name)
                 if chance.random() < ABORTED_SHARE:

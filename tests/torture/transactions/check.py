@@ -11,7 +11,7 @@ from tests.torture.check import Broken
 from tests.torture.transactions.plan import PARTITIONS, output_of, value_of
 
 POLL_S = 0.5
-WITHIN_S = 180.0  # after the last record: a transaction that was left open lasts 10 s, a session 6 s
+WITHIN_S = 180.0  # after the last record: an open transaction lasts up to 10 s, a session 6 s
 
 
 class Reader:

@@ -34,7 +34,7 @@ class Copier:
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
-        self.ends = 0  # of its own will: its client could go no further
+        self.ends = 0  # exits without a kill: the client could not continue
         self._command = command
         self._log = log
         self._process: Child[bytes] | None = None

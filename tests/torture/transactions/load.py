@@ -30,7 +30,7 @@ class Load:
             {
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
-                "message.timeout.ms": 0,  # for ever
+                "message.timeout.ms": 0,  # no limit
                 "linger.ms": 5,
                 "reconnect.backoff.max.ms": 200,
                 "log_level": 2,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 SHARED, OWN = "shared", "own"
 PARTITIONS = {SHARED: 4, OWN: 2}
 GROUP = "copiers"
-BATCH_RECORDS = 40  # of a transaction, at most
-ABORTED_SHARE = 0.05  # of transactions, by the copier's own will
+BATCH_RECORDS = 40  # at most, in one transaction
+ABORTED_SHARE = 0.05  # share of transactions that the copier aborts itself
 TRANSACTION_TIMEOUT_MS = 10_000
 SESSION_TIMEOUT_MS = 6_000
 
@@ -29,8 +29,8 @@ class Plan:
 
     rounds: int = 30
     seed: int = 1
-    seconds: float = 3.0  # of work in a round, before the kill, at most
-    rate: int = 400  # records a second into all partitions together
+    seconds: float = 3.0  # longest work in a round before the kill
+    rate: int = 400  # records/s into all partitions together
     with_java: bool = True
 
 

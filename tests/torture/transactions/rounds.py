@@ -27,7 +27,7 @@ BROKERS = (1, 2, 3)
 CREATION_S = 60.0
 DOWN_S = (0.1, 2.0)
 IN_SYNC_S = 90.0
-KEEP_EVERY_S = 0.1  # copiers that ended are started again
+KEEP_EVERY_S = 0.1  # between restarts of copiers that ended
 SETTINGS: dict[str, str | int | bool] = {
     "zookeeper.session.timeout.ms": 2_000,
     "transaction.state.log.num.partitions": 6,
@@ -46,7 +46,7 @@ class Round:
     victim: str
     sent: int
     copied: int
-    ends: dict[str, int]  # of copiers, on their own, so far
+    ends: dict[str, int]  # exits of each copier without a kill, in all rounds so far
 
 
 @contextmanager

@@ -9,7 +9,7 @@ Rules
   2. `epoch` grows by one with each delta.
 
 Ugly: a delta copies the dictionaries it touches, O(topics) for each creation. A copy of 200,000 entries is about a millisecond
-(dictionaries are copied as a block), and creations come in batches, so persistent maps would not pay for their slower look-ups.
+(dictionaries are copied as a block), and creations come in batches, so persistent maps, whose look-ups are slower, would cost more.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from barnabas.security.acls import AUDIT_TOPIC
 
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "__transaction_state", "__share_group_state"
 COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
-INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
+INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers that subscribe to all topics skip these
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-Resource = tuple[ResourceType, str]  # of a broker: its id as text, or ALL_BROKERS
+Resource = tuple[ResourceType, str]  # for a broker: its id as text, or ALL_BROKERS
 
 
 class BrokerState(Enum):
     """The states of a live broker."""
 
-    FENCED = "fenced"  # hold replicas; neither lead nor be in sync
+    FENCED = "fenced"  # holds replicas, but neither leads nor is in sync
     ACTIVE = "active"
-    SHUTTING_DOWN = "shutting-down"  # its leaderships must move away; it leaves the in-sync replicas
+    SHUTTING_DOWN = "shutting-down"  # its leaderships must move away, and it leaves the in-sync replicas
 
 
 class Kept(Enum):
     """The state of a broker's logs at its start."""
 
-    ALL = "all"  # complete: it stopped in order, or only its process ended
+    ALL = "all"  # complete: the broker stopped cleanly, or only its process ended
     SYNCED = "synced"  # its machine lost power or was restarted: unsynced records may be lost
-    UNKNOWN = "unknown"  # these log directories may not be its former ones
+    UNKNOWN = "unknown"  # these may be other log directories than before
 
 
 class LogEnd(NamedTuple):
@@ -59,7 +59,7 @@ class LogEnd(NamedTuple):
 
     topic_id: UUID
     partition: int
-    leader_epoch: int  # leader epoch of the report: it is void in a later epoch
+    leader_epoch: int  # of the report, which is void in a later epoch
     last_epoch: int  # epoch of the last record; -1 if the log is empty
     end_offset: int
 
@@ -70,21 +70,22 @@ class BrokerRegistration(Struct, frozen=True):
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    epoch: int = 0  # of the registration; unique, and higher each time a broker comes back
-    incarnation: str = ""  # id of the process, by which it recognises its own registration
+    epoch: int = 0  # of this registration; unique, and higher each time the broker comes back
+    incarnation: str = ""  # id of the process, by which it recognizes its own registration
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
     log_dir_paths: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` at its start; dynamic settings override it
     state: BrokerState = BrokerState.ACTIVE
-    kept: Kept = Kept.ALL  # used while it is FENCED: before it is active, no partition may rely on records that it may have lost
-    log_ends: tuple[LogEnd, ...] = ()  # ends of lost partitions, for the controller's choice
+    # Matters while the broker is FENCED: before it is active, no partition may rely on records that it may have lost.
+    kept: Kept = Kept.ALL
+    log_ends: tuple[LogEnd, ...] = ()  # log ends of lost partitions; the controller chooses leaders by them
     offline: Mapping[UUID, tuple[int, ...]] = field(
         default_factory=dict
-    )  # partitions whose log is in a failed directory of this broker
+    )  # topic id -> partitions whose log is in a failed directory of this broker
 
     @property
     def is_active(self) -> bool:
-        """It may lead and be in sync."""
+        """Whether the broker may lead and be in sync."""
         return self.state is BrokerState.ACTIVE
 
     def endpoint(self, listener: str) -> Endpoint | None:
@@ -94,9 +95,9 @@ class BrokerRegistration(Struct, frozen=True):
 class PartitionState(Struct, frozen=True):
     """The leader and the replicas of one partition.
 
-    Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. A lost partition has no leader and no eligible replicas. The last known ones are within replicas.
-    During a move, replicas lists the target in its order, then the replicas to remove.
+    Invariants: leader is in isr, or NO_LEADER. isr and eligible are subsets of replicas without a common element, and last_known is a
+    subset of replicas. The first of replicas is the preferred leader. A lost partition has no leader and no eligible replicas. During a
+    move, replicas lists the target in its order, then the replicas to remove.
     """
 
     leader: int
@@ -108,29 +109,29 @@ class PartitionState(Struct, frozen=True):
     removing: tuple[int, ...] = ()
     # `planning/leadership.py` has the rules of these fields.
     eligible: tuple[int, ...] = ()  # may lead if no in-sync replica can
-    is_lost: bool = False  # all in-sync replicas may have lost records: they become the last known ones, and must not lead
-    last_known: tuple[int, ...] = ()  # had everything, but may have lost the end in a power failure (KIP-966)
+    is_lost: bool = False  # all in-sync replicas may have lost records: they become last known ones, and must not lead
+    last_known: tuple[int, ...] = ()  # had all records, but may have lost the last ones in a power failure (KIP-966)
 
     @property
     def is_moving(self) -> bool:
-        """Its replicas are being reassigned."""
+        """Whether the replicas are being reassigned."""
         return bool(self.adding or self.removing)
 
 
 class Topic(Struct, frozen=True):
     name: str
     topic_id: UUID
-    partitions: tuple[PartitionState, ...]  # the index is the partition's number
+    partitions: tuple[PartitionState, ...]  # the index is the partition number
 
     @property
     def is_internal(self) -> bool:
-        """The topic is internal."""
+        """Whether the topic is internal."""
         return self.name in INTERNAL_TOPICS
 
 
 class MetadataDelta(Struct, frozen=True):
-    """Changes: created or changed topics (complete), deleted names, replaced settings (empty: none left), added or removed
-    brokers."""
+    """Changes of an image: created or changed topics (complete), deleted names, added or removed brokers, replaced settings (an empty
+    mapping removes them)."""
 
     topics: tuple[Topic, ...] = ()
     deleted_topics: tuple[str, ...] = ()
@@ -139,12 +140,13 @@ class MetadataDelta(Struct, frozen=True):
     gone_brokers: tuple[int, ...] = ()
     controller_id: int | None = None
     cluster_id: str | None = None
-    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # no broker left: the deletion is complete
+    # An empty tuple: the deletion is complete on all brokers.
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)
     declared: Changes = field(default_factory=dict)
 
 
 class MetadataImage(Struct, frozen=True):
-    """One moment of the cluster. The dictionaries may be read directly; nobody writes them."""
+    """The cluster at one moment. Callers may read the dictionaries directly, and must not change them."""
 
     cluster_id: str
     controller_id: int = NO_CONTROLLER
@@ -153,10 +155,10 @@ class MetadataImage(Struct, frozen=True):
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[UUID, Topic] = field(default_factory=dict)
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
-    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
+    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name with _ for . -> topics whose names have . or _
     deletions: Mapping[UUID, tuple[int, ...]] = field(
         default_factory=dict
-    )  # deleted topics, and the brokers that may have logs of them
+    )  # topic id -> brokers that may still have logs of the deleted topic
     declared: Mapping[Kind, Declarations] = field(default_factory=dict)
 
     def topic(self, name: str) -> Topic | None:
@@ -191,7 +193,7 @@ class MetadataImage(Struct, frozen=True):
         return topic.partitions[partition] if topic is not None and 0 <= partition < len(topic.partitions) else None
 
     def partition_count(self, name: str) -> int:
-        """0 for an unknown topic."""
+        """The number of partitions of a topic; 0 if the topic is unknown."""
         topic = self.topics.get(name)
         return 0 if topic is None else len(topic.partitions)
 
@@ -200,7 +202,7 @@ class MetadataImage(Struct, frozen=True):
         return self.configs.get((kind, name), EMPTY)
 
     def has_open_log_dir(self, broker: BrokerRegistration) -> bool:
-        """Whether new partitions may be placed on a broker: not if all of its log directories are cordoned."""
+        """Whether new partitions may be placed on a broker; false if all of its log directories are cordoned."""
         text = self.config(ResourceType.BROKER, str(broker.broker_id)).get(CORDONED_LOG_DIRS)
         words = broker.cordoned if text is None else words_of(text)
         return not words or len(cordoned_among(words, broker.log_dir_paths)) < len(broker.log_dir_paths)
@@ -209,7 +211,7 @@ class MetadataImage(Struct, frozen=True):
         return self.configs.get((ResourceType.TOPIC, name), EMPTY)
 
     def declarations(self, kind: Kind) -> Declarations:
-        """All of a kind; the same object as long as none of them changes."""
+        """All declarations of a kind; the same object as long as none of them changes."""
         return self.declared.get(kind, NOTHING)
 
     def apply(self, delta: MetadataDelta) -> MetadataImage:
@@ -218,7 +220,7 @@ class MetadataImage(Struct, frozen=True):
         configs = {resource: settings for resource, settings in delta.configs.items() if settings}
         dropped = delta.configs.keys() | {(ResourceType.TOPIC, name) for name in delta.deleted_topics}
         if dropped:
-            changed = dict(self.configs)  # copied as a block, not entry by entry: there may be as many as topics
+            changed = dict(self.configs)  # copied as a whole, not entry by entry: there may be one entry per topic
             for resource in dropped:
                 changed.pop(resource, None)
             changed.update(configs)

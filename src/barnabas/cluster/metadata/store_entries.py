@@ -31,7 +31,7 @@ from barnabas.cluster.store.interface import Entry
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
-USUAL_FIELDS = 5  # the encoding of an ordinary state
+USUAL_FIELDS = 5  # of an ordinary state
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
 
 LEFT_OUT: Sequence[Any] = ((), (), (), False, ())  # the usual values of optional fields
@@ -60,10 +60,10 @@ class ControllerEntry(NamedTuple):
 
     broker_id: int
     epoch: int
-    incarnation: str = ""  # of the broker's process
+    incarnation: str = ""  # id of the broker's process
 
 
-ANY_BROKER = -1  # marks any broker in the entry of a deletion
+ANY_BROKER = -1  # stands for any broker in a deletion entry
 
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
@@ -100,7 +100,7 @@ def declaration_path(kind: Kind, key: str) -> str:
 
 
 def declaration_of_path(path: str) -> tuple[Kind, str] | None:
-    """The kind of declaration at `path`; None if there can be none."""
+    """The kind and the key of the declaration at `path`; None if there can be none."""
     _, kind, key = path.split("/", 2) if path.count("/") == 2 else ("", "", "")
     return (_KINDS[kind], unescape(key)) if key and kind in _KINDS else None
 
@@ -110,7 +110,7 @@ def encode_deletion(brokers: Sequence[int]) -> bytes:
 
 
 def decode_deletion(entry: Entry) -> tuple[UUID, tuple[int, ...]]:
-    """The topic's id, and the brokers; the topic's name instead of them, which a broker without a cluster may have left, means any."""
+    """The topic's id and the brokers; a standalone broker may have stored the topic's name instead, which stands for any broker."""
     brokers = decode(entry.value)
     return UUID(entry.path.removeprefix(DELETED_TOPICS)), (ANY_BROKER,) if isinstance(brokers, str) else tuple(brokers)
 
@@ -124,7 +124,8 @@ def unescape(segment: str) -> str:
     return ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), segment.encode()).decode()
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True)  # json.dumps makes one for each call
+# json.dumps would create an encoder per call
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def encode(value: Any) -> bytes:
@@ -213,12 +214,13 @@ def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[P
     found = decode(value)
     if len(found) == len(before):
         return tuple([old if _is_unchanged(old, fields) else _state(fields) for old, fields in zip(before, found, strict=True)])
-    shared: dict[PartitionState, PartitionState] = {}  # most partitions are in one of few states
+    shared: dict[PartitionState, PartitionState] = {}  # most partitions have one of a few states
     return tuple([shared.setdefault(state, state) for state in map(_state, found)])
 
 
 def _is_unchanged(state: PartitionState, fields: Sequence[Any]) -> bool:
-    """Each change of a state changes its partition epoch; the other fields are compared in case another program wrote them."""
+    """Whether a stored state equals a known one. Each change of a state changes its partition epoch; the other fields are compared in
+    case another program wrote them."""
     leader, leader_epoch, replicas, isr, partition_epoch, *_ = fields
     return (
         state.partition_epoch == partition_epoch
@@ -230,7 +232,7 @@ def _is_unchanged(state: PartitionState, fields: Sequence[Any]) -> bool:
 
 
 def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
-    """Path and value of each entry that holds partitions of `topic`; only of those that differ from `before`."""
+    """Path and value of each entry with partitions of `topic`; only the entries that differ from `before`."""
     old = () if before is None else before.partitions
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
@@ -239,13 +241,13 @@ def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, 
 
 
 def _encode_states(states: Sequence[PartitionState]) -> bytes:
-    """Like `encode` of all their fields; partitions that share a state share its text."""
+    """Like `encode` of the fields of all states; partitions that share a state share its text."""
     texts = {number: _state_text(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
     return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
 
 
 def _state_text(fields: Sequence[Any]) -> bytes:
-    """Like `encode`, but formatted by hand in the simple case: a chunk is written whole when one of its partitions changes."""
+    """Like `encode`, but faster in the simple case: a chunk is written whole when one of its partitions changes."""
     if len(fields) != USUAL_FIELDS:
         return encode(fields)
     leader, leader_epoch, replicas, isr, partition_epoch = fields
@@ -280,12 +282,12 @@ def _state(fields: Sequence[Any]) -> PartitionState:
 
 
 def topic_of_path(path: str) -> str:
-    """The topic that an entry under TOPICS or PARTITIONS is of."""
+    """The topic of an entry under TOPICS or PARTITIONS."""
     return path.removeprefix(TOPICS) if path.startswith(TOPICS) else path.removeprefix(PARTITIONS).rpartition("/")[0]
 
 
 def decode_topic(head: Entry, chunks: Iterable[Entry]) -> Topic | None:
-    """A topic with its partitions, from its entry and those of its chunks in their order; None while chunks are missing."""
+    """A topic with its partitions, from its entry and the entries of its chunks in order; None while chunks are missing."""
     name = topic_of_path(head.path)
     topic_id, count = decode_head(head.value)
     partitions = tuple(state for chunk in chunks for state in decode_chunk(chunk.value))[:count]
@@ -302,8 +304,7 @@ def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topi
 
 
 def is_config_path(path: str) -> bool:
-    """Whether the path is an entry of settings. Watchers also report parents: /configs/broker has no value, and does not mean
-    all brokers."""
+    """Whether the path is an entry of settings; watches also report parents such as /configs/broker, which have no value."""
     return path.startswith(CONFIGS) and "/" in path.removeprefix(CONFIGS)
 
 

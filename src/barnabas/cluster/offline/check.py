@@ -34,7 +34,7 @@ class StoredMetadata(Struct):
     exists: bool = False
     cluster_id: str | None = None
     topics: dict[str, Topic] = field(default_factory=dict)
-    compacted: set[str] = field(default_factory=lambda: set(COORDINATED_TOPICS))  # topics with this setting of their own
+    compacted: set[str] = field(default_factory=lambda: set(COORDINATED_TOPICS))  # topics whose own cleanup.policy has `compact`
     deleted: set[UUID] = field(default_factory=set)  # deleted topics whose folders may still exist
     findings: list[Finding] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ def read_metadata(folder: Path) -> StoredMetadata:
             _read(Path(scratch) / FILE_NAME, found)
         except sqlite3.Error as error:
             found.findings.append(_fault(found.path, str(error)))
-        except (ValueError, KeyError, TypeError) as error:  # JSON with other content than expected
+        except (ValueError, KeyError, TypeError) as error:  # valid JSON with unexpected content
             found.findings.append(_fault(found.path, f"an entry of it does not parse: {error}"))
     return found
 
@@ -104,7 +104,7 @@ def check_topics(
                     f"partition {index} of topic {topic.name} has no folder in the data folders that were named",
                     "if it had records, they are not here; the next start begins an empty log",
                     why_not="name all data folders of the broker, or restore the folder",
-                    mended=was_killed and (topic.name, index) not in had_records,  # before the folder was created
+                    mended=was_killed and (topic.name, index) not in had_records,  # the kill came before the folder was created
                 )
     for (name, index), report in reports.items():
         known = metadata.topics.get(name)

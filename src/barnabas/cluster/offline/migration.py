@@ -17,7 +17,7 @@ from barnabas.cluster.metadata import store_entries
 from barnabas.cluster.store.interface import ABSENT, Entry, MetadataStore, Operation, Put, Remove
 from barnabas.errors import BarnabasError
 
-COMMIT_BYTES = 400_000  # of values in one commit; ZooKeeper accepts a megabyte in total
+COMMIT_BYTES = 400_000  # of values in one commit; ZooKeeper accepts 1 MB in all
 COMMIT_OPERATIONS = 500
 
 
@@ -74,7 +74,7 @@ def migrate(source: MetadataStore, target: MetadataStore) -> Migration:
 
 
 def is_named(entries: Iterable[Entry]) -> bool:
-    """Whether there is a cluster to copy."""
+    """Whether the entries contain a cluster to copy."""
     return any(entry.path == store_entries.CLUSTER for entry in entries)
 
 

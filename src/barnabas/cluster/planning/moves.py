@@ -4,8 +4,8 @@ There are three plans: move all replicas off some brokers (`drain`), change the 
 load evenly (`balance`). Each changes as little as possible: other replicas stay, in their order, because the first replica
 leads.
 
-The weight of a partition is its bytes plus a constant, because an empty one costs too. Among possible brokers, one in a rack
-without a replica of the partition comes first, then the one with the least weight.
+The weight of a partition is its bytes plus a constant, because an empty partition costs too. Among possible brokers, one in a
+rack without a replica of the partition comes first, then the one with the least weight.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import pairwise
 Partition = tuple[str, int]
 Replicas = tuple[int, ...]
 Assignment = Mapping[Partition, Replicas]
-Racks = Mapping[int, str | None]  # weights of the brokers that may hold replicas
+Racks = Mapping[int, str | None]  # broker id -> rack, of the brokers that may hold replicas
 
 PARTITION_BYTES = 1_000_000  # the constant weight of a partition
 EVEN = 0.05  # share of the mean weight of a broker: a smaller difference does not justify a move
@@ -49,7 +49,7 @@ class _Weights:
                 self.of_broker[broker] += sign * self.of(partition)
 
     def best(self, partition: Partition, others: Sequence[int], racks: Racks) -> int:
-        """The broker for a replica in addition to those on `others`; raises CannotPlace."""
+        """The broker for one more replica, beside those on `others`; raises CannotPlace."""
         used = {racks.get(broker) for broker in others} - {None}
         candidates = [broker for broker in racks if broker not in others]
         if not candidates:
@@ -129,7 +129,7 @@ def balance(assignment: Assignment, racks: Racks, sizes: Mapping[Partition, int]
 
 
 def _next_move(assignment: Assignment, racks: Racks, weights: _Weights) -> tuple[Partition, int, int] | None:
-    """The largest partition whose move reduces the difference of the fullest broker and an emptier one."""
+    """The largest partition whose move makes two brokers more equal, with its source and its target; None without one."""
     by_weight = sorted(racks, key=lambda broker: weights.of_broker[broker])
     tolerated = max(PARTITION_BYTES, EVEN * sum(weights.of_broker[broker] for broker in racks) / max(len(racks), 1))
     for source in reversed(by_weight):
@@ -146,7 +146,7 @@ def _next_move(assignment: Assignment, racks: Racks, weights: _Weights) -> tuple
 
 
 def _keeps_racks(replicas: Replicas, source: int, target: int, racks: Racks) -> bool:
-    """Whether the partition is in as many racks afterwards."""
+    """Whether the partition is in at least as many racks after the move."""
     after = [target if broker == source else broker for broker in replicas]
     return len({racks.get(broker) for broker in after}) >= len({racks.get(broker) for broker in replicas})
 
@@ -159,9 +159,7 @@ def _spread_leaders(assignment: dict[Partition, Replicas], racks: Racks) -> None
         source = max(unsettled, key=lambda broker: (leaders.led[broker], broker))
         chain = leaders.chain_from(source)
         if len(chain) == 1:
-            unsettled.remove(
-                source
-            )  # final: brokers with more leaderships are done, so no broker that it reaches will lead fewer than now
+            unsettled.remove(source)  # final: all brokers with more leaderships are done, so no broker in reach will get fewer
         for giver, taker in pairwise(chain):
             leaders.hand_over(giver, taker)
 
@@ -179,8 +177,8 @@ class _Leaders:
                 self._leads(partition, replicas)
 
     def chain_from(self, source: int) -> list[int]:
-        """The shortest chain of brokers from `source` to one with the fewest leaderships, at least two fewer, along which
-        partitions can be passed."""
+        """The shortest chain of brokers along which `source` can pass a leadership to the broker with the fewest. It has only
+        `source` if no broker in reach has at least two leaderships fewer."""
         before = {source: source}
         reached = [source]
         for broker in reached:
@@ -188,7 +186,7 @@ class _Leaders:
                 if partitions and other not in before:
                     before[other] = broker
                     reached.append(other)
-        target = min(reached, key=lambda broker: self.led[broker])  # among several the one that was reached first
+        target = min(reached, key=lambda broker: self.led[broker])  # of several, the one reached first
         chain = [target if self.led[source] - self.led[target] > 1 else source]
         while chain[0] != source:
             chain.insert(0, before[chain[0]])

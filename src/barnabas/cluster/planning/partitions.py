@@ -1,7 +1,7 @@
 """Commands on partitions: leaders, in-sync replicas, and placement.
 
 Pure, like the other planners: takes an image and fills a `PlanBuilder`. Each partition of a request succeeds or fails
-separately. Several changes of one topic become one.
+separately. Several changes of one topic become one change.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import NO_LEADER
 
-MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions (in whole chunks) that one step of the controller changes: some 10 ms, 100 kB
-MAX_CHUNKS_PER_PLAN = 64  # chunks of a step if topics are small: the cost of each step grows with the topics of the image
+MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions, in whole chunks, that one step of the controller changes: about 10 ms, 100 kB
+MAX_CHUNKS_PER_PLAN = 64  # chunks that one step changes if topics are small: the cost of a step grows with the number of topics
 MAX_LOOKED_AT = 5_000  # partitions that a step reads: about a millisecond without changes
 NOT_NEEDED = "Leader election not needed for topic partition."
 
@@ -86,7 +86,7 @@ class PartitionPlanner:
         )
 
     def elect(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
-        """Elect leaders; for None (all partitions) those that need no election are left out."""
+        """Elect leaders; None means all partitions, and then the result contains only those that needed an election."""
         if kind not in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
         asked = self._all() if partitions is None else partitions
@@ -118,7 +118,7 @@ class PartitionPlanner:
         return waiting
 
     def _settle_chunk(self, topic: Topic, start: int) -> bool:
-        """Whether a partition of the topic changed."""
+        """Settle the chunk of a topic that begins at partition `start`; returns whether a partition changed."""
         changed = False
         for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
             electorate = self.electorate.of_partition(topic.topic_id, number)
@@ -128,13 +128,13 @@ class PartitionPlanner:
             if after is state and state.is_lost:
                 after = recover(state, electorate, electorate.log_ends(topic.topic_id, number))
                 if after is not state:
-                    # A broker whose report of a log end is used must not have restarted since, possibly with fewer records.
+                    # The broker whose reported log end is used must not have restarted since: it might have fewer records.
                     self.plan.rests_on(BROKER_EPOCH)
             changed |= self._put(topic.name, number, after)
         return changed
 
     def lagging(self, brokers: frozenset[int]) -> frozenset[int]:
-        """The brokers that are not in sync in at least one partition of which they are the preferred leader."""
+        """The brokers that are the preferred leader of at least one partition in which they are not in sync."""
         return frozenset(
             state.replicas[0]
             for topic in self.image.topics.values()
@@ -143,8 +143,8 @@ class PartitionPlanner:
         )
 
     def balance(self, limit: int, may_lead: Callable[[int], bool]) -> int:
-        """Move leadership back to preferred leaders that can lead, at most `limit` partitions and at most one plan; returns how
-        many."""
+        """Move leadership of at most `limit` partitions back to preferred leaders that can lead; returns how many were moved.
+        One call changes at most as many partitions as fit into one plan."""
         chunks = rewritten = moved = 0
         for topic in self.image.topics.values():
             for start in range(0, len(topic.partitions), CHUNK):
@@ -172,12 +172,12 @@ class PartitionPlanner:
         return moved
 
     def forget_eligible(self, topic: Topic, minimum: int) -> None:
-        """Handle a change of min.insync.replicas: from now on records may be acknowledged that eligible and last known replicas
-        do not have.
+        """Handle a change of min.insync.replicas: from now on leaders may acknowledge records that eligible and last known
+        replicas do not have.
 
         Args:
-            minimum: a lower bound of the changed value. With fewer in-sync replicas nothing is acknowledged, as before, and the
-                eligible replicas stay.
+            minimum: a lower bound of the changed value. A leader with fewer in-sync replicas acknowledges nothing, as before,
+                so the eligible replicas stay.
         """
         for number, state in enumerate(topic.partitions):
             if len(state.isr) < min(minimum, len(state.replicas)):
@@ -206,10 +206,10 @@ class PartitionPlanner:
         electorate = self.electorate.of_partition(topic.topic_id, request.partition)
         after = alter(before, request.change, leader=leader, brokers=self.image.brokers, electorate=electorate, policy=policy)
         if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
-            # A replica that comes into sync must not have restarted unnoticed, possibly with fewer records.
+            # A replica that comes into sync must not have restarted unnoticed: it might have fewer records.
             self.plan.rests_on(BROKER_EPOCH)
         if (after.leader, after.leader_epoch) != (leader, before.leader_epoch):
-            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same leader, in a higher epoch with the remaining replicas
+            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same leader got a higher epoch, because replicas were removed
         return after
 
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:
@@ -271,7 +271,7 @@ class PartitionPlanner:
         return [(topic.name, number) for topic in self.image.topics.values() for number in range(len(topic.partitions))]
 
     def _state(self, topic: str, partition: int) -> PartitionState:
-        """The state of a topic in this plan so far."""
+        """The state of a partition in this plan so far."""
         changed = self._changed.get(topic, {}).get(partition)
         found = changed or self.image.partition(topic, partition)
         if found is None:
@@ -282,7 +282,7 @@ class PartitionPlanner:
         return self.electorate.of_partition(self.image.topics[topic].topic_id, partition)
 
     def _put(self, topic: str, partition: int, state: PartitionState) -> bool:
-        """Returns whether that is a change."""
+        """Set the state of a partition; returns whether that is a change."""
         if state == self._state(topic, partition):
             return False
         self._changed.setdefault(topic, {})[partition] = state

@@ -1,11 +1,11 @@
 """The store of a single broker: one SQLite file, `metadata.db`, in its data folder.
 
 Rules
-  1. A commit is one SQLite transaction with synchronous=FULL in WAL mode: fsynced before `commit` returns, so an acknowledged
+  1. A commit is one SQLite transaction with synchronous=FULL in WAL mode: SQLite calls fsync before `commit` returns, so an acknowledged
      creation survives the loss of power.
   2. One process uses the file at a time (the data folder's lock ensures it), so ephemeral entries belong to the current
      session: opening the file drops older ones, because their owner is gone.
-  3. If the disk has no space for a commit, the `Reserve` is freed and the commit is tried once more.
+  3. If the disk has no space for a commit, the store frees the `Reserve` and tries the commit once more.
   4. The file holds secrets (keys of SCRAM users, passwords among settings), so only its owner may read it; SQLite gives the files beside it
      (-wal, -shm, -journal) the same mode.
   5. The session is connected from opening to closing. Its id counts the openings.
@@ -41,8 +41,9 @@ from barnabas.cluster.store.reserve import Reserve
 logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
-WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # SQLite's
-NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second if the shared memory file cannot grow
+WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # the suffixes are SQLite's
+# Primary error codes; the second comes if the shared memory file cannot grow.
+NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 FORMAT = 1  # format of the tables, stored in the file as user_version
 BUSY_TIMEOUT_S = 5.0
 MODE = 0o600
@@ -64,7 +65,7 @@ class EmbeddedStore:
     """An open `metadata.db`; any thread may use it, but not two at once.
 
     Args:
-        name: another name of the file, while it is being created and brokers must not find it.
+        name: the name of the file; another name hides it from brokers while it is being created.
     """
 
     def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
@@ -128,7 +129,7 @@ class EmbeddedStore:
         return math.inf
 
     def catch_up(self) -> None:
-        """Each commit notifies watchers, and there is no other session."""
+        """Does nothing: each commit notifies watchers, and there is no other session."""
 
     def get(self, path: str) -> Entry | None:
         row = self._run("SELECT path, value, version FROM entry WHERE path = ?", path).fetchone()
@@ -156,12 +157,12 @@ class EmbeddedStore:
         return self.revision
 
     def _has_room_now(self, error: BaseException | None) -> bool:
-        """Whether a failure for lack of space can be retried now."""
+        """Whether a commit that failed for lack of space can be tried again now."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
         return code in NO_ROOM and self._reserve.give_up()
 
     def _commit(self, operations: Sequence[Operation]) -> Sequence[str]:
-        """The paths that changed."""
+        """Execute the operations in one transaction; returns the changed paths."""
         self._run("BEGIN IMMEDIATE")
         try:
             changed = [path for operation in operations if (path := self._do(operation)) is not None]
@@ -230,7 +231,7 @@ class EmbeddedStore:
 
 
 def _keep_private(path: Path) -> None:
-    """Create the file, and make it and the files of a killed broker beside it readable for its owner only."""
+    """Create the file, and make it and the files that a killed broker left beside it readable for its owner only."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
     for suffix in ("", WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX):
         file = path.with_name(path.name + suffix)
@@ -238,5 +239,5 @@ def _keep_private(path: Path) -> None:
             if file.stat().st_mode & 0o077:
                 try:
                     file.chmod(MODE)
-                except PermissionError:  # a file of another user that we may write
+                except PermissionError:  # the file belongs to another user, but is writable
                     logger.warning("event=metadata-is-not-private file=%r", str(file))

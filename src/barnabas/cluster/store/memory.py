@@ -39,12 +39,10 @@ class MemoryTree:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
-        self.owners: dict[str, int] = {}  # session ids of the ephemeral entries
+        self.owners: dict[str, int] = {}  # path -> session id, of ephemeral entries
         self.clients: list[MemoryStore] = []
         self.sessions: set[int] = set()  # live sessions
-        self.observers: list[
-            Callable[[tuple[str, ...]], None]
-        ] = []  # notified of changed paths at once, in the middle of the write
+        self.observers: list[Callable[[tuple[str, ...]], None]] = []  # called with the changed paths during each write
         self.revision = 0
         self._last_session = 0
 
@@ -55,7 +53,7 @@ class MemoryTree:
 
     def commit(self, session_id: int, operations: Sequence[Operation]) -> int:
         changed: dict[str, Entry | None] = {}
-        owners: dict[str, int | None] = {}  # paths of the created or removed entries
+        owners: dict[str, int | None] = {}  # path of a created or removed entry -> session id if it is ephemeral now
         for operation in operations:
             path = operation.path
             before = changed[path] if path in changed else self.entries.get(path)
@@ -86,7 +84,7 @@ class MemoryTree:
             client.hear(paths)
 
     def end(self, session_id: int) -> None:
-        """The session is over; its ephemeral entries vanish."""
+        """End the session; its ephemeral entries vanish."""
         self.sessions.discard(session_id)
         lost = [path for path, owner in self.owners.items() if owner == session_id]
         if lost:
@@ -104,7 +102,7 @@ class MemoryStore:
         self._events: list[tuple[str, ...] | SessionEvent] = []  # pending events
         self._telling = False
         self._late = False
-        self._held_at: int | None = None  # the revision from which on events are held back
+        self._held_at: int | None = None  # the revision at which the client began to hold back events
         self._next_reply_lost: bool | None = None
         self.tree.clients.append(self)
 
@@ -171,13 +169,13 @@ class MemoryStore:
     # Faults
 
     def suspend(self) -> None:
-        """The connection is lost."""
+        """Lose the connection."""
         if self.session.state is SessionState.CONNECTED:
             self._become(SessionState.SUSPENDED)
             self._tell()
 
     def resume(self) -> None:
-        """The connection is back, with another session if it expired meanwhile."""
+        """Restore the connection, with another session if the session expired in the meantime."""
         if self.session.state is not SessionState.SUSPENDED:
             return
         if self.session.session_id not in self.tree.sessions:
@@ -188,7 +186,7 @@ class MemoryStore:
         self._tell()
 
     def expire(self) -> None:
-        """The store ends the session: a suspended client learns it in `resume`, a connected one now."""
+        """End the session in the store; a suspended client learns it in `resume`, a connected client at once."""
         connected = self.session.state is SessionState.CONNECTED
         self.suspend()
         self.tree.end(self.session.session_id)
@@ -196,7 +194,7 @@ class MemoryStore:
             self.resume()
 
     def lose_next_reply(self, *, done: bool) -> None:
-        """The next commit is done or not, and its caller gets no answer."""
+        """The next commit gets no answer; `done` decides whether it is done."""
         self._next_reply_lost = done
 
     def hold_watches(self) -> None:
@@ -210,7 +208,7 @@ class MemoryStore:
         self._tell()
 
     def hear(self, paths: tuple[str, ...]) -> None:
-        """The tree changed."""
+        """Tell the watchers that these paths changed; a suspended client loses the event."""
         if self.session.state is SessionState.CONNECTED and paths:
             self._events.append(paths)
             self._tell()

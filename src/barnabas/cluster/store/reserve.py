@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-RESERVED_BYTES = 1024 * 1024  # hundreds of changes; SQLite writes a page of 4 kB or two for each
+RESERVED_BYTES = 1024 * 1024  # enough for hundreds of changes: SQLite writes one or two pages of 4 kB for each
 
 
 class Reserve:

@@ -8,7 +8,7 @@ Rules
   3. The revision is the number of ZooKeeper's last transaction.
   4. The first read after a lost connection or an unanswered commit waits until its server has caught up with the ensemble, so
      that its result is final (rule 8 of the interface).
-  5. Notifications of watchers go through `run`; if many paths changed, many at a time.
+  5. Notifications of watchers go through `run`; if many paths changed, one notification has many of them.
 
 `list` reads level by level, many entries in a request: 20,000 to 50,000 entries a second on one core (one in a request: 3,000).
 With concurrent writers the result is not of one moment; watchers are notified of changes after its start.
@@ -45,7 +45,7 @@ from barnabas.cluster.zookeeper.client import ZooKeeperClient
 from barnabas.cluster.zookeeper.requests import CreateContainer
 from barnabas.cluster.zookeeper.transaction import ZooKeeperTransaction
 
-MAX_ATTEMPTS = 50  # attempts of a commit that fails at an entry without an expectation
+MAX_ATTEMPTS = 50  # of a commit whose refused entry has no expected version
 SESSION_TIMEOUT_MS = 18_000
 OWN_NODES = "/zookeeper"  # a path that the server reserves
 
@@ -85,7 +85,7 @@ class ZooKeeperStore:
         self._events: list[str | SessionEvent] = []  # pending notifications
         self._events_lock = threading.Lock()
         self._scheduled = False
-        self._parents: set[str] = set()  # paths that existed at the last check
+        self._parents: set[str] = set()  # parents that existed at the last check
         self._revision = 0
         self._unsure = True
         self._closed: SessionEvent | None = None
@@ -191,8 +191,7 @@ class ZooKeeperStore:
         return self._revision
 
     def catch_up(self) -> None:
-        """The server answers after it has applied all earlier decisions of the ensemble, and sends watch events before that
-        answer."""
+        """Wait until the server has applied all earlier decisions of the ensemble; it sends watch events before that answer."""
         self._check_open()
         self._unsure = True
         self._catch_up()
@@ -225,7 +224,7 @@ class ZooKeeperStore:
             found = self._client.read(GetData(self._root + path, None) for path in paths)
             for path, outcome in zip(paths, found, strict=True):
                 if isinstance(outcome, NoNodeError):
-                    continue  # it was removed after its parent was read
+                    continue  # removed after its parent was read
                 _raise_unless(outcome)
                 value, status = outcome
                 if value is not None:
@@ -298,7 +297,8 @@ class ZooKeeperStore:
         missing = {parent: None for path in paths for parent in _parents(path) if parent not in self._parents}
         made = self._client.pipeline(CreateContainer(self._root + path, self._acl) for path in missing)
         for outcome in made:
-            _raise_unless(outcome, NodeExistsError, NoNodeError)  # a parent may be removed before its child is created: retry
+            # Another client may remove a parent before its child is created: the commit retries.
+            _raise_unless(outcome, NodeExistsError, NoNodeError)
         self._parents.update(missing)
 
     def _check_open(self) -> None:

@@ -17,7 +17,7 @@ from barnabas.config.definitions.columns import (
     STRING,
 )
 
-ASSIGNORS = {  # short names and those of Kafka's classes
+ASSIGNORS = {  # short name -> Kafka's class
     "uniform": "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
     "range": "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
 }

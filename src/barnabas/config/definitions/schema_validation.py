@@ -22,7 +22,7 @@ TOPIC_NAME, RECORD_NAME, TOPIC_RECORD_NAME = (
 )
 STRATEGY = one_of(TOPIC_NAME, RECORD_NAME, TOPIC_RECORD_NAME)
 
-# Hidden: descriptions list them only where they are set, so that tools for Kafka see the keys of Kafka
+# Hidden: descriptions list these keys only if they are set, so that tools for Kafka see only Kafka's keys.
 # fmt: off
 KEYS = (
     ConfigKey("confluent.schema.registry.url", LIST, (), RegistryUrls(), MEDIUM, READ_ONLY, HONOURED,

@@ -4,10 +4,10 @@ Rules
   1. A joining dynamic member first gets its id and joins again with it (KIP-394, from version 4 on); until then it is
      `pending`, and a rebalance waits for it. Older clients are members at once.
   2. A static member without an id replaces its predecessor, which is fenced. If the group is stable and would choose the same
-     protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). From version 9 on a
-     leader that comes back so is told not to assign (KIP-814).
-  3. In a stable group, a follower with unchanged metadata gets the current generation; a leader that joins again, or changed
-     metadata, starts a rebalance.
+     protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). From version 9 on, the
+     response tells a leader that comes back like this not to assign (KIP-814).
+  3. In a stable group, a follower with unchanged metadata gets the current generation. The group rebalances if the leader joins
+     again, or if a member has changed metadata.
   4. The first JoinGroup creates the group and its record, even if that request is refused.
 """
 
@@ -27,8 +27,8 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 KNOWN_ID_FROM_VERSION = 4  # KIP-394
-MAX_PENDING_JOINS = 10_000  # unused ids of one group: a client that requests more will not use them
-MAX_CLIENT_ID_IN_MEMBER_ID = 1_000  # characters; the rest is cut off, since a member id must fit into a record
+MAX_PENDING_JOINS = 10_000  # unused member ids of one group: a client that requests more does not use them
+MAX_CLIENT_ID_IN_MEMBER_ID = 1_000  # characters; the rest is cut off, because a member id must fit into a record
 SKIP_ASSIGNMENT_FROM_VERSION = 9  # KIP-814
 
 
@@ -49,7 +49,7 @@ class StaticMemberReplaced(Struct, Written, frozen=True):
     former_protocols: dict[str, bytes]
     former_rebalance_timeout_ms: int
     former_session_timeout_ms: int
-    skips_assignment: bool  # whether the client knows this field
+    skips_assignment: bool  # whether the client knows the field skip_assignment
 
 
 class Joining:
@@ -112,7 +112,8 @@ class Joining:
             self._join_known(join, now, out)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """While joining, only waiting members count, so that a group that is too large refuses the last ones to join."""
+        """While members join, only those with a waiting request count. So a group that is too large refuses the last ones to
+        join."""
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         member = group.members.get(member_id)
@@ -170,7 +171,7 @@ class Joining:
         self._rebalance.expect_join(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS, now)
         self._rebalance.prepare_or_complete(group, join.because(f"{member_id} is new"), now, out)
 
-    # -- static members that come back ----------------------------------------------------------------------------------
+    # -- static members that return -------------------------------------------------------------------------------------
 
     def _replace(self, join: _Join, former_id: str, member_id: str, now: Now, out: CoordinatorResult) -> None:
         group = join.group
@@ -197,13 +198,13 @@ class Joining:
             out.replays = False
             out.written = former
         elif group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            # While completing, the leader may assign to the former id, and the replacing member would get nothing.
+            # In COMPLETING_REBALANCE the leader may assign to the former id. The replacing member would then get nothing.
             self._rebalance.prepare(group, join.because(f"{member_id} is back"), now, out)
         else:
             self._rebalance.maybe_complete(group, now, out)
 
     def _fence(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
-        """A request that waits under the former id is from a second instance, which must stop."""
+        """Refuse a request that waits under the former id: it comes from a second instance, and that instance must stop."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
             group.set_join_token(member, None)
@@ -211,11 +212,11 @@ class Joining:
             self._rebalance.fence_sync(member, out)
 
     def receive_replaced(self, event: StaticMemberReplaced, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
-        """The replacement is committed, or `error` is the failure of its write: then the former member is restored."""
+        """The replacement is committed; or its write failed with `error`, and the former member is restored."""
         group, member = event.group, event.member
         token = member.join_token
         if token is None or group.members.get(member.member_id) is not member:
-            return  # a rebalance or another replacement has answered meanwhile
+            return  # another rebalance or replacement has already answered
         group.set_join_token(member, None)
         if error is not None:
             self._rebalance.forget(group, member.member_id)
@@ -232,10 +233,10 @@ class Joining:
         leads = group.leader == member.member_id and event.skips_assignment
         response = join_response(group, member.member_id, with_members=leads, skip_assignment=leads)
         if not event.skips_assignment:
-            response.leader = event.former_leader  # an older client would assign again if it were told that it is leader
+            response.leader = event.former_leader  # an older client that is named as leader would assign again
         out.reply(token, response)
 
-    # -- members that join again ----------------------------------------------------------------------------------------
+    # -- members that rejoin --------------------------------------------------------------------------------------------
 
     def _join_known(self, join: _Join, now: Now, out: CoordinatorResult) -> None:
         group, member_id = join.group, join.request.member_id
@@ -251,7 +252,7 @@ class Joining:
         leads = group.leader == member_id
         same = member.speaks(join.protocols)
         if group.state is GroupState.COMPLETING_REBALANCE and same:
-            out.reply(join.token, join_response(group, member_id, with_members=leads))  # the first answer was lost
+            out.reply(join.token, join_response(group, member_id, with_members=leads))  # the first response was lost
         elif group.state is GroupState.STABLE and same and not leads:
             out.reply(join.token, join_response(group, member_id, with_members=False))
         else:
@@ -260,7 +261,7 @@ class Joining:
     def _rejoin(self, join: _Join, member: ClassicMember, now: Now, out: CoordinatorResult) -> None:
         group = join.group
         if member.join_token is not None:
-            # A second request of the same member after a lost connection; the first is answered too.
+            # The member repeated its request after a lost connection; the first request gets an answer too.
             out.reply(member.join_token, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         join.update(member)
         group.set_join_token(member, join.token)

@@ -28,7 +28,7 @@ class ClassicMember(Struct):
     assignment: bytes = b""
     join_token: Token | None = None
     sync_token: Token | None = None
-    is_new: bool = False  # until its first JoinGroup is answered it cannot send heartbeats
+    is_new: bool = False  # a member cannot send heartbeats until its first JoinGroup is answered
 
     @property
     def is_static(self) -> bool:
@@ -36,16 +36,16 @@ class ClassicMember(Struct):
 
     @property
     def waits(self) -> bool:
-        """Whether its session is suspended because it waits for a response. This does not apply to a joining member, because
-        only its session shows that it is gone."""
+        """Whether the member's session is suspended because the member waits for a response. The session of a joining member
+        goes on: only the end of its session shows that such a member is gone."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     def speaks(self, protocols: dict[str, bytes]) -> bool:
-        """Whether it sent the same protocols again, in the same order."""
+        """Whether the member sent the same protocols again, in the same order."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: Container[str]) -> str | None:
-        """The candidate that it prefers."""
+        """The candidate that the member prefers; None if it supports none."""
         return next((name for name in self.protocols if name in candidates), None)
 
     def to_record(self, protocol: str, assignment: bytes) -> MemberMetadata:
@@ -63,7 +63,7 @@ class ClassicMember(Struct):
     @classmethod
     def from_record(cls, record: MemberMetadata, protocol_type: str, protocol: str) -> ClassicMember:
         """A member after loading: only the chosen protocol is stored."""
-        known = record.rebalance_timeout_ms > 0  # value version 0 had none, and Kafka stores a 0 that a client sent
+        known = record.rebalance_timeout_ms > 0  # records of version 0 have no timeout, and Kafka stores a 0 that a client sent
         return cls(
             member_id=record.member_id,
             instance_id=record.group_instance_id,

@@ -67,7 +67,7 @@ class ClassicProtocol:
             out.reply(token, sync_response(group, member))
             return out
         if member.sync_token is not None:
-            # A second request of the same member after a lost connection.
+            # The member repeated its request after a lost connection.
             out.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         member.sync_token = token
         if member.member_id == group.leader:
@@ -87,7 +87,7 @@ class ClassicProtocol:
     def _receive_assignment(self, event: AssignmentWritten, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
         group = event.group
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != event.generation:
-            return  # the group has changed meanwhile
+            return  # the group has changed in the meantime
         if error is None:
             self._rebalance.assign(group, event.assignments, now, out)
             return
@@ -188,8 +188,8 @@ class ClassicProtocol:
         return out
 
     def receive_upgraded(self, group: ClassicGroup, error: ErrorCode | None, now: Now) -> CoordinatorResult:
-        """A classic group has become a consumer group, or the write failed. In both cases its waiting requests were answered
-        with an error."""
+        """A classic group has become a consumer group, or the write failed. In both cases the waiting requests have got an
+        error."""
         for member in group.members.values():
             group.set_join_token(member, None)
             member.sync_token = None
@@ -201,7 +201,7 @@ class ClassicProtocol:
         """Replay a record of a group."""
         if value is None:
             if isinstance(self._groups.get(group_id), ClassicGroup):
-                del self._groups[group_id]  # otherwise a group of another type has replaced it, and its tombstone came late
+                del self._groups[group_id]  # a group of another type stays: it replaced the classic group before this tombstone
         else:
             self._groups[group_id] = ClassicGroup.from_value(group_id, value)
 
@@ -257,7 +257,7 @@ def _check_generation(group: ClassicGroup, request: SyncGroupRequest | Heartbeat
 
 
 def _differs(asked: str | None, known: str | None) -> bool:
-    """Whether a client of version 5 and later sees the group as one of another protocol."""
+    """Whether a request names another protocol than the group's; only versions 5 and later name one."""
     return asked is not None and known is not None and asked != known
 
 

@@ -1,14 +1,14 @@
-"""Assigns partitions to members: the two assignors of the broker's side, as pure functions.
+"""Assigns partitions to members: the broker's two assignors, as pure functions.
 
 Rules
   1. Every partition of a topic that has subscribers goes to exactly one of them.
   2. `uniform` is sticky and balanced. If all members subscribe to the same topics, their numbers of partitions differ by one at
-     most. Otherwise no member has two partitions more than another that subscribes to one of its topics. A member keeps its
-     earlier partitions as far as that allows.
-  3. `range` gives each topic's partitions in runs, to the members in one order: static ones by their instance ids, then the others by
-     member id. So partitions of the same number go to the same member if topics have the same subscribers and number of
-     partitions. It is not sticky.
-  4. The same input gives the same output, whatever the order of its dictionaries.
+     most. Otherwise no member has two partitions more than another member that subscribes to one of its topics. Within these
+     limits a member keeps its earlier partitions.
+  3. `range` gives each member a run of consecutive partitions of a topic. The order of the members is the same for all topics:
+     static ones by instance id, then the others by member id. If topics have the same subscribers and number of partitions,
+     partitions of the same number go to the same member. It is not sticky.
+  4. The same input gives the same output; the order of its dictionaries has no effect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MemberSpec(NamedTuple):
 
 
 Members = Mapping[str, MemberSpec]
-Counts = Mapping[UUID, int]  # partitions of each topic
+Counts = Mapping[UUID, int]  # the number of partitions of each topic
 Assignor = Callable[[Members, Counts], dict[str, Assignment]]
 
 
@@ -51,7 +51,7 @@ def assign_uniform(members: Members, counts: Counts) -> dict[str, Assignment]:
 
 
 def assign_range(members: Members, counts: Counts) -> dict[str, Assignment]:
-    """In runs, see rule 3."""
+    """In runs of partitions, see rule 3."""
     found: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
     order = sorted(members, key=lambda m: (members[m].instance_id is None, members[m].instance_id or m, m))
     for topic_id, subscribers in _subscribers(order, members, counts).items():
@@ -83,11 +83,11 @@ class _Uniform:
         self._order = sorted(members)
         self._counts = counts
         self._subscribers = _subscribers(self._order, members, counts)
-        # Topics with few subscribers come first, while these still have room.
+        # Topics with few subscribers come first, while these subscribers still have room.
         self._topics = sorted(self._subscribers, key=lambda t: (len(self._subscribers[t]), t))
         self._owner: dict[UUID, dict[int, str]] = {topic_id: {} for topic_id in self._topics}
         self._load = dict.fromkeys(self._order, 0)
-        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # topics that all members subscribe to
+        self.is_same = len({spec.topics for spec in members.values()}) <= 1  # whether all members subscribe to the same topics
 
     def keep(self) -> None:
         """Let every member keep its earlier partitions of topics that it still reads."""
@@ -96,8 +96,8 @@ class _Uniform:
                 self._give(topic_id, partition, member_id)
 
     def keep_up_to_quota(self) -> None:
-        """Like `keep`, but at most a fair share. Some members have one partition more than others: those that had it
-        already."""
+        """Like `keep`, but at most a fair share. If some members get one partition more than others, these are members that had
+        it already."""
         if not self._order:
             return
         quota, more = divmod(sum(self._counts[t] for t in self._topics), len(self._order))
@@ -110,8 +110,8 @@ class _Uniform:
                 self._give(topic_id, partition, member_id)
 
     def _former(self, member_id: str) -> list[tuple[UUID, int]]:
-        """Its earlier partitions that exist, that it reads and that are not assigned yet; alternating between topics, so that
-        it gives up some of each."""
+        """The member's earlier partitions that exist, that it still reads and that are not assigned yet. Topics alternate, so
+        that the member gives up some partitions of each."""
         spec = self._members[member_id]
         kept = [
             (partition, topic_id)

@@ -12,10 +12,10 @@ from barnabas.coordination.result import Written
 
 class Deadline(StrEnum):
     SESSION = "session"  # the session of a member expired
-    REVOCATION = "revocation"  # a member has not given up its revoked partitions
-    JOIN = "join"  # a classic member does not join again
-    SYNC = "sync"  # a classic member does not send SyncGroup
-    ASSIGNMENT = "assignment"  # the next target assignment may be made
+    REVOCATION = "revocation"  # a member has not given up its revoked partitions in time
+    JOIN = "join"  # a classic member has not joined again in time
+    SYNC = "sync"  # a classic member has not sent SyncGroup in time
+    ASSIGNMENT = "assignment"  # the group may compute its next target assignment
 
 
 class ConsumerTimerKey(NamedTuple):
@@ -25,7 +25,7 @@ class ConsumerTimerKey(NamedTuple):
 
 
 class Changed(Struct, Written, frozen=True):
-    """The members of a group have changed, or the write failed; with a key if a deadline caused it."""
+    """The members of a group have changed, or the write failed; `key` is set if a deadline caused it."""
 
     group_id: str
     key: ConsumerTimerKey | None = None

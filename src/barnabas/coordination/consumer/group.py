@@ -12,8 +12,8 @@ write. There are three epochs:
 Rules
   1. A partition is owned by one member at most (`owner_of`).
   2. An instance id belongs to one member at a time.
-  3. State outside the records (`checked`, `resolved` and the fields beside it, `to_join`) may be lost or wrong; that only costs
-     repeated work. `revoking` is computed again when the log has been read.
+  3. State outside the records (`checked`, `resolved` and the fields beside it, `to_join`) may be lost or wrong; the only cost
+     is repeated work. `revoking` is computed again when the log has been read.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from barnabas.protocol.messages import consumer_group_describe as described
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 
 NO_ASSIGNMENT: Assignment = {}
-FIRST_EPOCH = 1  # epoch of a group or a target without a record
-MEMBER_EPOCHS_FROM_VERSION = 9  # version of OffsetCommit from which on clients know member epochs
+FIRST_EPOCH = 1  # the epoch of a group or a target that has no record
+MEMBER_EPOCHS_FROM_VERSION = 9  # clients know member epochs from this version of OffsetCommit on
 
 
 class ConsumerGroupState(StrEnum):
@@ -76,23 +76,23 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0  # hash of the topics of its epoch
+        self.metadata_hash = 0  # hash of the topics that belong to the group's epoch
         self.assignment_epoch = FIRST_EPOCH
-        self.assigned_at_ms = 0  # time of the target assignment, by the wall clock
+        self.assigned_at_ms = 0  # wall-clock time of the target assignment
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.target: dict[str, Assignment] = {}
-        self.expressions: dict[str, frozenset[str]] = {}  # regular expression -> names of its topics
+        self.expressions: dict[str, frozenset[str]] = {}  # regular expression -> names of the matching topics
         self._owners: dict[UUID, dict[int, str]] = {}
-        self._topic_subscribers: Counter[str] = Counter()  # name of a topic -> members
-        self._expression_subscribers: Counter[str] = Counter()  # regular expression -> members
+        self._topic_subscribers: Counter[str] = Counter()  # topic name -> number of members
+        self._expression_subscribers: Counter[str] = Counter()  # regular expression -> number of members
         self._unreconciled: set[str] = set()  # members that have not reached the target assignment
-        self.checked: object = None  # the state of the topics that matches `metadata_hash`
+        self.checked: object = None  # the topics' state to which `metadata_hash` belongs
         self.resolved: dict[str, Resolved] = {}  # regular expression -> its progress
-        self.resolved_from: frozenset[str] | None = None  # the names with which all `expressions` are resolved
-        self.resolved_until_ms = 0  # time of the next full resolution of one of them, by the monotonic clock
-        self.to_join: set[str] = set()  # classic members that were told to join again
-        self.revoking: dict[str, int] = {}  # member that must give up partitions -> the epoch of the revocation
+        self.resolved_from: frozenset[str] | None = None  # the topic names with which all `expressions` are resolved
+        self.resolved_until_ms = 0  # monotonic time at which one of them must be matched with all names again
+        self.to_join: set[str] = set()  # classic members that must join again
+        self.revoking: dict[str, int] = {}  # member that must give up partitions -> epoch of the revocation
 
     # -- queries --------------------------------------------------------------------------------------------------------
 
@@ -136,10 +136,10 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def check_offset_commit(self, commit: Committer) -> None:
-        """Refuse a commit that is not from a member, or whose epoch is older than the member got its partitions in
-        (KIP-1251)."""
+        """Refuse a commit that is not from a member, or whose epoch is older than the one in which the member got the
+        partitions (KIP-1251)."""
         if commit.generation < 0 and self.is_empty:
-            return  # a consumer that only stores offsets, or an administrator
+            return  # the commit is from an administrator, or from a consumer that only stores offsets
         member = self.member(commit.member_id)
         is_old = commit.api_version is not None and commit.api_version < MEMBER_EPOCHS_FROM_VERSION
         if is_old and not member.is_classic:
@@ -233,7 +233,7 @@ class ConsumerGroup:
             self._unreconciled.add(member.member_id)
 
     def replay_target(self, value: TargetValue | None) -> None:
-        """Without a value the record is a tombstone, as when the group is deleted."""
+        """Replay the record of the target's epoch. None is a tombstone, as after the group is deleted."""
         self.assignment_epoch, self.assigned_at_ms = 0, 0
         if value is not None:
             self.assignment_epoch, self.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp_ms
@@ -252,7 +252,7 @@ class ConsumerGroup:
             self.expressions[regex] = frozenset(value.topics)
 
     def tombstones(self) -> list[Record]:
-        """In the order in which Kafka deletes a group: the assignments of members before the members."""
+        """The tombstones in the order in which Kafka deletes a group: the assignments of members before the members."""
         records = []
         for kind in (ConsumerRecordType.CURRENT, ConsumerRecordType.MEMBER_TARGET):
             records += [consumer_record(kind, MemberKey(group=self.group_id, member=m), None) for m in self.members]
@@ -277,7 +277,7 @@ class ConsumerGroup:
         """The group in the form of ConsumerGroupDescribe.
 
         Args:
-            assignor: that the group uses.
+            assignor: the assignor that the group uses.
         """
         members = [_described(m, self.target.get(m.member_id, NO_ASSIGNMENT), topics) for m in self.members.values()]
         return described.DescribedGroup(

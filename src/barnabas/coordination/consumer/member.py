@@ -29,17 +29,17 @@ from barnabas.coordination.version_prefix import Record
 JOINING_EPOCH, NO_EPOCH = 0, -1
 LEAVING_EPOCH, LEAVING_STATIC_EPOCH = -1, -2
 
-Owned = Mapping[UUID, Mapping[int, int]]  # topic -> partition -> the epoch in which the member got it
+Owned = Mapping[UUID, Mapping[int, int]]  # topic -> partition -> epoch in which the member got the partition
 Assignment = Mapping[UUID, frozenset[int]]
 
 
 class MemberState(IntEnum):
-    """The numbers of the records."""
+    """The states, with their numbers in the records."""
 
-    STABLE = 0  # its assignment equals the target of its epoch
-    UNREVOKED_PARTITIONS = 1  # it must give up some before the next epoch
-    UNRELEASED_PARTITIONS = 2  # it waits for partitions that other members have not given up yet
-    UNKNOWN = 127  # written by a broker of a later version
+    STABLE = 0  # the member has the target assignment of its epoch
+    UNREVOKED_PARTITIONS = 1  # the member must give up partitions before its next epoch
+    UNRELEASED_PARTITIONS = 2  # the member waits for partitions that other members have not given up yet
+    UNKNOWN = 127  # a record of a later broker version
 
     @classmethod
     def _missing_(cls, value: object) -> MemberState:

@@ -3,7 +3,8 @@
 Rules
   1. A classic group of consumers becomes a consumer group when a member joins with the consumer protocol. Its members stay
      classic, with their partitions and in the epoch of their generation; members with waiting requests must join again.
-  2. A group is converted back when only classic members are left: with the group epoch as its generation, and a rebalance.
+  2. A group is converted back when only classic members are left. The group epoch becomes its generation, and its members
+     rebalance.
   3. Both conversions are ordinary records: the tombstones of one group and the records of the other, in one batch.
 """
 
@@ -29,8 +30,8 @@ from barnabas.coordination.result import CoordinatorResult, Now, Written
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
-# Assignors whose user data in an assignment no client reads. librdkafka repeats the member's own data there, which looks like a
-# custom assignor to Kafka.
+# No client reads the user data in an assignment of these assignors. librdkafka copies the member's own user data into it, and
+# Kafka treats such an assignment as one of a custom assignor.
 BUILT_IN = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
 
@@ -58,7 +59,7 @@ class Upgraded(Struct, Written, frozen=True):
 
 
 class Downgraded(Struct, Written, frozen=True):
-    """A consumer group was converted to a classic one, or the write failed; with a key if a deadline caused it."""
+    """A consumer group was converted to a classic one, or the write failed; `key` is set if a deadline caused it."""
 
     group_id: str
     key: ConsumerTimerKey | None = None
@@ -66,7 +67,7 @@ class Downgraded(Struct, Written, frozen=True):
 
 def check_upgrade(group: ClassicGroup, policy: Policy, max_size: int) -> None:
     """Raises KafkaError with Kafka's words if a classic group cannot be converted."""
-    if group.is_assigning:  # the members would know the assignment before this broker does
+    if group.is_assigning:  # the members would get the assignment before this broker knows it
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     reason = None
     if not policy.may_upgrade:
@@ -91,7 +92,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     found.replay_group(GroupValue(epoch=epoch))
     found.replay_target(TargetValue(assignment_epoch=epoch))
     try:
-        # The assignment overrides the partitions that members claim.
+        # Members with an assignment come first, because it overrides the partitions that other members claim.
         for member in sorted(group.members.values(), key=lambda m: not m.assignment):
             made = _member_of(member, group, found, topics)
             found.replay_member(made, made.member_id)
@@ -103,7 +104,7 @@ def upgraded(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
 
 def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGroup, topics: Topics) -> ConsumerMember:
     protocol, epoch = classic.protocol, classic.generation
-    # All are parsed, because a conversion back may choose any of them.
+    # Parse all subscriptions: a downgrade may choose any protocol.
     subscriptions = {name: read_subscription(data) for name, data in member.protocols.items()}
     subscription = subscriptions.get(protocol or "") or next(iter(subscriptions.values()))
     assignment = read_assignment(member.assignment)
@@ -112,11 +113,11 @@ def _member_of(member: ClassicMember, classic: ClassicGroup, group: ConsumerGrou
         raise _cannot_upgrade(group.group_id, reason)
     has = [(p.topic, p.partitions) for p in assignment.assigned_partitions]
     if not member.assignment and not classic.is_in(GroupState.STABLE):
-        # A rebalance that begins before the last one is complete drops assignments, while cooperative members continue to read.
+        # A rebalance that interrupts another one drops assignments, but cooperative members continue to read.
         has = [(p.topic, p.partitions) for p in subscription.owned_partitions]
     assigned = {}
     for topic_id, partitions in by_id(has, topics).items():
-        # A leader may have assigned a partition twice.
+        # A leader may have assigned a partition to two members.
         alone = [p for p in sorted(partitions) if group.owner_of(topic_id, p) is None]
         if alone:
             assigned[topic_id] = dict.fromkeys(alone, epoch)
@@ -148,8 +149,9 @@ def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
 
 
 def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> CoordinatorResult | None:
-    """The classic group for a consumer group without the leaving members. None if not all others are classic, if they have no
-    common protocol, or if a member's metadata does not parse, which is possible in a group from another broker."""
+    """The classic group that replaces a consumer group without its leaving members. None if another member is not classic, if
+    the members have no common protocol, or if a member's metadata does not parse. The last case is possible in a group from
+    another broker."""
     stay = [m for m in group.members.values() if m.member_id not in leaving]
     members = [(m, m.classic) for m in stay if m.classic is not None]
     if not members or len(members) < len(stay):

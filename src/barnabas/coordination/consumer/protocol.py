@@ -1,9 +1,9 @@
 """The consumer protocol of one shard: heartbeats of members, their deadlines, and the records of their groups.
 
 Rules
-  1. A heartbeat writes its changes and is answered when they are committed; without changes it writes nothing.
-  2. A member without a heartbeat for the session timeout is removed, and so is one that does not give up revoked partitions in
-     time.
+  1. A heartbeat writes its changes, and the response follows when they are committed. Without changes it writes nothing.
+  2. The coordinator removes a member that sends no heartbeat for its session timeout, or that does not give up revoked
+     partitions in time.
   3. A member with another epoch than the group has for it is fenced and joins again without partitions. The only exception is a
      lost response to its last heartbeat.
   4. A member's deadlines end with its tombstone, not before. A deadline without work does nothing, and a deadline whose records
@@ -62,7 +62,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
-WRITTEN_AGAIN_AFTER_MS = 1_000  # retry of a deadline whose records the log refused
+WRITTEN_AGAIN_AFTER_MS = 1_000  # time until a deadline is repeated if the log refused its records
 REASONS = {
     Deadline.SESSION: "its session ran out",
     Deadline.REVOCATION: "it did not give up its partitions in time",
@@ -100,7 +100,7 @@ class ConsumerProtocol:
         draft.update(before, member)
         draft.refresh(
             self._config.group_consumer_regex_refresh_interval_ms
-        )  # only here: for a request of the classic protocol the topics that its sender may see are unknown
+        )  # only here: a request of the classic protocol does not give the topics that its client may see
         settings = self.topics.settings_of(request.group_id)
         member = self.carry_on(draft, member, reported(request), settings.assignment_interval_ms, now)
         self.timers.schedule(
@@ -118,7 +118,8 @@ class ConsumerProtocol:
         return out
 
     def _group_of(self, request: ConsumerGroupHeartbeatRequest, now: Now, out: CoordinatorResult) -> ConsumerGroup:
-        """The group of a request; it is not in the table yet if the member is the first, or if it joins a classic group."""
+        """The group of a request; it is not in the table yet if the member is the first one, or if the member joins a classic
+        group."""
         found = self._groups.get(request.group_id)
         if isinstance(found, ConsumerGroup):
             return found
@@ -160,7 +161,7 @@ class ConsumerProtocol:
     def _member_of(
         self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, out: CoordinatorResult
     ) -> ConsumerMember:
-        """The checked sender of a request; another member object if one joins."""
+        """The member that sent a request, after the checks; a member that joins is created."""
         group, instance_id, joins = draft.group, request.instance_id, request.member_epoch == JOINING_EPOCH
         static = None if instance_id is None else group.static_member(instance_id)
         if instance_id is not None and not joins:
@@ -176,12 +177,12 @@ class ConsumerProtocol:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
             self.check_room(group)
             return ConsumerMember(member_id)
-        if not joins:  # a client that joins with the id of a member owns nothing yet, but gets the member's assignment
+        if not joins:  # a client that joins with a member's id owns nothing yet and gets that member's assignment
             check_epoch(member, request.member_epoch, reported(request))
         return member
 
     def check_room(self, group: ConsumerGroup) -> None:
-        """Refuse a member above the limit of the group."""
+        """Refuse another member if the group has reached its limit."""
         most = self._config.group_consumer_max_size
         if len(group.members) >= most:
             reason = f"The consumer group has reached its maximum capacity of {most} members."

@@ -24,7 +24,7 @@ from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.coordination.transactions.transaction_shard import TransactionShard
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
-Pending = Callable[[], Awaitable[Owner]]  # to be called and awaited
+Pending = Callable[[], Awaitable[Owner]]  # the caller calls it and awaits the result
 
 
 class ProducerIds(Protocol):
@@ -83,7 +83,8 @@ class TransactionCoordinator:
 
     Args:
         epoch_of: the leader epoch of a partition of `__transaction_state`.
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         is_coming: see `CoordinatorRuntime`.
     """
 
@@ -102,7 +103,7 @@ class TransactionCoordinator:
         self._ids = ids
         self._sender = sender
         self._epoch_of = epoch_of
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # waiters for the end of a transaction of this id
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # transactional id -> waiters for the end of its transaction
         self._following: deque[Callable[[], None]] = deque()
         self.counts = EndCounts()
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
@@ -138,9 +139,10 @@ class TransactionCoordinator:
     # -- requests -------------------------------------------------------------------------------------------------------
 
     async def init(self, request: InitRequest) -> Initialised:
-        """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
+        """As `TransactionShard.init`; also raises CONCURRENT_TRANSACTIONS while an open transaction is being aborted."""
         await self.prepare()
-        self.runtime.hosted_for(request.transactional_id)  # check the coordinator before producer ids are fetched
+        # fails early if another broker is the coordinator, before producer ids are fetched
+        self.runtime.hosted_for(request.transactional_id)
         await self._ids.fill()
         found: Initialised | None = await self.runtime.write(
             request.transactional_id, lambda shard, now: shard.init(request, now)
@@ -212,7 +214,7 @@ class TransactionCoordinator:
     def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
         """Like `TransactionShard.end`; returns an awaitable if it has to wait.
 
-        If the result is immediate, the caller calls `follow_up` after the response: it writes the markers.
+        If the result is immediate, the caller calls `follow_up` after the response, to write the markers.
         """
 
         def decide(shard: TransactionShard, now: Now) -> CoordinatorResult:
@@ -252,7 +254,7 @@ class TransactionCoordinator:
         found: list[Transaction] = []
         for hosted in hosted_shards:
             found += hosted.shard.matching(wanted)
-            await asyncio.sleep(0)  # there may be many, so let other tasks run
+            await asyncio.sleep(0)  # a shard may have many transactions, so let other tasks run
         for hosted in hosted_shards:
             await self.runtime.settled(hosted)
         return found
@@ -269,13 +271,13 @@ class TransactionCoordinator:
         try:
             outcome = self.runtime.ask(hosted, lambda: hosted.shard.receive_marked(marker, partitions, self.runtime.now()))
         except InvariantViolated:
-            return  # logged, and the shard is gone
+            return  # the error is logged, and the shard is removed
         self.runtime.carry_out_quietly(hosted, outcome)
 
     def delete_topics(self, names: Iterable[str]) -> None:
         """Topics were deleted: they need no markers."""
         for hosted in self.runtime:
-            with suppress(InvariantViolated):  # logged, and the shard is gone
+            with suppress(InvariantViolated):  # the error is logged, and the shard is removed
                 for name in names:
                     outcome = self.runtime.ask(hosted, partial(hosted.shard.delete_topic, name, self.runtime.now()))
                     self.runtime.carry_out_quietly(hosted, outcome)

@@ -19,8 +19,8 @@ Rules
   4. A retry of a completed request gets the same response: the previous owner is kept for that.
   5. An epoch never overflows: after the last but one epoch the id gets another producer id. The last epoch is reserved for
      fencing.
-  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it; the producer that ends it is the next owner,
-     and both are in the value until the end.
+  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it. The producer that ends it is the next owner,
+     and the value has both owners until the end.
 
 Source: KIP-98, KIP-360 (retries of init), KIP-890 (version 2), KIP-939 (two-phase commit).
 """
@@ -39,7 +39,7 @@ from barnabas.tuples import new_tuple
 
 NO_PRODUCER_ID, NO_EPOCH, NO_TIME = -1, -1, -1
 LAST_EPOCH = 2**15 - 1
-NEVER_TIMES_OUT_MS = 2**31 - 1  # timeout of transactions with an external coordinator (two-phase commit)
+NEVER_TIMES_OUT_MS = 2**31 - 1  # the timeout of transactions with an external coordinator (two-phase commit)
 
 TopicPartition = tuple[str, int]
 TakeId = Callable[[], int]  # returns an unused producer id
@@ -67,7 +67,7 @@ class Owner(NamedTuple):
 
 
 NOBODY = Owner(NO_PRODUCER_ID, NO_EPOCH)
-# Not sets: the hash of a member is Python code
+# tuples: a set would call the hash of the enum members, which is Python code
 PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 COMPLETED = (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 ENDED_AS = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
@@ -79,7 +79,7 @@ class Transaction(Struct, frozen=True):
     transactional_id: str
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
-    last_producer_epoch: int = NO_EPOCH  # owner before the last init or end, for retries; in memory only, as in Kafka
+    last_producer_epoch: int = NO_EPOCH  # epoch before the last init or end, to recognise retries; in memory only, as in Kafka
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     next_producer_epoch: int = NO_EPOCH
@@ -88,7 +88,7 @@ class Transaction(Struct, frozen=True):
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIME
     last_update_ms: int = NO_TIME
-    client_version: int = 0  # 2 for a client of transactions version 2
+    client_version: int = 0  # 2 if the client uses transactions of version 2 (KIP-890)
 
     @property
     def owner(self) -> Owner:
@@ -125,8 +125,8 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
         expected: the requesting producer, if it had the id (KIP-360); else NOBODY.
 
     Raises:
-        KafkaError: CONCURRENT_TRANSACTIONS while a transaction is being ended; PRODUCER_FENCED if another producer has the id
-            meanwhile.
+        KafkaError: CONCURRENT_TRANSACTIONS while a transaction is being ended; PRODUCER_FENCED if another producer has got the
+            id.
     """
     check_expected(before, expected)
     if before.state in PREPARED:
@@ -139,7 +139,7 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
     if is_known and expected != before.owner:
         if expected.epoch != before.last_producer_epoch:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
-        # The response to an init or an end was lost: repeat it.
+        # The client lost the response to an init or an end, and repeats the request.
         return _emptied(before, before.owner, before.last_producer_epoch, before.previous_producer_id, timeout_ms, now_ms)
     last = before.producer_epoch if is_known else NO_EPOCH
     if is_exhausted(before.producer_epoch):
@@ -157,7 +157,7 @@ def check_expected(before: Transaction, expected: Owner) -> None:
     if expected == NOBODY or before.producer_epoch == NO_EPOCH or expected.producer_id == before.owner.producer_id:
         return
     if expected.producer_id == before.previous_producer_id and is_exhausted(expected.epoch):
-        return  # its producer id was replaced, and it does not know it yet
+        return  # the client does not know yet that its producer id was replaced
     raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
@@ -181,7 +181,8 @@ def _emptied(before: Transaction, owner: Owner, last: int, previous_id: int, tim
 def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
     """Give the id to another owner and keep its open transaction, which that owner will end (KIP-939).
 
-    A transaction without a timeout stays so, whatever the next owner requests for its own transactions: it may be prepared.
+    A transaction without a timeout gets none, even if the next owner requests one for its own transactions: the kept
+    transaction may be prepared.
 
     Raises:
         KafkaError: PRODUCER_FENCED.
@@ -202,7 +203,8 @@ def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int
 
 
 def check_owner(before: Transaction, asking: Owner) -> None:
-    """Raises KafkaError INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless `asking` owns the id, CONCURRENT_TRANSACTIONS in an end."""
+    """Raises KafkaError INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless `asking` owns the id; CONCURRENT_TRANSACTIONS
+    while an end is written."""
     owner = before.owner
     if asking.producer_id != owner.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -242,11 +244,11 @@ def add(
 def end(
     before: Transaction, asking: Owner, *, commit: bool, client_version: int, now_ms: int, take_id: TakeId
 ) -> Transaction | None:
-    """Decide the end that the owner requests; None if it has ended so already (a retry).
+    """Decide the end that the owner requests; None if it has already ended this way (a retry).
 
     Raises:
-        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: it is
-            being ended; INVALID_TXN_STATE: there is no transaction, or it ended the other way.
+        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: the
+            transaction is being ended; INVALID_TXN_STATE: there is no transaction, or it ended the other way.
     """
     is_retry = client_version >= 2 and _is_retried_end(before, asking)
     if not is_retry:
@@ -260,14 +262,13 @@ def end(
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
         return _decided(before, wanted, client_version, now_ms, take_id)
     if before.state in PREPARED:
-        # For both ends: an abort may be meant for the next transaction, of which no request has arrived yet.
+        # This applies to an abort too: it may be for the next transaction, before any other request of it arrives.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_same_end = before.state is ENDED_AS[wanted]
     if is_same_end and (is_retry or client_version < 2):
         return None
     if client_version >= 2 and not commit and not is_retry:
-        # A client of version 2 cannot know whether any request of its transaction has arrived; the raised epoch fences late
-        # ones.
+        # A client of version 2 cannot know whether a request of its transaction has arrived. The raised epoch fences late ones.
         return _decided(replace(before, start_ms=now_ms, partitions=frozenset()), wanted, client_version, now_ms, take_id)
     raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
@@ -276,7 +277,7 @@ def _is_retried_end(before: Transaction, asking: Owner) -> bool:
     """Whether `asking` ended the last transaction, which then raised the epoch.
 
     An end by a client below version 2 does not raise it. Then the epoch before the owner's belongs to a producer that an init fenced.
-    Kafka 4.3 takes the EndTxn of that producer for a retry all the same, and answers with the epoch of the one that fenced it.
+    Kafka 4.3 still treats an EndTxn of that producer as a retry, and answers with the epoch of the producer that fenced it.
     """
     if before.client_version < 2:
         return False
@@ -293,7 +294,7 @@ def _decided(before: Transaction, wanted: State, client_version: int, now_ms: in
         if following.producer_id == before.producer_id:
             epoch = following.epoch + 1
             following = Owner(take_id(), 0) if is_exhausted(following.epoch) else NOBODY
-        else:  # taken over, with another producer id
+        else:  # the transactional id has an owner with another producer id
             epoch = before.producer_epoch + 1
             following = (
                 Owner(take_id(), 0) if is_exhausted(following.epoch) else Owner(following.producer_id, following.epoch + 1)

@@ -19,11 +19,11 @@ from barnabas.protocol.codec import decode, write_varint, writer_of
 from barnabas.protocol.partitions import by_topic
 
 KEY_VERSION, VALUE_VERSION = 0, 1
-_KEY = Struct(">hh")  # version, length of the name after it
-_HEAD = Struct(">hqhib")  # version, producer id and epoch, time limit, state
-_TIMES = Struct(">qq")  # last update, start
+_KEY = Struct(">hh")  # version, length of the transactional id
+_HEAD = Struct(">hqhib")  # version, producer id, producer epoch, timeout in ms, state
+_TIMES = Struct(">qq")  # times of the last update and of the start
 _NULL_ARRAY = b"\0"
-_TAGGED_ID, _TAGGED_SHORT = Struct(">BBq"), Struct(">BBh")  # tag, bytes of the number, number
+_TAGGED_ID, _TAGGED_SHORT = Struct(">BBq"), Struct(">BBh")  # tag, size of the number in bytes, number
 
 
 class TransactionLogKey(Message):
@@ -112,8 +112,8 @@ class TransactionLogValue(Message):
 
 
 def transaction_record(transaction: Transaction) -> Record:
-    """The record of a transactional id's state: a `TransactionLogValue`, encoded by hand because each transaction writes
-    three."""
+    """The record of a transactional id's state: a `TransactionLogValue`, encoded by hand because each transaction writes three
+    such records."""
     value = b"".join(
         (
             _HEAD.pack(
@@ -131,7 +131,7 @@ def transaction_record(transaction: Transaction) -> Record:
     return _key_of(transaction.transactional_id), value
 
 
-@lru_cache(maxsize=64)  # the record of the end has the same partitions as that of the beginning
+@lru_cache(maxsize=64)  # the record of the end names the same partitions as the record of the beginning
 def _array_of(partitions: frozenset[TopicPartition]) -> bytes:
     topics = by_topic(sorted(partitions))
     out = bytearray()

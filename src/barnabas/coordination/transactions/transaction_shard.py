@@ -1,7 +1,7 @@
 """All transactional ids whose records are in one partition of `__transaction_state`.
 
-Owns the table of transactions, the due markers, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out;
-`replay` takes records, from the log while loading and from its own outcomes later.
+Owns the table of transactions, the due markers, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out.
+`replay` takes records: from the log while loading, from its own outcomes later.
 
 Rules
   1. Only the replay of a record changes the state. Markers are due only after the record that decides the end is committed
@@ -46,8 +46,8 @@ from barnabas.coordination.transactions.transaction_log_records import read_reco
 from barnabas.coordination.version_prefix import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
-STORY_LENGTH = 64  # events in the report of a broken invariant
-RETRY_MS = 1_000  # wait before an abort is retried that the log refused
+STORY_LENGTH = 64  # transactions in the report of a violated invariant
+RETRY_MS = 1_000  # wait before the shard repeats an abort that the log refused
 RECORDS_AT_ONCE = 1_000  # tombstones of expired ids in one batch
 
 
@@ -55,17 +55,17 @@ class _Due(Enum):
     """The kinds of deadlines."""
 
     ABORT = "abort"  # an open transaction times out
-    COMPLETE = "complete"  # retry of the record of an end that the log refused
+    COMPLETE = "complete"  # the shard repeats the record of an end that the log refused
 
-    __hash__ = object.__hash__  # of identity: the one of enumerations is Python code
+    __hash__ = object.__hash__  # hash by identity: the hash of enum members is Python code
 
 
 class TransactionShard:
     """The coordinator of the transactional ids of one partition.
 
     Args:
-        coordinator_epoch: the leader epoch of the partition; markers have it, so that those of a former coordinator are
-            refused.
+        coordinator_epoch: the leader epoch of the partition; each marker has it, so that brokers refuse the markers of a former
+            coordinator.
         take_id: returns an unused producer id; raises KafkaError if there is none.
         counts: incremented with each end.
     """
@@ -82,9 +82,9 @@ class TransactionShard:
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._story: deque[Transaction] = deque(maxlen=STORY_LENGTH)
-        self._made: deque[tuple[Record, Transaction]] = deque()  # the values of the records that will be replayed next
+        self._made: deque[tuple[Record, Transaction]] = deque()  # values of the records that `replay` receives next
         self._is_loading = True
-        self._wall_offset_ms = 0  # offset from the wall clock (start of transactions) to the monotonic one (timeouts)
+        self._wall_offset_ms = 0  # add to a wall-clock time (start of a transaction) to get the monotonic time (timeouts)
 
     def __len__(self) -> int:
         return len(self._transactions)
@@ -124,7 +124,8 @@ class TransactionShard:
         if not request.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
         if (request.two_phase or request.keep_prepared) and not self._config.transaction_two_phase_commit_enable:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)  # KIP-939: as if a permission were missing
+            # KIP-939: the same error as for a missing permission
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if request.two_phase:
             return NEVER_TIMES_OUT_MS
         if not 0 < request.timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -208,7 +209,7 @@ class TransactionShard:
                 self._count(event)
                 return self._begin_markers(event.transaction)
             deadline_ms = self._transactions[name].deadline_ms
-            if deadline_ms is not None:  # if the transaction has time left, its owner retries and decides the end
+            if deadline_ms is not None:  # while the transaction has time left, its owner may retry and decide the end
                 retry_ms = max(now.steady_ms + RETRY_MS, deadline_ms + self._wall_offset_ms)
                 self._timers.schedule((_Due.ABORT, name), retry_ms)
         elif isinstance(event, Completing):
@@ -285,7 +286,7 @@ class TransactionShard:
             self._time(transaction)
 
     def is_overwritten_by_next(self, record: Record) -> bool:
-        """A record has the whole state of a transactional id, or is its tombstone."""
+        """True unless the record is a tombstone: each other record has the whole state of its transactional id."""
         return record[1] is not None
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:

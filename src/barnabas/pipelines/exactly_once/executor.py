@@ -1,8 +1,8 @@
 """Executes the instructions of the sink's protocol over the wire client. The only I/O of exactly-once writing.
 
 Rules
-  1. A request that may or may not have taken effect is retried (by the client's plans). After the timeout the caller gets the
-     error, and the next `prepare` finds out the actual state.
+  1. The client's plans retry a request that may or may not have had an effect. After the timeout the caller gets the error, and
+     the next `prepare` reads the actual state.
   2. Neither this module nor its imports load numba or pyarrow, which would take most of the start of the driver's processes
      (`sink_records`).
 """
@@ -32,9 +32,11 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 NOT_THE_OWNER = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 NO_TWO_PHASE = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
-COMPRESSED_FROM = 16 << 10  # bytes of a state: enough for a few hundred tasks; ten thousand tasks come near the topic's limit
+# bytes of a state; states of up to a few hundred tasks are smaller. The state of 10,000 tasks is close to the topic's limit.
+COMPRESSED_FROM = 16 << 10
 EMPTY, ONGOING = "Empty", "Ongoing"
-SINCE = {  # states of the sink's own id; at the end of a transaction its owner changes at once, its state a moment later
+# by the state of the sink's own id; when its transaction ends, the owner changes at once and the state shortly afterwards
+SINCE = {
     EMPTY: p.Since.TAKEN,
     "PrepareCommit": p.Since.RECORDED,
     "CompleteCommit": p.Since.RECORDED,
@@ -45,7 +47,7 @@ class InstructionExecutor:
     """Executes instructions for one sink.
 
     Args:
-        transaction_timeout_ms: of tasks' transactions if there is no two-phase commit.
+        transaction_timeout_ms: the timeout of tasks' transactions if there is no two-phase commit.
     """
 
     def __init__(self, client: BlockingClient, sink: str, transaction_timeout_ms: int) -> None:
@@ -106,7 +108,7 @@ class InstructionExecutor:
     def _standing(self) -> p.Standing:
         name = sink_id(self._sink)
         found = self._client.run(transactions.describe_transactions(self._client.config, self._client.cluster, [name]))
-        if name not in found:  # the producer id expired, or it is another cluster
+        if name not in found:  # the producer id expired, or the client is connected to another cluster
             return p.Standing(Owner(-1, -1), p.Since.ELSE)
         return p.Standing(found[name].owner, SINCE.get(found[name].state, p.Since.ELSE))
 
@@ -126,7 +128,7 @@ class InstructionExecutor:
         name = sink_id(self._sink)
         try:
             self._record(state, token)
-        except UnknownTopic:  # the topic was deleted after the preparation of the sink; its content is known here
+        except UnknownTopic:  # the topic was deleted after the sink was prepared, but this driver knows the state
             logger.warning("event=sinks-topic-gone topic=%s sink=%r note='it is made again'", TOPIC, self._sink)
             self._record(state, token)
         ended = self._end_raw({name: token}, commit=True)[name]
@@ -147,7 +149,7 @@ class InstructionExecutor:
             transactional_id=sink_id(self._sink),
             second_version=client.has_second_transactions,
             codec=Compression.ZSTD if len(batch) >= COMPRESSED_FROM else Compression.NONE,
-            any_topic=True,  # the partition is the same in each
+            any_topic=True,  # the sink's partition number does not change if the topic is created again
         )
         try:
             producer.send(place_of(client, self._sink), batch, 1)

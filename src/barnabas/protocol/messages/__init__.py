@@ -93,7 +93,7 @@ APIS: dict[int, tuple[str, str, int, int, int]] = {
     92: ("delete_share_group_offsets", "DeleteShareGroupOffsets", 0, 0, 0),
 }
 
-# API key: its first version in Kafka 4, of which Kafka 3.9 knew older ones
+# API key: the first version that Kafka 4 serves, for the APIs of which Kafka 3.9 serves older versions
 FIRST_VERSIONS_OF_KAFKA_4: dict[int, int] = {
     0: 3,
     1: 4,

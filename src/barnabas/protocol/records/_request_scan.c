@@ -1,12 +1,14 @@
-/* The functions of request_scan.py and multi_partition_scan.py as machine code, and one of schema_ids.py. Their docstrings there say what each takes, returns and promises.
+/* The functions of request_scan.py and multi_partition_scan.py in C, and one of schema_ids.py. The docstrings in those modules describe
+ * parameters and results.
  *
- * tools/build_hook.py compiles this file if the machine has a C compiler. scan.py uses the result only if it was made from this very text.
+ * tools/build_hook.py compiles this file if the machine has a C compiler. scan.py uses the library only if it was built from this very text
+ * (SOURCE_CHECKSUM).
  *
  * Rules
- *   1. Every byte that a peer sent is read between two pointers that were checked first. A length is compared with the number of bytes that are
- *      left; it is never added to a pointer before that.
- *   2. As in all of scan.py: a function says yes only to well-formed input. For input that is wrong or rare it returns nothing.
- *   3. It uses only Python's stable interface of 3.11: one library serves that version and all later ones.
+ *   1. The code reads bytes from a peer only between two pointers that it has checked. It compares a length with the number of bytes left
+ *      before it adds the length to a pointer.
+ *   2. As in all of scan.py: a function accepts only well-formed input. It declines wrong or rare input.
+ *   3. The code uses only Python's stable ABI of 3.11: one library serves 3.11 and all later versions.
  *   4. A function that Python calls has one exit, where it releases its buffers.
  */
 
@@ -24,20 +26,20 @@
 #endif
 
 typedef const unsigned char *Bytes;
-typedef int64_t Row[5];       /* correlation id, where the batch begins and ends, its records, its largest timestamp */
+typedef int64_t Row[5];       /* correlation id, start of the batch, its end, number of records, largest timestamp */
 typedef int64_t Described[3]; /* last offset, size, largest timestamp */
 
 enum {
-    SIZE_FIELD = 4,      /* in front of a request; of the size of a record, which takes no more here */
-    HEADER_BYTES = 61,   /* of a batch */
+    SIZE_FIELD = 4,      /* bytes of the size in front of a request */
+    HEADER_BYTES = 61,   /* of a batch header */
     LENGTH_OVERHEAD = 12,
     CRC_AT = 17,
     CRC_FROM = 21,
-    CODECS = 4,          /* the last one, in a batch's attributes */
-    EMPTY_TAGS = 3,      /* of partition, topic and request */
-    INLINE_CRC = 1024,   /* a call of the library takes longer than its better loop saves */
+    CODECS = 4,          /* largest codec number in the attributes of a batch */
+    EMPTY_TAGS = 3,      /* no tagged fields of partition, topic and request */
+    INLINE_CRC = 1024,   /* bytes; up to here the call of the library costs more than its faster loop saves */
 };
-#define LATEST_TIME ((int64_t)1 << 61) /* of a first record: sums with deltas of 55 bits do not overflow */
+#define LATEST_TIME ((int64_t)1 << 61) /* bound of a base timestamp: its sum with a delta of 55 bits does not overflow */
 
 static PyObject *library_crc, *library_unfolded;
 
@@ -60,7 +62,7 @@ static inline void put64(unsigned char *at, uint64_t value) {
     put32(at + 4, (uint32_t)value);
 }
 
-/* The varint at `at`, of `longest` bytes at most; where it ends, or NULL. */
+/* Reads the varint at `at`, of `longest` bytes at most; returns its end, or NULL. */
 static inline Bytes varint(Bytes at, Bytes stop, int longest, uint64_t *value) {
     if (at < stop && *at < 0x80) {
         *value = *at;
@@ -104,7 +106,7 @@ static int has_processor_crc(void) { return 0; }
 
 static int use_processor;
 
-/* 1 if the checksum is right, 0 if not, -1 after an error of the library. */
+/* 1 if the checksum is correct, 0 if not, -1 after an error of the library. */
 static int is_crc_right(Bytes at, Py_ssize_t size, uint32_t expected) {
     if (use_processor && size <= INLINE_CRC) return processor_crc(at, size) == expected;
     PyObject *view = PyMemoryView_FromMemory((char *)at, size, PyBUF_READ);
@@ -122,7 +124,7 @@ typedef struct {
     int has_null_key;
 } Records;
 
-/* A length and so many bytes, or NULL; null where it `may_be`, which is told. */
+/* Skips a length and that many bytes; NULL if that fails. A null value fails unless `may_be_null`, and sets `is_null`. */
 static inline Bytes skip_bytes(Bytes at, Bytes stop, int may_be_null, int *is_null) {
     uint64_t length;
     at = varint(at, stop, 4, &length);
@@ -144,7 +146,7 @@ static int walk(Bytes at, Bytes stop, int64_t count, Records *seen) {
         if (at == NULL || value & 1 || value >> 1 > (uint64_t)(stop - at)) return 0;
         Bytes end = at + (value >> 1);
         if (at == end) return 0;
-        at = varint(at + 1, end, 8, &value); /* behind the attributes */
+        at = varint(at + 1, end, 8, &value); /* skips the attributes */
         if (at == NULL) return 0;
         int64_t delta = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
         if (delta < min_delta)
@@ -155,7 +157,7 @@ static int walk(Bytes at, Bytes stop, int64_t count, Records *seen) {
         if (at == NULL || value != (uint64_t)index << 1) return 0;
         at = skip_bytes(at, end, 1, &has_null_key);
         if (at != NULL) at = skip_bytes(at, end, 1, &unused);
-        if (at != NULL) at = varint(at, end, 4, &value); /* headers */
+        if (at != NULL) at = varint(at, end, 4, &value); /* number of headers */
         if (at == NULL || value & 1) return 0;
         for (uint64_t left = value >> 1; left; left--) {
             at = skip_bytes(at, end, 0, &unused);
@@ -172,14 +174,14 @@ static int walk(Bytes at, Bytes stop, int64_t count, Records *seen) {
 
 enum { SCHEMA_ID_BYTES = 5, SCHEMA_GUID_BYTES = 17 };
 
-/* The set of known ids, or NULL if nobody asks; and the last one that was found in it, for neighbours mostly have the same. */
+/* The set of known ids, or NULL to skip the check; and the id found last, because neighbouring records mostly share one. */
 typedef struct {
     PyObject *ids;
     Bytes last;
     Py_ssize_t size;
 } Known;
 
-/* Bytes in a record; `at` is NULL for null. */
+/* Bytes in a record; `at` is NULL for a null value. */
 typedef struct {
     Bytes at;
     Py_ssize_t size;
@@ -200,7 +202,7 @@ static int is_named(Part name, const char *text, Py_ssize_t size) {
     return name.size == size && memcmp(name.at, text, size) == 0;
 }
 
-/* 1 if the key or value is null, or the id that it or its header begins with is known; 0 if not, -1 after an error. */
+/* 1 if the key or value is null, or if the id at its start or in its header is known; 0 if not, -1 after an error. */
 static int names_known(Known *known, Part part, Part header) {
     if (known->ids == NULL || part.at == NULL) return 1;
     Part named = header.at != NULL ? header : part;
@@ -228,11 +230,11 @@ static int walk_ids(Bytes at, Bytes stop, int64_t count, Known *keys, Known *val
         if (at == NULL || value & 1 || value >> 1 > (uint64_t)(stop - at)) return 0;
         Bytes end = at + (value >> 1);
         if (at == end) return 0;
-        at = varint(at + 1, end, 8, &value);                /* behind the attributes: the time */
-        if (at != NULL) at = varint(at, end, 4, &value);    /* the offset */
+        at = varint(at + 1, end, 8, &value);                /* attributes and timestamp delta */
+        if (at != NULL) at = varint(at, end, 4, &value);    /* offset delta */
         if (at != NULL) at = read_part(at, end, &key);
         if (at != NULL) at = read_part(at, end, &content);
-        if (at != NULL) at = varint(at, end, 4, &value);    /* headers */
+        if (at != NULL) at = varint(at, end, 4, &value);    /* number of headers */
         if (at == NULL || value & 1) return 0;
         for (uint64_t left = value >> 1; left; left--) {
             at = read_part(at, end, &name);
@@ -262,7 +264,7 @@ typedef struct {
 
 #define NO_PRODUCER (-1)
 
-/* Where the batch of the request that fills [at, stop) begins, or NULL; `known` and `known_size` as in request_scan.py. */
+/* The start of the batch in the request that fills [at, stop), or NULL; `known` and `known_size` as in request_scan.py. */
 static Bytes batch_of(Bytes at, Bytes stop, Bytes known, Py_ssize_t known_size, int flexible) {
     if (memcmp(at, known, 4) || memcmp(at + 8, known + 8, known_size - 8)) return NULL;
     at += known_size;
@@ -281,7 +283,7 @@ static Bytes batch_of(Bytes at, Bytes stop, Bytes known, Py_ssize_t known_size, 
     return flexible && (stop[-1] | stop[-2] | stop[-3]) ? NULL : at;
 }
 
-/* Whether a batch is of the producer of those before it, and the next in its sequence; `producer` is that of the next one then. */
+/* Whether the batch continues the sequence of `producer`, which the first batch sets; advances the sequence. */
 static int follows(Bytes batch, int64_t count, int is_first, Producer *producer) {
     int64_t id = signed64(batch + 43);
     if (id == NO_PRODUCER) return producer->id == NO_PRODUCER;
@@ -292,7 +294,7 @@ static int follows(Bytes batch, int64_t count, int is_first, Producer *producer)
     return 1;
 }
 
-/* Whether records that a codec has made fill what they unfold to, as `walk`; -1 after an error. */
+/* As `walk` for compressed records, which it decompresses first; -1 after an error. */
 static int walk_unfolded(int codec, Bytes at, Bytes stop, int64_t count, Records *seen) {
     PyObject *made = PyMemoryView_FromMemory((char *)at, stop - at, PyBUF_READ);
     PyObject *unfolded = made ? PyObject_CallFunction(library_unfolded, "iOL", codec, made, (long long)count) : NULL;
@@ -310,14 +312,14 @@ static int walk_unfolded(int codec, Bytes at, Bytes stop, int64_t count, Records
     return good;
 }
 
-/* 1 for a good batch in [batch, end), whose number of records and largest timestamp are told; 0 for another, -1 after an error. */
+/* 1 for a good batch in [batch, end), 0 for any other, -1 after an error. Sets its number of records and its largest timestamp. */
 static int is_good(Bytes batch, Bytes end, const Bounds *bounds, int64_t *count, int64_t *largest) {
     *count = unsigned32(batch + 57);
     *largest = signed64(batch + 35);
     int64_t base = signed64(batch + 27);
     if (signed64(batch) || unsigned32(batch + 8) + (int64_t)LENGTH_OVERHEAD != end - batch || batch[16] != 2) return 0;
     int codec = batch[22];
-    if (batch[21] || codec > CODECS || (codec && !bounds->takes_codecs)) return 0; /* or a transaction, or the broker's own time */
+    if (batch[21] || codec > CODECS || (codec && !bounds->takes_codecs)) return 0; /* other bits: transactional, control, append time */
     if (*count < 1 || *count > INT32_MAX || unsigned32(batch + 23) != *count - 1 || base < 0 || base >= LATEST_TIME) return 0;
     Records seen;
     int good;
@@ -333,7 +335,7 @@ static int is_good(Bytes batch, Bytes end, const Bounds *bounds, int64_t *count,
     return codec ? 1 : is_crc_right(batch + CRC_FROM, end - batch - CRC_FROM, unsigned32(batch + CRC_AT));
 }
 
-/* Good batches that can be appended one behind the other, as far as they were looked at. */
+/* The good batches found so far, which can be appended in this order. */
 typedef struct {
     const Bounds *bounds;
     Row *rows;
@@ -341,7 +343,7 @@ typedef struct {
     Producer producer;
 } Batches;
 
-/* 1 if [batch, end) is good, there is room, and it follows the one before it: then it has a row; 0 if not, -1 after an error. */
+/* Adds a row and returns 1 if [batch, end) is good, fits, and follows the batch before; 0 if not, -1 after an error. */
 static int take_batch(Batches *batches, Bytes first, Bytes batch, Bytes end, int64_t label) {
     const Bounds *bounds = batches->bounds;
     int64_t size = end - batch, count, largest;
@@ -356,7 +358,7 @@ static int take_batch(Batches *batches, Bytes first, Bytes batch, Bytes end, int
     return 1;
 }
 
-/* The fields of a Run. */
+/* The fields of a Run for Python. */
 static PyObject *told(const Batches *batches, int64_t behind) {
     return Py_BuildValue("y#LLLLN", (char *)batches->rows, (Py_ssize_t)(batches->count * sizeof(Row)), (long long)batches->count,
                          (long long)batches->records, (long long)batches->size, (long long)behind,
@@ -366,28 +368,28 @@ static PyObject *told(const Batches *batches, int64_t behind) {
 /* --- requests with several batches */
 
 enum {
-    FIRST_VERSION_WITH_RECORD_ERRORS = 8, /* of Produce, in the answer */
+    FIRST_VERSION_WITH_RECORD_ERRORS = 8, /* of Produce answers */
     FIRST_FLEXIBLE_VERSION = 9,
     FIRST_VERSION_BY_ID = 13,
-    ID_BYTES = 16,    /* of a topic */
-    LONGEST_NAME = 249,
+    ID_BYTES = 16,    /* of a topic id */
+    LONGEST_NAME = 249, /* of a topic */
     INDEX_BYTES = 4,
-    ANSWER_BYTES = 36, /* at most, of one batch */
-    FRAME_BYTES = 32,  /* at most, of an answer beside batches and what it repeats of the request */
+    ANSWER_BYTES = 36, /* at most, for one batch */
+    FRAME_BYTES = 32,  /* at most, for the rest of an answer except the bytes copied from the request */
 };
 
-/* Goes from batch to batch of a request, behind the timeout. */
+/* Reads the batches of a request one by one, from the bytes after its timeout. */
 typedef struct {
     Bytes at, stop;
     int version;
-    uint64_t topics, partitions; /* that are left */
-    Bytes topic, counted;        /* the topic at hand: where it begins, and where its first partition does */
-    Bytes key;                   /* its name or id */
+    uint64_t topics, partitions; /* still to read */
+    Bytes topic, counted;        /* start of the current topic, and start of its first partition */
+    Bytes key;                   /* name or id of that topic */
     Py_ssize_t key_size;
-    int is_first;                /* whether the last batch was the first one of its topic */
+    int is_first;                /* whether the last batch read is the first one of its topic */
 } Reader;
 
-/* The number of elements of an array, of which there is one at least; where they begin, or NULL. */
+/* Reads the length of an array with at least one element; returns the start of the elements, or NULL. */
 static Bytes count_of(Bytes at, Bytes stop, int version, uint64_t *count) {
     if (version >= FIRST_FLEXIBLE_VERSION) {
         at = varint(at, stop, 5, count);
@@ -425,13 +427,13 @@ static int open_topic(Reader *reader) {
     return reader->at != NULL;
 }
 
-/* Empty tagged fields, where the version has them. */
+/* Skips empty tagged fields if the version has tagged fields; 0 if there are some. */
 static int skip_tags(Reader *reader) {
     if (reader->version < FIRST_FLEXIBLE_VERSION) return 1;
     return reader->at < reader->stop && *reader->at++ == 0;
 }
 
-/* 1 and where the next batch lies and the index of its partition stands; 0 behind the last one; -1 where the request is wrong, or rare. */
+/* 1 and the positions of the next batch and of its partition index; 0 after the last batch; -1 if the request is wrong or rare. */
 static int next_batch(Reader *reader, Bytes *index, Bytes *batch, Bytes *end) {
     reader->is_first = reader->partitions == 0;
     if (reader->is_first) {
@@ -461,7 +463,7 @@ static int next_batch(Reader *reader, Bytes *index, Bytes *batch, Bytes *end) {
     return skip_tags(reader) ? 1 : -1;
 }
 
-/* The number that Python gave the partition with this index of the topic at hand; -1 if it has none, -2 after an error. */
+/* The number of a partition of the current topic in the dict from Python; -1 if it has none, -2 after an error. */
 static long number_of(const Reader *reader, Bytes index, PyObject *numbers) {
     char name[LONGEST_NAME + INDEX_BYTES];
     memcpy(name, reader->key, reader->key_size);
@@ -475,23 +477,23 @@ static long number_of(const Reader *reader, Bytes index, PyObject *numbers) {
     return PyErr_Occurred() ? -2 : found;
 }
 
-typedef int64_t Request[4]; /* correlation id, where it begins behind its size, where the next one begins, its batches */
+typedef int64_t Request[4]; /* correlation id, start after the size field, start of the next request, number of batches */
 
 typedef struct {
-    int32_t group; /* of the batches of one partition, counted in the order in which they occur */
+    int32_t group; /* one group per partition, numbered by first occurrence */
     int64_t request, start, end;
 } Batch;
 
-/* What has been found so far of requests that arrived together. */
+/* The requests found so far among those that arrived together. */
 typedef struct {
     Request *requests;
     Batch *batches;
-    int32_t *groups;  /* of each target, from 1 on; 0 has none yet */
-    int32_t *targets; /* of each group */
+    int32_t *groups;  /* target -> group + 1; 0: no group yet */
+    int32_t *targets; /* group -> target */
     int64_t request_count, batch_count, group_count, target_count, most;
 } Found;
 
-/* 1 if all batches of the request [start, stop) were added, 0 and nothing if not, -1 after an error. */
+/* Adds all batches of the request [start, stop) and returns 1; or adds none and returns 0; -1 after an error. */
 static int add_request(Found *found, Bytes first, Bytes start, Bytes batches, Bytes stop, int version, int64_t max_batch, PyObject *numbers) {
     Reader reader;
     Bytes index, batch, end;
@@ -523,7 +525,7 @@ static int add_request(Found *found, Bytes first, Bytes start, Bytes batches, By
     return 1;
 }
 
-/* A table of rows for each group, in the order of its batches. */
+/* A tuple with a table of rows for each group, in the order of its batches. */
 static PyObject *tables_of(const Found *found) {
     PyObject *tables = PyTuple_New(found->group_count);
     int64_t *sizes = PyMem_Calloc(found->group_count + 1, sizeof(int64_t));
@@ -565,7 +567,7 @@ static PyObject *numbers_in(const int32_t *numbers, int64_t count) {
     return made;
 }
 
-/* Where the next answer goes. */
+/* Copies bytes to `to`; returns the end of the copy. */
 static unsigned char *put(unsigned char *to, const void *from, Py_ssize_t size) {
     memcpy(to, from, size);
     return to + size;
@@ -576,15 +578,15 @@ typedef struct {
     int64_t offset, log_start, next, count;
 } Group;
 
-/* The answer for one batch of a group, whose next offset it takes. */
+/* Writes the answer for the next batch of a group. */
 static unsigned char *put_batch(unsigned char *to, Bytes index, Group *group, int version) {
-    static const unsigned char nothing[] = {1, 0, 0}, old_nothing[] = {0, 0, 0, 0, 0xFF, 0xFF}; /* no errors of records, no message */
+    static const unsigned char nothing[] = {1, 0, 0}, old_nothing[] = {0, 0, 0, 0, 0xFF, 0xFF}; /* no record errors, no error message */
     int64_t row[5];
     memcpy(row, PyBytes_AsString(group->rows) + group->next++ * sizeof(Row), sizeof row);
     to = put(to, index, INDEX_BYTES);
     *to++ = 0, *to++ = 0;
     put64(to, group->offset);
-    put64(to + 8, (uint64_t)-1); /* the time is the producer's */
+    put64(to + 8, (uint64_t)-1); /* the producer sets the timestamps */
     put64(to + 16, group->log_start);
     to += 24;
     group->offset += row[3];
@@ -592,7 +594,7 @@ static unsigned char *put_batch(unsigned char *to, Bytes index, Group *group, in
     return version >= FIRST_VERSION_WITH_RECORD_ERRORS ? put(to, old_nothing, sizeof old_nothing) : to;
 }
 
-/* What the answer to a request takes at most; -1 if it does not have so many batches. */
+/* The most bytes that the answer to a request takes; -1 if its number of batches is not that of its row. */
 static int64_t most_of_answer(const int64_t *request, Bytes batches, Bytes stop, int version) {
     Reader reader;
     Bytes index, batch, end;
@@ -606,7 +608,7 @@ static int64_t most_of_answer(const int64_t *request, Bytes batches, Bytes stop,
     return more < 0 || seen != request[3] ? -1 : size;
 }
 
-/* The whole answer to a request that `most_of_answer` has looked at; NULL where its order and the groups do not fit it. */
+/* Writes the answer to a request that `most_of_answer` has accepted; NULL if `order` or `groups` do not match the request. */
 static unsigned char *put_answer(unsigned char *to, const int64_t *request, Bytes batches, Bytes stop, int version, Bytes order,
                                  Group *groups, int64_t group_count) {
     int flexible = version >= FIRST_FLEXIBLE_VERSION;
@@ -629,20 +631,20 @@ static unsigned char *put_answer(unsigned char *to, const int64_t *request, Byte
         to = put_batch(to, index, &groups[number], version);
     }
     if (flexible) *to++ = 0;
-    put32(to, 0); /* the time to wait */
+    put32(to, 0); /* throttle time */
     to += 4;
     if (flexible) *to++ = 0;
     put32(frame, to - frame - 4);
     return to;
 }
 
-/* --- what Python calls */
+/* --- functions that Python calls */
 
 static int read_bounds(PyObject *tuple, Bounds *bounds) {
     int64_t *fields[] = {&bounds->max_request, &bounds->max_batch, &bounds->oldest,  &bounds->newest,
                          &bounds->room,        &bounds->offsets,   &bounds->requests};
     for (int i = 0; i < 7; i++) {
-        PyObject *item = PyTuple_GetItem(tuple, i); /* an error where it is no tuple, or too short */
+        PyObject *item = PyTuple_GetItem(tuple, i); /* sets an error if `tuple` is no tuple or too short */
         if (item == NULL) return 0;
         *fields[i] = PyLong_AsLongLong(item);
         if (PyErr_Occurred()) return 0;
@@ -661,7 +663,7 @@ static int takes(Py_ssize_t given, Py_ssize_t wanted, const char *name) {
     return given == wanted;
 }
 
-/* The bytes of both, or neither and an error. */
+/* Opens the buffers of both objects, or none of them and sets an error. */
 static int open_both(PyObject *first, PyObject *second, Py_buffer *data, Py_buffer *more) {
     if (PyObject_GetBuffer(first, data, PyBUF_SIMPLE) < 0) return 0;
     if (PyObject_GetBuffer(second, more, PyBUF_SIMPLE) == 0) return 1;
@@ -674,7 +676,7 @@ static void close_both(Py_buffer *data, Py_buffer *more) {
     PyBuffer_Release(data);
 }
 
-/* Two numbers, or neither and an error. */
+/* Reads two numbers; 0 and an error if one is no number. */
 static int two_numbers(PyObject *const *args, int64_t *first, int64_t *second) {
     *first = PyLong_AsLongLong(args[0]);
     if (!PyErr_Occurred()) *second = PyLong_AsLongLong(args[1]);
@@ -808,7 +810,7 @@ out:
     return answer;
 }
 
-/* The rows in a buffer of Python's; an error where it does not hold whole ones. */
+/* The number of rows in a Python buffer; -1 and an error if the last one is not whole. */
 static int64_t rows_in(const Py_buffer *buffer, size_t row) {
     if (buffer->len % row) {
         PyErr_SetString(PyExc_ValueError, "no whole rows");
@@ -817,7 +819,7 @@ static int64_t rows_in(const Py_buffer *buffer, size_t row) {
     return buffer->len / row;
 }
 
-/* Whether a row's batch lies in the data; an error if not. */
+/* Whether the batch of a row lies in the data; sets an error if not. */
 static int is_within(const int64_t *row, const Py_buffer *data) {
     int is = row[1] >= 0 && row[2] <= data->len && row[2] - row[1] >= HEADER_BYTES;
     if (!is) PyErr_SetString(PyExc_ValueError, "a batch that is not in the data");
@@ -917,7 +919,7 @@ out:
     return answers;
 }
 
-/* The groups of a tuple of (rows, first offset, start of the log); 0 and an error where it is none. */
+/* Reads the groups from a tuple of (rows, first offset, log start offset); 0 and an error if it is no such tuple. */
 static int read_groups(PyObject *tuple, Py_ssize_t count, Group *groups) {
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *each = PyTuple_GetItem(tuple, i), *fields[3] = {NULL, NULL, NULL};
@@ -936,7 +938,7 @@ static int read_groups(PyObject *tuple, Py_ssize_t count, Group *groups) {
     return 1;
 }
 
-/* Whether a request's row lies in the data, and its batches in what is left of the order. */
+/* Whether the request of a row lies in the data, and `left` group numbers are enough for its batches. */
 static int is_request(const int64_t *row, const Py_buffer *data, int64_t start_size, int64_t left) {
     return row[1] >= 0 && start_size <= data->len && row[1] <= data->len - start_size && row[2] <= data->len
            && row[2] >= row[1] + start_size && row[3] >= 0 && row[3] <= left;

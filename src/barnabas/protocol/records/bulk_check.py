@@ -1,4 +1,4 @@
-"""Checks records of varied sizes in bulk: for `scan`, between a run of one layout and reading record by record.
+"""Checks records of varied sizes in bulk, for `scan`: slower than a run of one layout, but faster than record by record.
 
 Records of varied sizes have no common stride in place. But stepping from one to the next needs only the size, and each step
 copies the first bytes of the record (its head). The joined heads have one stride and are compared column by column. The length
@@ -7,8 +7,8 @@ of a value is not decoded: it follows from the size of the record, so its bytes 
 Measured for records of 50 to 150 bytes: 0.25 us each without keys, 0.4 with keys; record by record takes 1.1.
 
 Rules
-  1. Covers a prefix of the records asked for, of those with no header and no null value, timestamp deltas of one width, keys of up to 63
-     bytes, and sizes that take at most two bytes; returns how many that are.
+  1. Covers a prefix of the requested records, and returns how many. These have no headers, no null values, timestamp deltas of one
+     width, keys of up to 63 bytes, and sizes that take at most two bytes.
   2. Like all of `scan`: accepts only well-formed records. It makes no statement about records that it does not cover.
 """
 
@@ -34,15 +34,15 @@ from barnabas.protocol.records.columns import (
 )
 
 HEAD_BYTES = 12  # attributes, timestamp delta of up to 5 bytes, offset delta of up to 3, key length, value length if no key
-MAX_TIMESTAMP_WIDTH = 5  # 2**34 ms are half a year
-LENGTH_BYTES = 2  # of a value
-SHORTEST_REST = 2  # of an empty value: its length and the number of headers
-MAX_REST = 8192  # a rest is a value, its length and the number of headers; sizes of two bytes make none longer
-# The bytes of a value's length by the length of the rest: one byte for values up to 63, two from 64 on
-LONGEST_OF_ONE, LONG_FROM = 65, 66  # rests up to here have a length of one byte, and from here on one of two
+MAX_TIMESTAMP_WIDTH = 5  # bytes; enough for 2**34 ms, which is half a year
+LENGTH_BYTES = 2  # longest length field of a value
+SHORTEST_REST = 2  # of an empty value: its length field and the number of headers
+MAX_REST = 8192  # a rest is value length, value and number of headers; record sizes of two bytes allow no longer rest
+# Bytes of the value length field, by the length of the rest: one byte for values up to 63 bytes, else two.
+LONGEST_OF_ONE, LONG_FROM = 65, 66  # the longest rest with a one-byte length field, the shortest with two bytes
 LENGTH_LOW = bytes(2 * (rest - 2) & 0xFF for rest in range(LONG_FROM)) + DELTA_LOW[LONG_FROM - 3 : MAX_REST - 3]
-LENGTH_HIGH = bytes(3) + DELTA_HIGH[: MAX_REST - 3]  # a length of two bytes is three less than the rest
-IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for those of two
+LENGTH_HIGH = bytes(3) + DELTA_HIGH[: MAX_REST - 3]  # a value with a two-byte length field is three bytes shorter than its rest
+IS_LONG = bytes(LONG_FROM) + b"\xff" * (MAX_REST - LONG_FROM)  # a mask for rests with two bytes
 KEY_LENGTHS = bytes((NULL_LENGTH,)) + EVEN_BYTES
 
 
@@ -60,7 +60,8 @@ NOTHING = BulkChecked(0, 0, 0, 0, False)
 
 
 def bulk_check(data: Data, position: int, index: int, stop: int) -> BulkChecked:
-    """Cover records from the one at `position`, which is number `index`, up to number `stop` at most; IndexError at the data's end."""
+    """Check records in bulk, from the one at `position`, which is number `index`, up to number `stop` at most. Raises IndexError at the
+    end of the data."""
     stop = min(stop, stretch_end(index))
     body = position + (1 if data[position] < 0x80 else 2)
     timestamp_width = 1
@@ -90,11 +91,11 @@ def bulk_check(data: Data, position: int, index: int, stop: int) -> BulkChecked:
 
 
 def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tuple[list[Data], list[int], list[int]]:
-    """The heads of up to `count` records, their bytes behind the first `fixed`, and their ends."""
+    """The heads of up to `count` records, the number of bytes after the first `fixed` bytes of each, and their ends."""
     heads: list[Data] = []
     rests: list[int] = []
     ends: list[int] = []
-    last = len(data) - HEAD_BYTES - 2  # where a head and the size before it are whole
+    last = len(data) - HEAD_BYTES - 2  # the last position at which a size and a head fit
     for _ in range(count):
         if position > last:
             break
@@ -109,7 +110,7 @@ def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tup
         if size & 1:
             break
         position = body + (size >> 1)
-        if data[position - 1]:  # the number of headers
+        if data[position - 1]:  # the record has headers
             break
         heads.append(data[body : body + HEAD_BYTES])
         rests.append(position - body - fixed)
@@ -118,7 +119,7 @@ def _step_without_keys(data: Data, position: int, count: int, fixed: int) -> tup
 
 
 def _step_with_keys(data: Data, position: int, count: int, key_at: int) -> tuple[list[Data], list[Data], list[int], list[int]]:
-    """As `_step_without_keys`, with the first bytes of what follows the keys, and the bytes from there to the end."""
+    """Like `_step_without_keys`, with the first bytes after each key; the rests are counted from there."""
     heads: list[Data] = []
     values: list[Data] = []
     rests: list[int] = []
@@ -149,13 +150,13 @@ def _step_with_keys(data: Data, position: int, count: int, key_at: int) -> tuple
 
 
 def _right_lengths(data: Data, at: int, stride: int, rests: list[int]) -> int:
-    """How many of the values have the length that the rests of their records leave for them."""
+    """How many values, from the first on, have the length that the rest of their record leaves for them."""
     run = len(rests)
     longest = max(rests)
     if min(rests) < SHORTEST_REST:
         run = next(i for i, rest in enumerate(rests) if rest < SHORTEST_REST)
         rests = rests[:run]
-    if run < 2:  # of one, `itemgetter` gives no tuple
+    if run < 2:  # `itemgetter` of a single index returns no tuple
         return 0
     lengths_of = itemgetter(*rests)
     run = prefix(column_of(data, at, stride, run), bytes(lengths_of(LENGTH_LOW)))

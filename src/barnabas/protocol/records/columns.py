@@ -9,35 +9,35 @@ from __future__ import annotations
 from itertools import count as numbers
 
 WIDTH_2 = 64  # offset deltas from here on take two bytes
-WIDTH_3 = 8192  # and from here on three
-WIDTH_4 = 1 << 20  # and from here on four, which nothing here knows
+WIDTH_3 = 8192  # three bytes from here on
+WIDTH_4 = 1 << 20  # four bytes from here on; these functions do not support that
 NULL_LENGTH = 1  # -1 as a varint
-EVEN_BYTES = bytes(range(0, 128, 2))  # one-byte varints that are not negative
+EVEN_BYTES = bytes(range(0, 128, 2))  # one-byte varints of non-negative numbers
 ODD_BYTES = bytes(range(1, 128, 2))
-LOW_BYTES = bytes(range(128))  # those that end a varint
-HIGH_BYTES = bytes(range(128, 256))  # those that do not
-EVEN_HIGH_BYTES = bytes(range(0x80, 0x100, 2))  # more follows, and it is not negative
-DELTA_1 = EVEN_BYTES  # the offset deltas 0 to 63
-DELTA_LOW = EVEN_HIGH_BYTES * (WIDTH_3 // WIDTH_2)  # first and second byte of those from 64 on
+LOW_BYTES = bytes(range(128))  # a varint ends with one of these
+HIGH_BYTES = bytes(range(128, 256))  # all other bytes of a varint
+EVEN_HIGH_BYTES = bytes(range(0x80, 0x100, 2))  # non-final bytes of a non-negative number, if they come first
+DELTA_1 = EVEN_BYTES  # offset deltas 0 to 63
+DELTA_LOW = EVEN_HIGH_BYTES * (WIDTH_3 // WIDTH_2)  # first byte of offset deltas from 64 on; DELTA_HIGH has the second
 DELTA_HIGH = b"".join(bytes((high,)) * WIDTH_2 for high in LOW_BYTES)
-DELTA_MIDDLE = b"".join(bytes((high,)) * WIDTH_2 for high in HIGH_BYTES)  # the second byte where a third follows
+DELTA_MIDDLE = b"".join(bytes((high,)) * WIDTH_2 for high in HIGH_BYTES)  # second byte of three-byte offset deltas
 MANY = 1024
 
 Data = bytes | bytearray
 
 
 def offset_delta_width(index: int) -> int:
-    """Bytes of the offset delta `index`."""
+    """Number of bytes of the offset delta `index`."""
     return 1 if index < WIDTH_2 else 2 if index < WIDTH_3 else 3
 
 
 def stretch_end(index: int) -> int:
-    """Up to where the offset deltas from `index` on differ in few bytes enough for `offset_deltas`."""
+    """The index up to which offset deltas from `index` on differ in few enough bytes for `offset_deltas`."""
     return WIDTH_2 if index < WIDTH_2 else index - index % WIDTH_3 + WIDTH_3
 
 
 def offset_deltas(data: Data, at: int, stride: int, index: int, run: int) -> int:
-    """How many of `run` offset deltas count up from `index`; the last is before `stretch_end(index)`."""
+    """How many of `run` offset deltas count up from `index`; the last one must be before `stretch_end(index)`."""
     if index < WIDTH_2:
         return prefix(column_of(data, at, stride, run), DELTA_1[index : index + run])
     slot = index % WIDTH_3
@@ -49,7 +49,7 @@ def offset_deltas(data: Data, at: int, stride: int, index: int, run: int) -> int
 
 
 def timestamp_deltas(data: Data, at: int, stride: int, run: int, width: int) -> tuple[int, int, int]:
-    """How many of `run` timestamp deltas take `width` bytes, the smallest (or 0) and the largest (or 0) of those."""
+    """How many of `run` timestamp deltas take `width` bytes, and the smallest and the largest of these (or 0)."""
     last = column_of(data, at + width - 1, stride, run)
     run = starts_with(last, LOW_BYTES)
     columns = [column_of(data, at + i, stride, run) for i in range(width - 1)]
@@ -73,14 +73,14 @@ def column_of(data: Data, at: int, stride: int, run: int) -> Data:
 
 
 def prefix(column: Data, wanted: Data) -> int:
-    """How many bytes the two have in common from the first on."""
+    """How many bytes, from the first on, are equal in both."""
     if column == wanted:
         return len(column)
     return next(i for i in numbers() if column[i : i + 1] != wanted[i : i + 1] or i >= len(wanted))
 
 
 def starts_with(column: Data, allowed: bytes) -> int:
-    """How many bytes from the first on are of `allowed`."""
+    """How many bytes, from the first on, are in `allowed`."""
     if not column.translate(None, allowed):
         return len(column)
     return len(column) - len(column.lstrip(allowed))
@@ -97,7 +97,8 @@ def _largest_of_two(low: Data, high: Data) -> int:
 
 
 def _largest(column: Data) -> int:
-    """The largest byte, 0 of none. Of many, asking for each value in turn is cheaper (10 us) than a look at each byte (10 ns)."""
+    """The largest byte; 0 if there is none. If there are many, a search for each value in turn is cheaper (10 us) than a look
+    at each byte (10 ns each)."""
     if len(column) < MANY:
         return max(column, default=0)
     return next(value for value in range(255, -1, -1) if value in column)

@@ -9,8 +9,8 @@ Rules
      because librdkafka writes it.
   3. LZ4 frames are written with independent blocks: Java's reader refuses linked ones.
 
-Records that are only checked and not kept are decompressed into a reused buffer of the thread (`unfold`): creating and clearing
-a large enough buffer takes up to a quarter of the time of LZ4.
+Records that are only checked are decompressed into a reused buffer of the thread (`unfold`), because a new, cleared buffer
+takes up to a quarter of the time of LZ4.
 
 Ugly: the codecs do not give the size of the result, so the buffer starts with an estimate, and decompression repeats with a
 larger one.
@@ -34,15 +34,15 @@ FIRST_GUESS = 8  # times the compressed size; JSON and logs compress to between 
 SMALLEST_BUFFER = 16 * 1024
 GROWTH = 4
 SCRATCH_BYTES = 1024 * 1024
-MOST_UNFOLDED = 32  # times the compressed size, of what is looked at together with others
-BUFFER_TOO_SMALL = "failed to write whole buffer"  # what the codecs say when the result does not fit
+MOST_UNFOLDED = 32  # times the compressed size; `unfolded` refuses larger results
+BUFFER_TOO_SMALL = "failed to write whole buffer"  # the error of the codecs if the result does not fit
 
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)  # version, lowest compatible version
 SNAPPY_BLOCK = 32 * 1024
 INT32 = struct.Struct(">i")
 
-LZ4_FAST_LEVEL = 9  # Kafka's default level stands for the fast compressor, the others for the high one
+LZ4_FAST_LEVEL = 9  # Kafka's default level means the fast compressor, other levels the high one
 LZ4_FAST = 1
 
 
@@ -66,7 +66,7 @@ _INTO: dict[int, Callable[..., int]] = {
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` compressed; `level` is the codec's own, None its default."""
+    """`data` compressed; `level` is a level of the codec, None stands for its default."""
     if codec == Compression.GZIP:
         return bytes(cramjam.gzip.compress(data, level=6 if level is None or level < 0 else level))
     if codec == Compression.SNAPPY:
@@ -82,7 +82,7 @@ def decompress(codec: int, data: Buffer, limit: int = limits.MAX_DECOMPRESSED_BA
     """The decompressed bytes of `data`.
 
     Raises:
-        KafkaError: MESSAGE_TOO_LARGE beyond `limit`, INVALID_RECORD for bytes that are not of the codec,
+        KafkaError: MESSAGE_TOO_LARGE beyond `limit`, INVALID_RECORD if the bytes do not fit the codec,
             UNSUPPORTED_COMPRESSION_TYPE for an unknown codec.
     """
     into = _INTO.get(codec)
@@ -96,13 +96,13 @@ def decompress(codec: int, data: Buffer, limit: int = limits.MAX_DECOMPRESSED_BA
 
 
 class _Scratch(threading.local):
-    """Memory to unfold into; one for each thread, for the codecs let go of the interpreter's lock."""
+    """A buffer for decompressed bytes; one for each thread, because the codecs release the interpreter's lock."""
 
     _view: memoryview | None = None
 
     @property
     def view(self) -> memoryview:
-        if self._view is None:  # not before it is wanted: it would be memory of an idle broker
+        if self._view is None:  # on first use, because an idle broker does not need it
             self._view = memoryview(bytearray(SCRATCH_BYTES))
         return self._view
 
@@ -124,8 +124,8 @@ def unfold(codec: int, data: memoryview, limit: int = limits.MAX_DECOMPRESSED_BA
 
 
 def unfolded(codec: int, data: memoryview, count: int) -> Buffer | None:
-    """Like `unfold`, for `count` records; None if that raises, or if the result is very large: the slow check decompresses them
-    again and words the error."""
+    """Like `unfold`, for `count` records; None if it raises, or if the result is very large. Then the slow check decompresses
+    the records again, and writes the error message."""
     if count > limits.MAX_BATCH_RECORDS:
         return None
     try:

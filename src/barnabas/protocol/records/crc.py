@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
 
     def _compiled() -> ModuleType:
-        package = find_spec("crc32c")  # finds it and does not run it
+        package = find_spec("crc32c")  # finds the package without running it
         if package is None:
             raise ModuleNotFoundError("crc32c is not installed", name="crc32c")
         spec = PathFinder.find_spec("_crc32c", package.submodule_search_locations)

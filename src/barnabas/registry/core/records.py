@@ -12,11 +12,11 @@ import msgspec
 from barnabas.registry.core.entities import Draft, Json, Version, parts
 from barnabas.registry.formats.interface import Reference
 
-EMPTY = frozenset({b"", b'""', b"null"})  # values with which other registries delete, besides none at all
+EMPTY = frozenset({b"", b'""', b"null"})  # values that other registries write as a deletion, besides a null value
 
 
 class Record(NamedTuple):
-    """One record; a value of None deletes what the key names."""
+    """One record; a value of None deletes the entry of the key."""
 
     key: Json
     value: Json | None
@@ -73,7 +73,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def version_of(value: SchemaValue, timestamp_ms: int) -> Version:
-    """The version that a value tells of."""
+    """The version in a value."""
     references = tuple([Reference(each.name, each.subject, each.version) for each in value.references or ()])
     draft = Draft(value.schema, value.schema_type or "AVRO", references, value.metadata, value.rule_set)
     return Version(value.subject, value.version, value.id, draft, draft.identity, value.deleted, timestamp_ms)

@@ -1,6 +1,7 @@
-"""The state machine of the registry: a command gives records and an answer, and the records change the state when they are replayed.
+"""The state machine of the registry: a command returns records and an answer, and the replay of the records changes the state.
 
-Nothing changes between the two: a command is decided in the state as it was last read back, and a refused or lost write leaves no trace.
+Nothing changes between these two steps. A command is decided in the state of the last replayed record, and a refused or lost
+write has no effect.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Registry:
     """A state with the parser of its schemas.
 
     Args:
-        default_level: the compatibility level as long as none is set for everything.
+        default_level: the compatibility level while none is set for everything.
     """
 
     def __init__(self, formats: Found = format_of, default_level: str = DEFAULT_LEVEL) -> None:
@@ -43,18 +44,19 @@ class Registry:
         self.parser = Parser(self.state, formats)
 
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
-        """Take a record of the topic in."""
+        """Replay a record of the topic."""
         self.state.replay(key, value, timestamp_ms)
 
     def characters(self, subject: str, draft: Draft, *, compared: bool = True) -> int:
-        """How many characters of schemas it takes to parse a draft, and to compare it with the versions of a subject."""
-        if draft.references:  # what they lead to is only known when they are resolved
+        """The number of characters of all schemas that are read to parse a draft and, with `compared`, to compare it with the
+        versions of a subject."""
+        if draft.references:  # the size of the referenced schemas is unknown until they are resolved
             return limits.MAX_SCHEMA_CHARACTERS
         earlier = self.state.versions(subject)
-        if not compared and len(draft.schema) <= limits.MAX_KEPT_CHARACTERS:  # larger texts take long to hash too
+        if not compared and len(draft.schema) <= limits.MAX_KEPT_CHARACTERS:  # hashing a larger text takes long too
             identity = self.parser.identity(draft)
             if identity is not None and self.state.find(subject, identity) is not None:
-                return 0  # nothing is parsed
+                return 0  # the schema is known, so no text must be parsed
         if any(each.draft.references for each in earlier):
             return limits.MAX_SCHEMA_CHARACTERS
         if not compared:
@@ -64,7 +66,7 @@ class Registry:
         return len(draft.schema) + sum(len(each.draft.schema) for each in earlier)
 
     def characters_of(self, command: Command) -> int:
-        """As `characters`, for what a command leads to."""
+        """As `characters`, for the work of a command."""
         if isinstance(command, Register):
             return self.characters(command.subject, command.draft)
         if isinstance(command, ChangeTags):

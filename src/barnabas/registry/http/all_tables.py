@@ -5,4 +5,4 @@ from __future__ import annotations
 from barnabas.registry.http import associations, schemas, settings, subjects
 
 TABLES = (subjects.TABLE, schemas.TABLE, settings.TABLE, associations.TABLE)
-DOCUMENT = "/openapi.json"  # beside them: the description of them all
+DOCUMENT = "/openapi.json"  # path of the description of all routes; no table contains it

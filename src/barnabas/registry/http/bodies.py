@@ -1,6 +1,6 @@
 """The types of bodies: those of requests, which `exchange.body_of` checks, and those of answers.
 
-The OpenAPI document is made from these types. A request may have further fields, which are ignored. An answer has none.
+The OpenAPI document is generated from these types. Further fields in a request are ignored. An answer has no further fields.
 Fields have the names of Confluent's interface.
 """
 
@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from barnabas import limits
 
 Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-Number = Int | str | None  # a number may come as a string
-Flag = bool | str | None  # and so may a boolean
+Number = Int | str | None  # clients may send a number as a string
+Flag = bool | str | None  # clients may send a boolean as a string
 Scalar = str | int | float | bool | None
 Text = str | None
 Few = Meta(max_length=limits.MAX_LISTED_SCHEMAS)

@@ -1,4 +1,4 @@
-"""Sends a request on to the registry that writes, and brings back its answer."""
+"""Forwards a request to the leader, which is the only registry that writes, and returns its answer."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from barnabas import limits
 from barnabas.registry.core import errors
 from barnabas.web.routing import Request, Response
 
-FORWARDED = "x-forward"  # marks a request that must not be sent on again
+FORWARDED = "x-forward"  # marks a forwarded request, which must not be forwarded again
 TIMEOUT_S = 60.0
-NO_LEADER = b'"error_code":50004'  # nothing was done
-PRINCIPAL, HOST = "x-forward-principal", "x-forward-host"  # of the caller that has shown a certificate
+NO_LEADER = b'"error_code":50004'  # the other registry has done nothing, so the request may be repeated
+PRINCIPAL, HOST = "x-forward-principal", "x-forward-host"  # the caller that the certificate identifies
 KEPT = ("content-type", "accept", "authorization")
 
 
 async def forward(url: str, request: Request, context: ssl.SSLContext | None = None) -> Response | None:
-    """The leader's answer; None if the request did not reach it, or it does not lead. Raises HttpError 50003 if the answer is lost."""
+    """The leader's answer; None if the request did not reach it, or if it is not the leader. Raises HttpError 50003 if the
+    answer is lost."""
     try:
         response = await asyncio.to_thread(_send, url, request, context)
         return None if response.status == 500 and NO_LEADER in response.body else response

@@ -1,13 +1,13 @@
-"""The store over the compacted topic of a cluster.
+"""The store in a compacted topic of a cluster.
 
 Rules
-  1. Batches carry the producer id of a transactional id, though they are no transactions. A registry that takes the id over raises its
-     epoch. Its first batch, a NOOP, makes the partition's leader refuse all batches of older epochs. So all that older writers wrote
-     stands before the NOOP.
-  2. Batches are numbered: a retry after a lost answer is not appended twice.
-  3. Two clients: a long poll would hold up the writes behind it on one connection.
-  4. A topic that was made again, or has lost records in an unclean election, is not what the state was made from. Nothing is written
-     then until the registry is started again; reads are answered from the state.
+  1. Batches have the producer id of a transactional id, although they are not in transactions. A registry that takes over the
+     id raises its epoch. Its first batch, a NOOP, makes the partition's leader refuse all batches of older epochs. So all
+     records of older writers are before the NOOP.
+  2. Batches have sequence numbers, so a retry after a lost response is not appended twice.
+  3. There are two clients: on one connection, a long poll would delay the writes after it.
+  4. If the topic was created again, or has lost records in an unclean election, the state does not match it. Then the registry
+     writes nothing until it is restarted; it answers reads from the state.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from barnabas.registry.store.interface import Fenced, Replay, StoreFailed, TooLa
 logger = logging.getLogger(__name__)
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-REPLICAS = 3  # as many as Confluent's registry asks for, if there are so many brokers
-PAUSE_S = 0.5  # before reading goes on after an error
+REPLICAS = 3  # the same default as in Confluent's registry; fewer if there are fewer brokers
+PAUSE_S = 0.5  # before the next read after an error
 
 
 class TopicStore:
     """Reads the topic from its beginning, and writes to it.
 
     Args:
-        config: of the cluster.
-        topic: its name; it is created if it does not exist.
+        config: the client settings for the cluster.
+        topic: the name of the topic; it is created if it does not exist.
         writer_id: the transactional id that all registries of this topic share.
-        replicas: of a topic that it creates, at most as many as there are brokers.
+        replicas: the number of replicas of a topic that it creates, at most the number of brokers.
     """
 
     def __init__(self, config: ClientConfig, topic: str, writer_id: str, replicas: int = REPLICAS) -> None:
@@ -64,7 +64,7 @@ class TopicStore:
         self._position = 0  # the offset of the next record to read
         self._arrived = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
-        self._heard_s = 0.0  # when the topic was last read
+        self._heard_s = 0.0  # time of the last successful read of the topic
         self._owner: Owner | None = None
         self._sequence = 0
         self._lost = False
@@ -84,7 +84,7 @@ class TopicStore:
         self._following = asyncio.create_task(self._follow())
 
     async def _load(self, end: int) -> None:
-        """Read up to `end`. The garbage collector waits: nothing here is garbage, and its scans take half of the time."""
+        """Read up to `end`. The garbage collector is off: there is no garbage here, and its scans would take half of the time."""
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -148,7 +148,7 @@ class TopicStore:
                     )
 
     async def _lose(self) -> None:
-        """The topic is no longer the one that was read."""
+        """The topic does not match the records that were read: stop writing."""
         if not self._lost:
             logger.error("event=schemas-topic-replaced topic=%s hint='start the registry again'", self.topic)
         async with self._arrived:
@@ -174,7 +174,8 @@ class TopicStore:
             producer_epoch=owner.epoch,
             base_sequence=self._sequence,
         )
-        read = self._position  # what is appended from here on lies behind it, and may be read before the answer comes
+        # the position before the write, because the reader may get these records before the response arrives
+        read = self._position
         try:
             produced = await self._writer.produce(self.topic, 0, batch)
         except PartitionError as error:

@@ -1,8 +1,8 @@
-"""Access control lists made, shown and removed: CreateAcls, DescribeAcls, DeleteAcls.
+"""Creates, describes and deletes access control lists: CreateAcls, DescribeAcls, DeleteAcls.
 
-They are kept whether or not this broker has an authorizer, but without one nobody would decide by them, so that these requests are refused,
-as in Kafka. Where the bindings of one principal are asked for, what it has by its roles is shown as if it were its own; that goes when the
-role is taken from it.
+The cluster keeps bindings whether or not this broker has an authorizer. Without an authorizer no broker decides by them, so this broker
+refuses these requests, as Kafka does. When a client asks for the bindings of one principal, the answer also has those that the principal
+gets by its roles. They disappear when the role is taken from the principal.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 W = TypeVar("W", bound=IntEnum)
-AT_ONCE = 1_000  # bindings made or deleted in one commit: all of a request may be more than a store takes at a time
+AT_ONCE = 1_000  # bindings made or deleted in one commit: a store may not take all bindings of a request at once
 
 
 class AclBroker(Protocol):
@@ -80,7 +80,7 @@ def known(words: type[W], number: int) -> W:
 
 
 async def handle_create_acls(broker: AclBroker, _context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    """CreateAcls (api 30): each binding by itself; one that is there already is there afterwards."""
+    """CreateAcls (api 30): each binding succeeds or fails by itself; a binding that exists already is no error."""
     if broker.authorizer is None:
         return CreateAclsResponse(results=[_created(_disabled()) for _ in request.creations])
     outcomes = [_checked(creation) for creation in request.creations]
@@ -108,7 +108,7 @@ def _with(wanted: Iterable[Acl], image: MetadataImage) -> tuple[None, Changes]:
 
 
 def _checked(creation: AclCreation) -> Acl | KafkaError:
-    """The binding that is asked for, or why it cannot be."""
+    """The binding that the client asks for, or the reason why the binding is invalid."""
     kind, pattern = known(ResourceType, creation.resource_type), known(PatternType, creation.resource_pattern_type)
     operation, permission = known(Operation, creation.operation), known(Permission, creation.permission_type)
     name, principal = creation.resource_name, creation.principal
@@ -125,7 +125,7 @@ def _checked(creation: AclCreation) -> Acl | KafkaError:
         return _invalid(
             f"Could not parse principal from `{principal}` (no colon is present separating the principal type from the principal name)"
         )
-    if "/" in creation.host and network_of(creation.host) is None:  # a denial would deny nobody
+    if "/" in creation.host and network_of(creation.host) is None:  # a denial for an invalid range would deny nobody
         return _invalid(f"Invalid range of addresses {creation.host}")
     return Acl(kind, name, pattern, principal, creation.host, operation, permission)
 
@@ -176,7 +176,7 @@ def _filter_of(request: Any) -> AclFilter:
 
 
 def _asks_for_unknown(wanted: AclFilter) -> str | None:
-    """Which part of a filter has numbers that nobody knows, so that no binding is meant; None where there are none."""
+    """The part of a filter that has unknown numbers, so that the filter matches no binding; None if all numbers are known."""
     if ResourceType.UNKNOWN is wanted.resource_type or PatternType.UNKNOWN is wanted.pattern:
         return "patternFilter"
     return "entryFilter" if Operation.UNKNOWN is wanted.operation or Permission.UNKNOWN is wanted.permission else None
@@ -186,7 +186,7 @@ def _asks_for_unknown(wanted: AclFilter) -> str | None:
 
 
 async def handle_delete_acls(broker: AclBroker, _context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    """DeleteAcls (api 31): each filter by itself."""
+    """DeleteAcls (api 31): each filter succeeds or fails by itself."""
     authorizer = broker.authorizer
     if authorizer is None:
         return DeleteAclsResponse(filter_results=[_refused(_disabled()) for _ in request.filters])
@@ -205,7 +205,7 @@ async def handle_delete_acls(broker: AclBroker, _context: RequestContext, reques
 
 
 async def _delete(broker: AclBroker, authorizer: AccessControl, wanted: AclFilter) -> list[Acl]:
-    """The bindings that are gone; raises what deleting was refused with, though some may be gone by then."""
+    """Delete the matching bindings and return them. Raises the error of a refused deletion; earlier deletions of the call stay in force."""
     gone: list[Acl] = []
     while True:
         piece = await broker.controller.declare(partial(_without, authorizer, wanted))

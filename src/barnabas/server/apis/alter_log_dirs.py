@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: which log directory of this broker a partition is to lie in (KIP-113)."""
+"""AlterReplicaLogDirs: chooses the log directory of this broker in which a partition lies (KIP-113)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AlterLogDirsBroker(Protocol):
 async def handle_alter_replica_log_dirs(
     broker: AlterLogDirsBroker, _context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """AlterReplicaLogDirs (api 34): the answer says what was begun; DescribeLogDirs tells how far it is."""
+    """AlterReplicaLogDirs (api 34): the answer tells which moves began; DescribeLogDirs tells their progress."""
     wanted = [
         (topic.name, partition, each.path) for each in request.dirs for topic in each.topics for partition in topic.partitions
     ]

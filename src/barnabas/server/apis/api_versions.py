@@ -1,13 +1,13 @@
-"""ApiVersions: what this broker serves, and nothing else.
+"""ApiVersions: the APIs and versions that this broker serves, and nothing else.
 
-Versions that Kafka 4 dropped (KIP-896) are served as Kafka 3.9 served them, unless `api.versions.oldest` is kafka-4: then a request of such
-a version closes the connection, as one of a version that nobody ever knew.
+This broker serves the versions that Kafka 4 dropped (KIP-896) as Kafka 3.9 served them, unless `api.versions.oldest` is kafka-4. Then a
+request of such a version closes the connection, like a request of a version that never existed.
 
-Two things are as older clients can bear them.
-- Old librdkafka refuses a broker whose Produce begins above version 2, though it never sends those, so 0 is announced in any case, as Kafka
-  4 does.
-- Java clients before 3.9, which ask with version 3, give up on a connection whose supported features begin at level 0, so those are told
-  from version 4 on, as Kafka does (KAFKA-17011).
+Two details are for the sake of older clients.
+- Old librdkafka refuses a broker whose Produce begins above version 2, though it never sends those versions. So the broker always
+  announces version 0, as Kafka 4 does.
+- Java clients before 3.9, which ask with version 3, close a connection whose supported features begin at level 0. So answers name these
+  features only from version 4 on, as in Kafka (KAFKA-17011).
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
-MAX_SOFTWARE_LENGTH = 1_000  # it is kept with the connection
-KNOWN_SOFTWARE = 256  # names and versions that need not be looked at again, for many clients are made with the same
+MAX_SOFTWARE_LENGTH = 1_000  # characters; the connection keeps the text
+KNOWN_SOFTWARE = 256  # cached checks of names and versions: many clients use the same software
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_0 = 4
-FEATURES = {  # and their levels, which are the highest there are
-    "group.version": 1,  # clients know by it that the consumer protocol is served (KIP-848)
-    "transaction.version": 2,  # and transactions version 2 (KIP-890)
+FEATURES = {  # name -> level, the highest that exists
+    "group.version": 1,  # tells clients that the consumer protocol is served (KIP-848)
+    "transaction.version": 2,  # tells clients that transactions version 2 is served (KIP-890)
 }
-# What an answer has is made once, for every client asks with every connection
+# Made once, because every client asks for them on every connection
 SUPPORTED = tuple(SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items())
 FINALIZED = tuple(
     FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES.items()
 )
-KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # what `api.versions.oldest` may be
+KAFKA_3, KAFKA_4 = "kafka-3", "kafka-4"  # values of `api.versions.oldest`
 ANNOUNCED_FROM: dict[int, int] = {ApiKey.PRODUCE: 0}
 
 
@@ -58,7 +58,7 @@ class ApiVersionsBroker(Protocol):
 
 
 def served_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
-    """First and last version of an API that are answered."""
+    """First and last version of an API that this broker answers."""
     first, last = APIS[api_key][2:4]
     if oldest == KAFKA_4:
         first = FIRST_VERSIONS_OF_KAFKA_4.get(api_key, first)
@@ -66,13 +66,13 @@ def served_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
 
 
 def announced_versions(api_key: int, oldest: str = KAFKA_3) -> tuple[int, int]:
-    """First and last version of an API, as clients are told."""
+    """First and last version of an API that this broker announces to clients."""
     first, last = served_versions(api_key, oldest)
     return ANNOUNCED_FROM.get(api_key, first), last
 
 
 def refuse_version() -> ApiVersionsResponse:
-    """The answer, always in version 0, to an ApiVersions request of a version nobody knows: which ones are known (KIP-511)."""
+    """The answer, always in version 0, to an ApiVersions request of an unknown version: the known versions (KIP-511)."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS, KAFKA_3)])
 
 
@@ -87,7 +87,7 @@ def _entry(api_key: int, oldest: str) -> ApiVersion:
 
 
 def client_software(request: ApiVersionsRequest) -> tuple[str, str] | None:
-    """Name and version of what the client is made with; None where it says none that may be (KIP-511)."""
+    """Name and version of the client's software; None if the client gives none or the text is not allowed (KIP-511)."""
     said = request.client_software_name, request.client_software_version
     is_short = len(said[0]) <= MAX_SOFTWARE_LENGTH and len(said[1]) <= MAX_SOFTWARE_LENGTH
     return said if is_short and _is_software(*said) else None

@@ -1,7 +1,7 @@
 """The APIs of committed offsets: OffsetCommit, OffsetFetch, OffsetDelete.
 
-Thin: topic ids are turned into names, partitions that do not exist are refused, and the rest is the coordinator's. Topics with refused
-partitions come first in an answer, as in Kafka's.
+The handlers are thin: they turn topic ids into names and refuse partitions that do not exist. The coordinator does the rest. Topics with
+refused partitions come first in an answer, as in Kafka.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from barnabas.server.handlers import Handler, takes
 
 # -- OffsetCommit ---------------------------------------------------------------------------------------------------------
 
-TOPIC_IDS_FROM_VERSION = 10  # of OffsetCommit and of OffsetFetch
+TOPIC_IDS_FROM_VERSION = 10  # of OffsetCommit and OffsetFetch
 
 
 async def offset_commit(broker: GroupBroker, context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -71,7 +71,7 @@ def _sort_out(
     *,
     by_id: bool,
 ) -> None:
-    """Complete name and id of a topic, and set aside what does not exist of it."""
+    """Complete name and id of a topic, and move its partitions that do not exist to `refused`."""
     if by_id:
         name = topics.topic_name(topic.topic_id)
         if name is None:
@@ -102,7 +102,7 @@ def _refused(topic: OffsetCommitRequestTopic, partitions: Iterable[int], error: 
 def _merged(
     first: Sequence[OffsetCommitResponseTopic], second: Sequence[OffsetCommitResponseTopic]
 ) -> list[OffsetCommitResponseTopic]:
-    """Both, with one entry for each topic."""
+    """The topics of both, with one entry for each topic."""
     topics = {(t.name, t.topic_id): t for t in first}
     for topic in second:
         known = topics.setdefault((topic.name, topic.topic_id), topic)
@@ -114,10 +114,11 @@ def _merged(
 # -- OffsetFetch ----------------------------------------------------------------------------------------------------------
 
 GROUPS_FROM_VERSION = 8
-ERROR_FROM_VERSION = 2  # before it only partitions have one
+ERROR_FROM_VERSION = 2  # earlier versions have an error only for each partition
 NO_OFFSET = -1
-GROUPS_OFFSETS_FROM_VERSION = 1  # before it Kafka asked ZooKeeper, and an offset that was not there was an error
-FATAL_TO_OLDER = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}  # Java's consumers before 3.9 stop at these
+GROUPS_OFFSETS_FROM_VERSION = 1  # in version 0 Kafka asked ZooKeeper, and a missing offset was an error
+# Java consumers before 3.9 stop at these errors
+FATAL_TO_OLDER = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}
 
 
 async def offset_fetch(broker: GroupBroker, context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -186,7 +187,7 @@ def _newer(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:
 
 
 def _older(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
-    """In the shape of versions before 8."""
+    """The topic in the form that versions before 8 use."""
     partitions = [
         OffsetFetchResponsePartition(
             partition_index=p.partition_index,
@@ -204,7 +205,7 @@ def _older(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
 
 
 async def offset_delete(broker: GroupBroker, context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Partitions that do not exist come first in the answer, as in Kafka's."""
+    """OffsetDelete (api 47): partitions that do not exist come first in the answer, as in Kafka."""
     asked = [(topic, *_existing(broker.metadata, topic)) for topic in request.topics]
     request.topics = [
         OffsetDeleteRequestTopic(name=topic.name, partitions=[p for p in topic.partitions if p.partition_index in existing])

@@ -52,7 +52,7 @@ MALFORMED = (
     "incompatible broker. See the broker logs for more details."
 )
 FIRST_LIST_VERSION_WITH_TYPES = 1
-RESOURCES_PER_TURN = 100  # of a request, for 10 us each
+RESOURCES_PER_TURN = 100  # resources of one request; each takes 10 us
 Outcome = tuple[ErrorCode, str | None]
 Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigsRequest)
 
@@ -87,7 +87,7 @@ class _Describing:
         self._broker = broker
         self._request = request
         self._of_topics = TopicEntries(broker.controller.layers)
-        # By the entry, which many topics may share.
+        # By the id of the entry, which many topics may share.
         self._shown: dict[int, tuple[ConfigEntry, DescribeConfigsResourceResult]] = {}
 
     def result(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -167,7 +167,7 @@ def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
 async def handle_alter_configs(
     broker: ConfigBroker, context: RequestContext, request: legacy.AlterConfigsRequest
 ) -> legacy.AlterConfigsResponse:
-    """AlterConfigs (api 33): the settings given are all that a resource has afterwards."""
+    """AlterConfigs (api 33): the given settings replace all settings of a resource."""
     changes = _replacements(request)
     outcomes = await _alter(broker, changes, {}, validate_only=request.validate_only)
     return legacy.AlterConfigsResponse(
@@ -220,7 +220,9 @@ def split(broker: ConfigBroker, request: Q, *, may_look: bool) -> tuple[Q | None
 
 
 def _refuse(broker: ConfigBroker, change: ResourceChange) -> KafkaError | None:
-    """Why this broker cannot take a change of its own settings; only it can read its files, and knows how many threads it started with."""
+    """The error if this broker cannot take a change of its own settings. Only this broker can read its files and knows its thread counts
+    at start.
+    """
     error = refuse_security(broker, change)
     is_own = change.kind == ResourceType.BROKER and change.name == str(broker.config.node_id)
     if (
@@ -240,7 +242,7 @@ def _refuse(broker: ConfigBroker, change: ResourceChange) -> KafkaError | None:
 
 
 def join(request: Any, *answers: Any) -> Message:
-    """One answer to all that was asked, in its order, of those to its parts."""
+    """Join the answers to the parts of a request into one answer, in the order of the request."""
     places = {(each.resource_type, each.resource_name): place for place, each in enumerate(request.resources)}
     responses = [each for answer in answers for each in answer.responses]
     responses.sort(key=lambda each: places[each.resource_type, each.resource_name])
@@ -273,7 +275,7 @@ async def handle_incremental_alter_configs(
 async def _alter(
     broker: ConfigBroker, changes: Sequence[ResourceChange], told: Mapping[int, Outcome], *, validate_only: bool
 ) -> list[Outcome]:
-    """Have the controller make the changes, but for those in places that were `told` of already, or that this broker cannot take."""
+    """Have the controller make the changes, except those whose outcome is in `told` (by place) and those that this broker refuses."""
     refused = {place: _refuse(broker, change) for place, change in enumerate(changes) if place not in told}
     here = {**told, **{place: (error.code, error.message) for place, error in refused.items() if error is not None}}
     others = [change for place, change in enumerate(changes) if place not in here]
@@ -309,7 +311,7 @@ def _alter_loggers(
 def handle_list_config_resources(
     broker: ConfigBroker, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
-    """ListConfigResources (api 74): what has, or may have, settings (KIP-1142); version 0 lists client metrics only."""
+    """ListConfigResources (api 74): the resources that can have settings (KIP-1142); version 0 lists client metrics only."""
     if context.api_version < FIRST_LIST_VERSION_WITH_TYPES:
         wanted = {int(ResourceType.CLIENT_METRICS)}
     else:

@@ -1,4 +1,4 @@
-"""The APIs of the consumer protocol (KIP-848): ConsumerGroupHeartbeat, ConsumerGroupDescribe. Thin; the coordinator decides."""
+"""The APIs of the consumer protocol (KIP-848): ConsumerGroupHeartbeat, ConsumerGroupDescribe. They are thin; the coordinator decides."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def consumer_group_heartbeat(
     """ConsumerGroupHeartbeat (api 68)."""
 
     def may_describe(names: Collection[str]) -> Collection[str]:
-        """Those of the topics a regular expression matches that the client may describe. The audit log gets none of these decisions."""
+        """Of the topics that a regular expression matches, those that the client may describe. These decisions are not in the audit log."""
         if broker.authorizer is None:
             return names
         access = broker.authorizer.of_request(context).silent
@@ -83,7 +83,7 @@ async def _described(broker: ConsumerGroupBroker, group_id: str, request: Consum
 
 
 def _text(random_id: UUID) -> str:
-    """As Kafka writes ids that it makes."""
+    """An id in the text form that Kafka uses for the ids that it makes."""
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 

@@ -1,6 +1,7 @@
 """Requests to the controller, except those for topics and settings: elections, moves of replicas, in-sync replicas.
 
-The handlers are thin: they pass the request to the controller and return its answer. Only a cluster serves those of BETWEEN_BROKERS.
+The handlers are thin: they pass the request to the controller and return its answer. The broker serves `BETWEEN_BROKERS` only in a
+cluster.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ FIRST_ALTER_VERSION_WITH_EPOCHS = 3
 FIRST_ELECT_VERSION_WITH_TYPE = 1
 LAST_FEATURES_VERSION_WITH_RESULTS = 1
 MAX_MOVES_PER_REQUEST = 10_000
-UPGRADE_TYPES = (1, 2, 3)  # up, down where nothing is lost, down whatever is lost
+UPGRADE_TYPES = (1, 2, 3)  # upgrade, downgrade without loss, downgrade that may lose metadata
 
 
 class ControllerBroker(Protocol):
@@ -194,7 +195,9 @@ async def handle_unregister_broker(
 def handle_update_features(
     broker: ControllerBroker, context: RequestContext, request: UpdateFeaturesRequest
 ) -> UpdateFeaturesResponse:
-    """UpdateFeatures (api 57): one update that cannot be made fails them all, and none changes a level: all brokers speak the same."""
+    """UpdateFeatures (api 57): one refused update fails all of them. No update changes a level, because all brokers have the same fixed
+    levels.
+    """
     refused = next((update.feature for update in request.feature_updates if not _is_at_level(update)), None)
     if refused is not None:
         message = f"Nothing was updated: {refused}: the levels of features are fixed in this cluster."
@@ -208,7 +211,7 @@ def handle_update_features(
 
 
 def _is_at_level(update: FeatureUpdateKey) -> bool:
-    """Whether the feature has the level that is asked for."""
+    """Whether the feature has the level that the client asks for."""
     return FEATURES.get(update.feature) == update.max_version_level and update.upgrade_type in UPGRADE_TYPES
 
 
@@ -253,7 +256,7 @@ class EnvelopeBroker(ControllerBroker, Protocol):
 
 
 async def handle_envelope(broker: EnvelopeBroker, context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
-    """Envelope (api 58): a request that another broker passed on."""
+    """Envelope (api 58): a request that another broker forwarded."""
     assert broker.forwarder is not None, "served in a cluster only"
     return await broker.forwarder.handle_envelope(context, request, broker.serve)
 

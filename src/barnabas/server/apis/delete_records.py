@@ -1,4 +1,4 @@
-"""DeleteRecords: the log start offset of a partition moves up, and records below it are gone."""
+"""DeleteRecords: raises the log start offset of a partition and deletes the records below it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_OFFSET = -1
 
-HIGH_WATERMARK = -1  # as the offset of DeleteRecords
+HIGH_WATERMARK = -1  # this offset in DeleteRecords means the high watermark
 
 
 class DeleteRecordsBroker(Protocol):
@@ -42,11 +42,11 @@ class DeleteRecordsBroker(Protocol):
 async def handle_delete_records(
     broker: DeleteRecordsBroker, _context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
+    """DeleteRecords (api 21): answers when the new log start offsets are on the disk, so that a crash does not bring records back.
 
-    Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash. Where there are
-    followers in sync, theirs have moved too, so that no election brings records back. While fewer than min.insync.replicas are in sync the
-    answer waits: one of those who have left may lead next.
+    Kafka writes log start offsets once a minute, so after a crash it has the records again that it deleted since the last write. If
+    followers are in sync, the broker waits until they have raised their log start offsets too, so that no election brings records back.
+    While fewer than min.insync.replicas are in sync, the answer waits, because a replica outside the in-sync replicas may lead next.
     """
     topics: list[DeleteRecordsTopicResult] = []
     moved: list[tuple[DeleteRecordsPartitionResult, Log]] = []

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics described a page at a time (KIP-966)."""
+"""DescribeTopicPartitions: describes topics one page at a time (KIP-966)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def handle_describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """DescribeTopicPartitions (api 75, KIP-966): topics in the order of their names, from the cursor on, as many as fit.
 
-    No topics means all of them. A cursor must be on a topic that is asked for.
+    A request without topics asks for all of them. The cursor must be on one of the requested topics.
     """
     asked = sorted({topic.name for topic in request.topics})
     names = asked or sorted(broker.metadata.topics)
@@ -114,14 +114,16 @@ def _partition(
 
 
 def _eligible(state: PartitionState) -> Sequence[int]:
-    """Where nobody leads, the in-sync replicas that stay written down are such ones: dead, and able to lead when they are back."""
+    """The eligible leader replicas. Without a leader they include the recorded in-sync replicas: these are dead, and can lead when they
+    are back.
+    """
     if state.leader != NO_LEADER or state.is_lost:
         return state.eligible
     return [replica for replica in state.replicas if replica in state.isr or replica in state.eligible]
 
 
 def _last_known(state: PartitionState) -> Sequence[int]:
-    """Where nobody leads and one replica was left in sync, that one led last: it is what Kafka shows."""
+    """The last known leaders, as Kafka shows them: without a leader, a single recorded in-sync replica is the one that led last."""
     if state.is_lost:
         return state.last_known
     told = [replica for replica in state.last_known if replica not in (*state.isr, *state.eligible)]

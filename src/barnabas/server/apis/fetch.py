@@ -1,4 +1,4 @@
-"""Fetch: what a request asks for is opened and begun; one that could come again is learnt."""
+"""Fetch: opens the session of a request and starts the fetch; a request that may come again becomes a template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FetchingBroker(FetchTemplateBroker, SessionFetchBroker, Protocol):
 def handle_fetch(
     broker: FetchingBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
 ) -> None:
-    """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
+    """Answer at once, or when `min_bytes` bytes are available or `max_wait_ms` milliseconds have passed."""
     if version < FIRST_BATCH_VERSION:
         handle_older_fetch(broker, connection, frame, body, version, correlation_id)
         return
@@ -67,7 +67,7 @@ def handle_fetch(
 
 
 def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:
-    """Answer a request that makes no sense; only names of topics are given back, ids are not."""
+    """Refuse a request with an invalid isolation level. The answer repeats the topics only in versions that use names, not ids."""
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     topics = [(t.topic, [failed(p.partition, code, ()) for p in t.partitions]) for t in request.topics]
     told = topics if version < FIRST_TOPIC_ID_VERSION else []

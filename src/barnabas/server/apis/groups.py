@@ -1,10 +1,10 @@
 """FindCoordinator, and the membership of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Thin: what older versions cannot say is put right here, and the rest is the coordinator's.
+The handlers are thin: they translate what older versions cannot express, and the coordinator does the rest.
 
-FindCoordinator answers for groups and transactions. Share groups have no coordinator here, now or after a retry, so they get
-INVALID_REQUEST, which Kafka gives for a kind of coordinator that is switched off; COORDINATOR_NOT_AVAILABLE would have a client ask again
-and again.
+FindCoordinator answers for groups and transactions. Share groups have no coordinator here, now or after a retry. So they get
+INVALID_REQUEST, Kafka's answer for a kind of coordinator that is switched off. After COORDINATOR_NOT_AVAILABLE a client would retry
+without end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GroupTopics(Protocol):
     def topic_id(self, name: str) -> UUID | None: ...
     def topic_name(self, topic_id: UUID) -> str | None: ...
     def partition_count(self, name: str) -> int:
-        """0 for a topic that does not exist."""
+        """The number of partitions; 0 for a topic that does not exist."""
         ...
 
 
@@ -48,7 +48,7 @@ class Context(Protocol):
     def client_host(self) -> str: ...
 
 
-Node = tuple[int, str, int]  # its id, host and port
+Node = tuple[int, str, int]  # id, host and port
 
 
 class GroupBroker(Protocol):
@@ -62,15 +62,15 @@ class GroupBroker(Protocol):
     def metadata(self) -> GroupTopics: ...
     def new_id(self) -> UUID: ...
     async def find_coordinators(self, context: Any, names: Sequence[str], *, of_transactions: bool) -> Sequence[Node | None]:
-        """How the client of `context` reaches the coordinators of groups or transactional ids; None while there is none that leads."""
+        """The addresses of the coordinators of groups or transactional ids for the client of `context`; None for one without a leader."""
         ...
 
 
-GROUPS_PER_TURN = 100  # of a request, for 10 us each, and more where they have many members
+GROUPS_PER_TURN = 100  # groups of one request; each takes 10 us, and more if it has many members
 
 
 async def in_turns(group_ids: Iterable[str]) -> AsyncIterator[str]:
-    """The groups of a request, with turns of the loop for others in between: what is awaited for each mostly comes at once."""
+    """The groups of a request. The loop gets turns for other work in between, because the awaits of the caller mostly do not wait."""
     for count, group_id in enumerate(group_ids):
         if count % GROUPS_PER_TURN == GROUPS_PER_TURN - 1:
             await asyncio.sleep(0)
@@ -134,7 +134,8 @@ BATCHED_LEAVE_FROM_VERSION = 3
 
 
 async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
-    if request.rebalance_timeout_ms <= 0:  # version 0 cannot say it, and some clients give 0: no time to do anything in
+    # version 0 has no field for it, and some clients give 0, which would leave no time for anything
+    if request.rebalance_timeout_ms <= 0:
         request.rebalance_timeout_ms = request.session_timeout_ms
     caller = Caller(context.api_version, context.client_id or "", java_address(context.client_host), str(broker.new_id()))
     try:
@@ -147,7 +148,7 @@ async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRe
 
 
 def java_address(host: str) -> str:
-    """As Java writes addresses."""
+    """The host in the form in which Java writes addresses."""
     return host if host.startswith("/") else f"/{host}"
 
 

@@ -1,4 +1,4 @@
-"""The APIs by which people look after groups: ListGroups, DescribeGroups, DeleteGroups."""
+"""The APIs for the administration of groups: ListGroups, DescribeGroups, DeleteGroups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.server.apis.groups import Context, GroupBroker, error_of, in_turns
 from barnabas.server.apis.operations import ALL_ON_GROUP
 from barnabas.server.handlers import Handler, takes
 
-UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it a group that is not there is described as dead
+UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it, a group that does not exist is described as dead
 
 
 async def list_groups(broker: GroupBroker, context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -25,7 +25,7 @@ async def list_groups(broker: GroupBroker, context: Context, request: ListGroups
 
 
 def _passes(group: ListedGroup, states: set[str], types: set[str]) -> bool:
-    """An empty filter lets everything pass; a name nobody knows lets nothing."""
+    """Whether a group passes both filters. An empty filter lets every group pass; an unknown name in a filter matches no group."""
     return (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
 
 

@@ -1,4 +1,4 @@
-"""Where partitions begin and end: ListOffsets and OffsetForLeaderEpoch."""
+"""Finds offsets of partitions by time and by leader epoch: ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 FIRST_VERSION_WITH_TIMES = 1
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
-CONSUMER, DEBUGGER = -1, -2  # who calls itself so is no broker; a debugger may ask a follower
+CONSUMER, DEBUGGER = -1, -2  # replica ids of clients that are not brokers; a debugger may ask a follower
 FIRST_NOT_AVAILABLE_VERSION = 5  # KIP-207
 Looks = dict[tuple[str, int, int], TimesLook | SealedSearch]
 Position = tuple[int, int, int]  # timestamp, offset, leader epoch
@@ -54,7 +54,8 @@ def handle_list_offsets(
     broker: ListOffsetsBroker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     if context.api_version < FIRST_VERSION_WITH_TIMES:
-        from barnabas.server.apis.segment_offsets import list_segment_offsets  # clients since 0.10.1 do without
+        # imported here: clients since 0.10.1 do not need it
+        from barnabas.server.apis.segment_offsets import list_segment_offsets
 
         return list_segment_offsets(broker, request)
     looks = _looks(broker, request)
@@ -134,7 +135,7 @@ def _list_offset(
     if not knows_end and timestamp in (LATEST, MAX_TIMESTAMP):
         raise KafkaError(not_available)
     if timestamp == LATEST:
-        # An only replica writes down no epoch without records, so a later OffsetForLeaderEpoch would not know it.
+        # A single replica records no epoch without records, so a later OffsetForLeaderEpoch would not know the leader epoch.
         epoch = partition.log.reader.latest_epoch
         return UNKNOWN_TIMESTAMP, end, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -142,7 +143,7 @@ def _list_offset(
         epoch = partition.log.reader.epoch_at(start)
         return UNKNOWN_TIMESTAMP, start, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOWHERE  # nothing is tiered
+        return NOWHERE  # nothing is in tiered storage
     if timestamp == MAX_TIMESTAMP:
         found = partition.log.reader.offset_of_max_timestamp()
     else:
@@ -151,7 +152,8 @@ def _list_offset(
     if found is not None and found[1] < end:
         return found
     if not knows_end:
-        raise KafkaError(not_available)  # what is asked for may lie in what is committed and not known to be
+        # the wanted record may be committed, but this replica does not know that yet
+        raise KafkaError(not_available)
     return NOWHERE
 
 

@@ -1,7 +1,8 @@
 """BrokerHeartbeat: the brokers of a cluster ask each other for signs of life.
 
-Brokers that do not know this request ask with a WriteTxnMarkers that has no markers, and are asked so too (`cluster/liveness_prober.py`).
-Both are answered before they are decoded, and the thread of `cluster/liveness_responder.py` answers those that come behind them.
+Brokers that do not know this request send a WriteTxnMarkers without markers instead, and get the same from others
+(`cluster/liveness_prober.py`). The broker answers both requests before it decodes them. The thread of `cluster/liveness_responder.py`
+answers the ones that follow on the same connection.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class LivenessBroker(Protocol):
 def handle_broker_heartbeat(
     broker: LivenessBroker, context: RequestContext, request: BrokerHeartbeatRequest
 ) -> BrokerHeartbeatResponse:
-    """BrokerHeartbeat (api 63), where no thread answers it."""
+    """BrokerHeartbeat (api 63), when no thread answers it."""
     return _ALIVE
 
 
 def _answer_heartbeat(broker: LivenessBroker, connection: Connection, header: RequestHeader, frame: memoryview) -> bool:
-    """The guard refuses those who may not ask."""
+    """Answer a heartbeat of a broker; False for other clients, which the guard refuses."""
     responder = broker.liveness_responder
     if responder is None or not _is_broker(broker, connection):
         return False
@@ -67,11 +68,11 @@ def _answer(
     frame: memoryview,
     response: Message,
 ) -> None:
-    """Answer, and have the thread answer what comes behind it where nothing else is to come."""
+    """Answer; on a connection that only sends probes, let the thread answer the following ones."""
     answer = encode_answer(response, header)
     connection.send([answer])
     if (header.client_id or "").endswith(PROBER_CLIENT_ID_SUFFIX) and _is_broker(broker, connection):
-        # When all is worked on that came with it
+        # After all requests that arrived with this one are handled
         broker.loop.call_soon(responder.take, connection, bytes(frame), bytes(answer))
 
 

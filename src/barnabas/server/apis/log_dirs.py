@@ -1,4 +1,4 @@
-"""How much each partition takes on disk, by log directory."""
+"""DescribeLogDirs: the size on disk of each partition, by log directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.storage.manager import LogManager
 
 
-PARTITIONS_PER_TURN = 500  # of an answer, for 2 us each
+PARTITIONS_PER_TURN = 500  # partitions of one answer; each takes 2 us
 
 
 class LogDirsBroker(Protocol):
@@ -45,7 +45,7 @@ class LogDirsBroker(Protocol):
 async def handle_describe_log_dirs(
     broker: LogDirsBroker, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """DescribeLogDirs (api 35); partitions that are not on this broker are left out, as in Kafka."""
+    """DescribeLogDirs (api 35); the answer omits partitions that are not on this broker, as in Kafka."""
     return _respond(broker, await _sizes(broker, request))
 
 
@@ -60,7 +60,7 @@ def _respond(broker: LogDirsBroker, found: dict[str, dict[str, list[DescribeLogD
 
 
 async def _sizes(broker: LogDirsBroker, request: DescribeLogDirsRequest) -> dict[str, dict[str, list[DescribeLogDirsPartition]]]:
-    """Partitions by topic by directory."""
+    """The partitions by directory and topic."""
     result: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {}
     absolute = cache(os.path.abspath)  # there are few directories
     count = 0

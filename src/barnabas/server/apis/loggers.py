@@ -1,7 +1,7 @@
 """The levels of the process's loggers as settings of the resource BROKER_LOGGER (KIP-412).
 
-Kafka's levels are Log4j's; TRACE is Python's 5, WARN its WARNING, FATAL its CRITICAL. They are state of the process: a restart
-forgets them.
+Kafka's levels are Log4j's; TRACE is Python's 5, WARN its WARNING, FATAL its CRITICAL. The levels belong to the process: a restart resets
+them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_logger_resource(name: str, node_id: int) -> None:
 
 
 def logger_entries(keys: Sequence[str] | None) -> list[ConfigEntry]:
-    """Each logger with the level that holds for it."""
+    """Each logger with its effective level."""
     return [
         ConfigEntry(name, _level_name(name), Source.BROKER_LOGGER, False, False, UNKNOWN_TYPE, (), "")
         for name in _names()
@@ -46,7 +46,7 @@ def logger_entries(keys: Sequence[str] | None) -> list[ConfigEntry]:
 
 
 def alter_loggers(changes: Sequence[Change], *, validate_only: bool) -> None:
-    """Set or reset levels, all of them or, when one is refused (KafkaError), none."""
+    """Set or reset levels: all of them, or none if one is refused (KafkaError)."""
     known = set(_names())
     for name, operation, value in changes:
         _check(name, operation, value, known)

@@ -1,8 +1,8 @@
-"""Metadata: brokers, topics and who leads their partitions; topics that are missing may be made on the way.
+"""Metadata: the brokers, the topics and the leaders of their partitions; may create missing topics.
 
-A topic made on the way is in the answer: Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again,
-since its controller is another machine. Here that is the answer where the controller takes longer than a moment
-(`cluster/membership/auto_topic_creation.py`); the topic is made all the same.
+The answer contains a topic that it created. Kafka's controller is another machine, so Kafka answers LEADER_NOT_AVAILABLE or
+UNKNOWN_TOPIC_OR_PARTITION and the client asks again. This broker answers so only if the controller takes longer than a moment
+(`cluster/membership/auto_topic_creation.py`); the controller still creates the topic.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MetadataBroker(LeaderServices, MutationBroker, Protocol):
 def handle_metadata(
     broker: MetadataBroker, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    """The answer at once where every topic is known."""
+    """Answer at once if every topic is known; otherwise create the missing topics first, if the request allows this."""
     topics = request.topics
     if topics is not None and any(t.name is None or t.topic_id != ZERO_UUID for t in topics):
         refused = _check_ids(context.api_version, topics)
@@ -65,8 +65,11 @@ def handle_metadata(
 
 
 class AllTopics:
-    """The topics that a broker's answers to who asks for all of them have. Consumers that subscribe by a pattern ask so, and all at once
-    where they come back: the topics are described, and written down, once for an image of the metadata."""
+    """The topics for answers to requests for all topics.
+
+    Consumers that subscribe by a pattern send such requests, all at the same time after a reconnect. So the broker describes and encodes
+    the topics once for each metadata image.
+    """
 
     def __init__(self) -> None:
         self._made_for: tuple[MetadataImage, bool] | None = None
@@ -75,7 +78,7 @@ class AllTopics:
     def of(self, broker: MetadataBroker, request: MetadataRequest) -> list[MetadataResponseTopic]:
         image = broker.metadata
         differs = request.include_topic_authorized_operations
-        if differs or broker.partitions.offline_count:  # disks fail without a change of the image
+        if differs or broker.partitions.offline_count:  # a disk can fail without a change of the image
             return [_describe(broker, topic, request) for topic in image.topics.values()]
         leads = may_lead(broker, broker.config.broker_id)
         if self._made_for is None or self._made_for[0] is not image or self._made_for[1] != leads:
@@ -92,7 +95,8 @@ async def _create_and_respond(
     missing: list[str],
 ) -> MetadataResponse:
     quota = mutation_quota(broker, context)
-    begun = [name for name in missing if not broker.controller.is_being_made(name)]  # the others have been paid for
+    # the quota for topics in creation is already paid
+    begun = [name for name in missing if not broker.controller.is_being_made(name)]
     refused = {} if quota is None else quota.refuse_new(begun)
     failed = await broker.controller.auto_create([name for name in missing if name not in refused])
     if broker.plugins.policies is not None:
@@ -109,7 +113,7 @@ def _not_there(error: KafkaError | None) -> KafkaError | None:
 
 
 def _check_ids(version: int, topics: Sequence[MetadataRequestTopic]) -> ErrorCode | None:
-    """The error of a request that gives neither id nor name, or ids in versions 10 and 11, which have them but are not served."""
+    """The error of a request with neither id nor name, or with ids in versions 10 and 11, in which ids cannot be looked up."""
     if version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
         return ErrorCode.INVALID_REQUEST
     nameless = any(t.name is None and t.topic_id == ZERO_UUID for t in topics)
@@ -117,7 +121,7 @@ def _check_ids(version: int, topics: Sequence[MetadataRequestTopic]) -> ErrorCod
 
 
 def _refuse(topics: Sequence[MetadataRequestTopic], error: ErrorCode) -> MetadataResponse:
-    """The answer to a request that is refused as a whole."""
+    """The answer to a request that the broker refuses as a whole."""
     refused = [MetadataResponseTopic(error_code=error, name=t.name or "", topic_id=t.topic_id) for t in topics]
     return MetadataResponse(brokers=[], cluster_id=None, topics=refused, error_code=error)
 
@@ -133,7 +137,7 @@ def _look_up_all(
     request: MetadataRequest,
     failed: dict[str, KafkaError | None],
 ) -> list[MetadataResponseTopic]:
-    """Each topic once, ids that nobody has first. A name beside an id is not looked at."""
+    """Each topic once, unknown ids first. If a request gives an id and a name, the name does not count."""
     metadata = broker.metadata
     unknown = []
     found: dict[str, Topic | None] = {}
@@ -195,7 +199,7 @@ def _describe(broker: MetadataBroker, topic: Topic, request: MetadataRequest) ->
 
 
 def _mark_absent(alive: Container[int], partitions: Sequence[MetadataResponsePartition]) -> None:
-    """Replicas on brokers that are gone, and leaders that nobody has replaced yet."""
+    """Mark replicas on dead brokers as offline, and partitions with a dead leader as leaderless."""
     for partition in partitions:
         partition.offline_replicas = [replica for replica in partition.replica_nodes if replica not in alive]
         if partition.leader_id not in alive:
@@ -203,14 +207,14 @@ def _mark_absent(alive: Container[int], partitions: Sequence[MetadataResponsePar
 
 
 def _mark_not_led_by(broker_id: int, partitions: Sequence[MetadataResponsePartition]) -> None:
-    """It may be that others lead by now: clients ask again, and elsewhere."""
+    """Mark this broker's partitions as leaderless, because others may lead them by now: clients then ask again, and elsewhere."""
     for partition in partitions:
         if partition.leader_id == broker_id:
             _mark_leaderless(partition)
 
 
 def _mark_offline(broker_id: int, partition: MetadataResponsePartition) -> None:
-    """The log of a broker's replica cannot be used."""
+    """Mark a replica whose broker cannot use the log."""
     partition.offline_replicas = [*partition.offline_replicas, broker_id]
     if partition.leader_id == broker_id:
         _mark_leaderless(partition)

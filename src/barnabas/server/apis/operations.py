@@ -1,4 +1,4 @@
-"""The operations a principal may do on a resource, as the bit fields that Metadata and the Describe APIs carry (KIP-430)."""
+"""The operations that a principal may do on a resource, as the bit fields of Metadata and of the Describe APIs (KIP-430)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Produce: batches to partitions, the answer when they are as safe as the client asked for.
+"""Produce: appends batches to partitions, and answers when they are as safe as the client wants.
 
-`acks` 0 is never answered, 1 once the batch is as safe here as `flush.messages` asks for, -1 once it is so on all replicas in sync: below
-the high watermark. Where the leader is the only replica both are the same. A broken batch with acks=0 closes the connection: it is the
-only way to tell (as Kafka does).
+With `acks` 0 the broker never answers. With 1 it answers when the batch is as safe here as `flush.messages` demands. With -1 it answers
+when the batch is as safe on all in-sync replicas, that is, below the high watermark. If the leader is the only replica, 1 and -1 are the
+same. A broken batch with acks=0 closes the connection, as in Kafka, because the client has no other way to learn of it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 EMPTY = memoryview(b"")
 FIRST_ZSTD_VERSION = 7  # KIP-110
-# Refused before Kafka looks at the log; with every other error it tells where the log begins
+# Kafka finds these errors before it looks at the log; with every other error it tells the log start offset
 BEFORE_THE_LOG = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -85,7 +85,7 @@ class ProducingBroker(ConvertingBroker, ProduceTemplateBroker, ValidatingBroker,
 def handle_produce(
     broker: ProducingBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
 ) -> None:
-    """Append every batch of the request and answer, now or when they are committed."""
+    """Append every batch of the request and answer, now or when the batches are committed."""
     prepare(broker, connection)
     head = read_produce(frame, body, version)
     authorizer = broker.authorizer
@@ -106,7 +106,7 @@ def handle_produce(
     if head.transactional_id is not None:
         go_on = partial(_append_held, broker, connection, version, correlation_id, earlier)
         if hold(broker, connection, frame, body, version, head, go_on):
-            return  # until the coordinator has said which partitions are in the transaction
+            return  # continues when the coordinator has named the partitions of the transaction
     if version < FIRST_BATCH_VERSION:
         convert(broker, connection, frame, head, partial(_append_converted, broker, connection, version, correlation_id, earlier))
         return
@@ -122,7 +122,7 @@ def _append_converted(
     frame: memoryview,
     head: ProduceHead,
 ) -> None:
-    """Append the batches that message sets were made into; who sent them has no transactions."""
+    """Append the batches that message sets were converted to; producers of message sets have no transactions."""
     _append_all(broker, connection, frame, version, correlation_id, head, {}, earlier)
 
 
@@ -136,8 +136,8 @@ def _append_held(
     head: ProduceHead,
     joined: Joined,
 ) -> None:
-    connection.started_ns = time.perf_counter_ns()  # the wait for the coordinator is not paid
-    if earlier is not None:  # `head` was read again
+    connection.started_ns = time.perf_counter_ns()  # the client does not pay for the wait for the coordinator
+    if earlier is not None:  # `head` was read a second time
         head = without(head, earlier.answers)
     _append_all(broker, connection, frame, version, correlation_id, head, joined, earlier)
 
@@ -152,7 +152,7 @@ def _append_rest(
     earlier: Earlier,
 ) -> None:
     """Append the batches that waited for the schema registry."""
-    connection.started_ns = time.perf_counter_ns()  # the wait for the registry is not paid
+    connection.started_ns = time.perf_counter_ns()  # the client does not pay for the wait for the registry
     if head.transactional_id is not None:
         go_on = partial(_append_held, broker, connection, version, correlation_id, earlier)
         if hold(broker, connection, frame, read_request_header(frame).body, version, head, go_on):
@@ -170,11 +170,11 @@ def _append_all(
     joined: Joined,
     earlier: Earlier | None,
 ) -> None:
-    """Append every batch and answer, now or when they are committed.
+    """Append every batch and answer, now or when the batches are committed.
 
     Args:
-        joined: what the coordinator said of partitions that were to join the transaction.
-        earlier: the answers of partitions that are not in `head` any more.
+        joined: the coordinator's answers for partitions that must join the transaction.
+        earlier: the answers of partitions that `head` does not have any more.
     """
     now_ms = broker.clock.now_ms()
     by_id = version >= FIRST_TOPIC_ID_VERSION
@@ -258,7 +258,7 @@ def _append_without_zstd(
     waiting: Waiting,
     joined: Joined,
 ) -> PartitionAnswer:
-    """For versions whose clients cannot know zstd, and so could not read it back."""
+    """Append for versions whose clients do not know zstd, so they could not read such batches back."""
     records = request.records
     if records is not None and len(records) >= HEADER_SIZE and read_header(records).compression == Compression.ZSTD:
         reason = "Produce requests below version 7 are not allowed to use ZStandard compression."
@@ -275,14 +275,14 @@ def _append_made(
     waiting: Waiting,
     joined: Joined,
 ) -> PartitionAnswer:
-    """For what was made of a message set."""
+    """Append a batch that was made from a message set."""
     if isinstance(request, Answered):
         return request.answer
     return _append(broker, partitions, request, now_ms, head, waiting, joined)
 
 
 def _absent(broker: ProducingBroker, key: bytes, partition: int, unknown: ErrorCode, *, by_id: bool) -> PartitionAnswer:
-    """No partition of the topic is here."""
+    """The answer for a partition of a topic that has no partition on this broker."""
     name = broker.metadata.topic_name(UUID(bytes=key)) if by_id else key.decode(errors="replace")
     return refused(partition, KafkaError(unknown if name is None else broker.partitions.absence(name, partition)))
 
@@ -303,7 +303,7 @@ def _is_one_batch(records: memoryview | None) -> bool:
 
 
 def _pay(broker: ProducingBroker, connection: Connection, frame: memoryview) -> int:
-    """Charge a request to who sent it, refused or not; the time to wait that its answer tells."""
+    """Charge the request to its client, even if it is refused. Returns the throttle time in ms for the answer."""
     budget = connection.budget
     return 0 if budget is None else charge_produce(broker, connection, budget, len(frame))
 

@@ -1,8 +1,8 @@
-"""DescribeQuorum (api 55): what coordinates this cluster, in the words of KRaft.
+"""DescribeQuorum (api 55): the coordination of this cluster, in the terms of KRaft.
 
-The leader is the controller, its epoch that of the office. Voters are the brokers that may hold the office next, observers those that are
-about to stop. Offsets are numbers of the store's commits: all of them are decided, so the high watermark is the controller's. How many of
-its servers the store needs is ZooKeeper's affair, and not told here.
+The leader is the controller, and its epoch is the controller epoch. Voters are the brokers that can become controller next; observers are
+brokers that are shutting down. Offsets are numbers of the store's commits. All commits are decided, so the high watermark is the
+controller's position. The answer does not tell how many servers ZooKeeper needs for its own quorum.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def handle_describe_quorum(
 
 
 def _state(broker_id: int, known: dict[int, Known]) -> ReplicaState:
-    """A broker that answered has all that the store had decided before it did so."""
+    """The state of a broker. A broker that answered has all commits that the store decided before the answer."""
     position, at_ms = known.get(broker_id, Known())
     at_ms = UNKNOWN if position == UNKNOWN else at_ms
     return ReplicaState(replica_id=broker_id, log_end_offset=position, last_fetch_timestamp=at_ms, last_caught_up_timestamp=at_ms)

@@ -1,4 +1,4 @@
-"""Quotas described and changed: DescribeClientQuotas and AlterClientQuotas (KIP-546, KIP-599, KIP-612)."""
+"""Describes and changes quotas: DescribeClientQuotas and AlterClientQuotas (KIP-546, KIP-599, KIP-612)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _entity(entry: RequestEntryData) -> Entity:
 
 
 def _alter(image: MetadataImage, request: AlterClientQuotasRequest) -> tuple[dict[Entity, KafkaError | None], Changes]:
-    """An outcome for each entity, and what is declared then. Of an entity that is named twice the first entry counts."""
+    """The outcome for each entity, and the changes to declare. If a request names an entity twice, the first entry counts."""
     declared = image.declarations(Kind.QUOTA)
     changes: dict[tuple[Kind, str], Any] = {}
     outcomes: dict[Entity, KafkaError | None] = {}

@@ -1,4 +1,4 @@
-"""SASL requests where there is nothing to log in to: on a listener without SASL, and on a connection that is logged in.
+"""SASL requests without a log-in under way: on a listener without SASL, and on a connection that is logged in.
 
 During a log-in, `server/authentication/` handles them before the dispatcher.
 """

@@ -1,8 +1,8 @@
-"""ListOffsets 0: the offsets at which segments begin, and the end of the log, newest first.
+"""ListOffsets 0: the start offsets of the segments and the end of the log, newest first.
 
-This is how Kafka before 0.10.1 found offsets by time: a time stands for the last segment whose file was changed no later. Kafka 3.9 still
-answers so, and what follows from it shows: an offset comes with no time, a time is as coarse as a segment, and a log may have more offsets
-than were asked for.
+This is how Kafka before 0.10.1 found offsets by time: a time stands for the last segment whose file did not change after it. Kafka 3.9
+still answers so, with three effects. An offset comes without a time, the precision is a whole segment, and a log may have more offsets
+than the client asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition
 
 LATEST, EARLIEST = -1, -2
-CONSUMER, DEBUGGER = -1, -2  # as in the versions since
+CONSUMER, DEBUGGER = -1, -2  # as in later versions
 
 
 class SegmentOffsetsBroker(ReadFaults, Protocol):
@@ -67,7 +67,7 @@ async def _offsets(broker: SegmentOffsetsBroker, topic: str, wanted: ListOffsets
     if wanted.timestamp < EARLIEST:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if wanted.max_num_offsets < 0:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which has no other word for it here
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which has no other code for this
     changed_ms: dict[Path, int] = {}
     if wanted.timestamp >= 0:
         paths = [segment.path for segment in partition.log.segments]
@@ -82,7 +82,7 @@ async def _offsets(broker: SegmentOffsetsBroker, topic: str, wanted: ListOffsets
 
 
 def _changed(files: Files, paths: Sequence[Path]) -> dict[Path, int]:
-    """When each file was changed; those that are gone meanwhile are left out."""
+    """The time in ms of the last change of each file; without files that were deleted in the meantime."""
     found = {}
     for path in paths:
         try:
@@ -93,7 +93,7 @@ def _changed(files: Files, paths: Sequence[Path]) -> dict[Path, int]:
 
 
 def _starts(partition: OnlinePartition, timestamp: int, changed_ms: dict[Path, int], now_ms: int) -> list[int]:
-    """Where segments begin, and the log ends, that are no younger than a time; in their order."""
+    """The start offsets of segments, and the log end offset, that are not younger than `timestamp`, in ascending order."""
     log = partition.log
     places = [(max(each.base_offset, log.log_start_offset), changed_ms.get(each.path, now_ms)) for each in log.segments]
     if log.segments.active.size:

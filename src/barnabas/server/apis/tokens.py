@@ -1,4 +1,4 @@
-"""Delegation tokens, made, renewed, ended and described (KIP-48). Thin: what they are is said in `security/tokens.py`."""
+"""Creates, renews, expires and describes delegation tokens (KIP-48). The handlers are thin: `security/tokens.py` has the rules."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def expire_token(
 def describe_tokens(
     broker: TokenBroker, context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """All that one may see: of others those that an authorizer allows, or all where there is none."""
+    """The tokens that the client may see: its own, and those that the authorizer allows; all tokens without an authorizer."""
     try:
         key = _key(broker, context)
     except KafkaError as error:
@@ -153,7 +153,7 @@ def describe_tokens(
 
 
 async def remove_expired(broker: ExpiringBroker) -> None:
-    """The controller's job: what is over is kept no longer."""
+    """Remove expired tokens, if this broker is the controller."""
     now_ms = broker.clock.now_ms()
     if not broker.controller.is_controller or not _over(broker.metadata, now_ms):
         return
@@ -182,7 +182,7 @@ async def _change(
 
 
 def _key(broker: TokenBroker, context: RequestContext) -> str:
-    """The secret of all tokens; raises KafkaError where there is none, or for who may have no tokens."""
+    """The secret key of all tokens; raises KafkaError if none is set, or if the client may not use tokens."""
     if not may_ask(context):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if not broker.config.delegation_token_secret_key:
@@ -197,7 +197,7 @@ def _may_see(access: Access | None, token: Token) -> bool:
 
 
 def may_ask(context: RequestContext) -> bool:
-    """Whether it is known who asks, and that by more than a token."""
+    """Whether the client has a name and did not log in by a token."""
     return context.principal != ANONYMOUS and not context.by_token
 
 
@@ -206,7 +206,7 @@ def _lifetimes(broker: TokenBroker) -> Lifetimes:
 
 
 def _refused_ms(error: KafkaError) -> int:
-    """The expiry that Kafka tells with a refusal."""
+    """The expiry time in ms that Kafka gives with a refusal."""
     return -1 if error.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED else 0
 
 
@@ -241,7 +241,7 @@ HANDLERS: dict[int, Handler[TokenBroker]] = {
 
 
 def parts(_broker: object, context: RequestContext, request: Message) -> tuple[Message | None, Message | None]:
-    """A client that may have no tokens is told so here; the rest is the controller's."""
+    """Refuse a client that may not use tokens here; the controller handles all other requests."""
     return (None, request) if may_ask(context) else (request, None)
 
 

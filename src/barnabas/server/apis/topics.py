@@ -1,4 +1,4 @@
-"""Topics made, deleted and given more partitions. Thin: what is asked goes to the controller, what it says goes back."""
+"""Creates topics, deletes topics and adds partitions. The handlers are thin: the controller decides."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Producer ids and transactions, as clients and brokers ask for them.
+"""Producer ids and transactions, for clients and other brokers.
 
 Rules
-  1. A client of transactions version 2 is known by the version of its request: EndTxn 5, Produce 12, TxnOffsetCommit 5 (KIP-890).
-  2. Older clients do not know PRODUCER_FENCED and are told INVALID_PRODUCER_EPOCH.
+  1. The version of a request shows that a client has transactions version 2: EndTxn 5, Produce 12, TxnOffsetCommit 5 (KIP-890).
+  2. Older clients do not know PRODUCER_FENCED, so they get INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 Codes = dict[TopicPartition, ErrorCode]
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
-FENCED_FROM: dict[int, int] = {  # versions that know PRODUCER_FENCED
+FENCED_FROM: dict[int, int] = {  # first versions with PRODUCER_FENCED
     ApiKey.INIT_PRODUCER_ID: 4,
     ApiKey.ADD_PARTITIONS_TO_TXN: 2,
     ApiKey.ADD_OFFSETS_TO_TXN: 2,
@@ -69,7 +69,7 @@ FENCED_FROM: dict[int, int] = {  # versions that know PRODUCER_FENCED
 }
 BATCHED_FROM_VERSION = 4  # of AddPartitionsToTxn
 ABORTABLE_FROM_VERSION = 4  # of TxnOffsetCommit
-SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit: clients of transactions version 2
+SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit, for clients of transactions version 2
 
 
 class TransactionBroker(MarkerServices, Protocol):
@@ -98,7 +98,7 @@ def _code(context: RequestContext, error: KafkaError | InvariantViolated) -> Err
 async def init_producer_id(
     broker: TransactionBroker, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """An idempotent producer gets a new id whatever it had before; a transactional one what its coordinator says."""
+    """InitProducerId (api 22): an idempotent producer always gets a new id; for a transactional producer the coordinator decides."""
     try:
         if (request.producer_id != NO_PRODUCER_ID) != (request.producer_epoch != NO_EPOCH):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -126,7 +126,7 @@ async def init_producer_id(
     )
 
 
-# -- what a transaction is about --------------------------------------------------------------------------------------------
+# -- partitions and offsets of a transaction --------------------------------------------------------------------------------
 
 
 def add_partitions(
@@ -171,7 +171,7 @@ def _partitions_of(asked: AddPartitionsToTxnTransaction) -> list[TopicPartition]
 
 
 def _is_added_at_once(broker: TransactionBroker, asked: AddPartitionsToTxnTransaction) -> bool:
-    """Whether the partitions are in the transaction, without waiting; what there is to wait for or to refuse is for `_add`."""
+    """Whether the partitions joined the transaction without waiting. `_add` handles the cases that must wait or that fail."""
     partitions, metadata = _partitions_of(asked), broker.metadata
     if any(metadata.partition(topic, index) is None for topic, index in partitions):
         return False
@@ -179,14 +179,14 @@ def _is_added_at_once(broker: TransactionBroker, asked: AddPartitionsToTxnTransa
     try:
         return broker.transactions.add_at_once(asked.transactional_id, owner, partitions, 0)
     except (KafkaError, InvariantViolated):
-        return False  # nothing has changed: `_add` is refused too, and words it
+        return False  # nothing has changed: `_add` meets the same error and answers it
 
 
 async def _add(broker: TransactionBroker, context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Codes:
     partitions = _partitions_of(asked)
     owner = Owner(asked.producer_id, asked.producer_epoch)
     unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
-    if unknown:  # all or nothing
+    if unknown:  # all partitions or none
         refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         return {each: refused if each in unknown else rest for each in partitions}
     try:
@@ -210,7 +210,7 @@ def _added(topic: AddPartitionsToTxnTopic, codes: Codes) -> AddPartitionsToTxnTo
 async def add_offsets(
     broker: TransactionBroker, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
-    """The partition of a group's offsets joins the transaction."""
+    """AddOffsetsToTxn (api 25): adds the offsets partition of a group to the transaction."""
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
         await broker.groups.prepare()
@@ -224,7 +224,7 @@ async def add_offsets(
 async def commit_offsets(
     broker: TransactionBroker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
-    """Offsets that are committed when the transaction is."""
+    """TxnOffsetCommit (api 28): writes offsets that take effect when the transaction commits."""
     refused: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
         count = broker.metadata.partition_count(topic.name)
@@ -260,7 +260,7 @@ async def _join_offsets(broker: TransactionBroker, context: RequestContext, requ
     told = await broker.add_partitions_to_txn.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
     (code,) = told.values()
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # clients of groups retry after this error
     if code:
         raise KafkaError(code)
 
@@ -274,7 +274,7 @@ def _uncommitted(name: str, partitions: Iterable[int], code: ErrorCode) -> TxnOf
 
 
 def end(broker: TransactionBroker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse | Awaitable[EndTxnResponse]:
-    """The markers are written when it is answered (`AFTER`)."""
+    """EndTxn (api 26); `AFTER` writes the markers after the answer."""
     version = 2 if context.api_version >= SECOND_VERSION_END else 0
     owner = Owner(request.producer_id, request.producer_epoch)
     try:
@@ -302,7 +302,7 @@ def _not_ended(context: RequestContext, error: KafkaError | InvariantViolated) -
 async def write_markers(
     broker: TransactionBroker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    """Ends of transactions that another broker has decided."""
+    """WriteTxnMarkers (api 27): writes the ends of transactions that another broker has decided."""
     return WriteTxnMarkersResponse(markers=await asyncio.gather(*(_write(broker, marker) for marker in request.markers)))
 
 
@@ -335,5 +335,5 @@ def _write_markers_of_the_end(broker: TransactionBroker) -> None:
     broker.transactions.follow_up()
 
 
-# What is done when a request is answered: a producer that has ended a transaction goes on while its markers are written
+# Called when the request is answered: a producer that ended a transaction continues while its markers are written
 AFTER: dict[int, Callable[[TransactionBroker], None]] = {ApiKey.END_TXN: _write_markers_of_the_end}

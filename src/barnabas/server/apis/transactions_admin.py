@@ -1,4 +1,7 @@
-"""Looking at transactions and producers: DescribeTransactions, ListTransactions, DescribeProducers (KIP-664, KIP-994, KIP-1152)."""
+"""Describes and lists transactions and producers: DescribeTransactions, ListTransactions, DescribeProducers.
+
+See KIP-664, KIP-994 and KIP-1152.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,7 @@ def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transact
 
 
 def _matcher_of(pattern: str) -> Callable[[str], bool]:
-    """As `patterns.matcher`, whose library is loaded with the first one."""
+    """The same as `patterns.matcher`; the first call loads the library of patterns."""
     from barnabas.server.patterns import matcher
 
     return matcher(pattern)
@@ -125,7 +128,7 @@ def handle_describe_producers(
 def _producers(broker: TransactionsAdminBroker, topic: str, index: int) -> PartitionResponse:
     try:
         check_name(topic)
-        partition = broker.partitions.require(topic, index)  # of a follower too, which `find-hanging --broker-id` asks
+        partition = broker.partitions.require(topic, index)  # a follower answers too: `find-hanging --broker-id` asks it
     except KafkaError as error:
         message = error.message or f"There is no partition {index} of topic {topic}."
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)

@@ -1,4 +1,4 @@
-"""Users with SCRAM credentials, made, changed and described (KIP-554). Thin: what they are is said in `security/users.py`."""
+"""Creates, changes and describes users with SCRAM credentials (KIP-554). The handlers are thin: `security/users.py` has the rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def alter_users(
         users.Upsertion(item.name, item.mechanism, item.iterations, bytes(item.salt), bytes(item.salted_password))
         for item in request.upsertions
     ]
-    secret = broker.new_id().bytes + broker.new_id().bytes  # from where the broker has all its chance
+    secret = broker.new_id().bytes + broker.new_id().bytes  # the broker's only source of randomness
 
     def declaring(image: MetadataImage) -> tuple[dict[str, KafkaError | None], Changes]:
         errors, changed = users.alter(image.declarations(Kind.USER), deletions, upsertions, secret=secret)

@@ -1,11 +1,11 @@
-"""The keys of an identity provider, kept fresh.
+"""Keeps the keys of an identity provider up to date.
 
-Owns the present set of keys, and the time of the next read: after `refresh_ms`, after a failure with a growing pause, and soon after a
-token came whose key is not in the set. Such a token shows that the provider has changed its keys.
+Owns the current set of keys and the time of the next read: after `refresh_ms`, after a failure with a growing pause, and soon after a
+token with a key outside the set. Such a token shows that the provider has changed its keys.
 
 Rules
   1. If a set cannot be read, the earlier one stays in use.
-  2. For unknown keys the provider is asked at most once in `retry_backoff_max_ms`, for any number of tokens.
+  2. For unknown keys the broker asks the provider at most once in `retry_backoff_max_ms`, for any number of tokens.
   3. Blocking calls run in a thread, and read at most `limits.MAX_JWKS_BYTES`.
 """
 
@@ -39,7 +39,7 @@ class Keys:
         self._thread = thread
         self._set: KeySet | None = None
         self._wanted = asyncio.Event()
-        self.tried = asyncio.Event()  # whether they were read once, or could not be
+        self.tried = asyncio.Event()  # set once a read of the keys has ended or failed
         self._read_s = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
@@ -79,7 +79,7 @@ class Keys:
             await self._wait(pause_ms / 1000)
 
     async def _wait(self, pause_s: float) -> None:
-        """Until that is over, or keys are missed; not too soon then."""
+        """Wait until the pause is over or a token has an unknown key; in the second case, keep the minimum time between two reads."""
         self._wanted.clear()
         try:
             async with asyncio.timeout(pause_s):

@@ -1,4 +1,4 @@
-"""Contexts of GSS-API by the package `gssapi` (extra `kerberos`), which is imported where a listener has Kerberos and nowhere else."""
+"""Contexts of GSS-API by the package `gssapi` (extra `kerberos`), which the broker imports only for a listener with Kerberos."""
 
 from __future__ import annotations
 

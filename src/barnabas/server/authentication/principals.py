@@ -1,6 +1,6 @@
 """The principal of a connection, if a user's class decides it (`principal.builder.class`).
 
-The class is called once for a connection, and at each further log-in. An exception of the class refuses the connection.
+The broker calls the class once for a connection, and at each further log-in. An exception of the class refuses the connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class PrincipalRefused(BarnabasError):
-    """A principal builder named nobody."""
+    """A principal builder failed, or returned no principal."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -39,7 +39,7 @@ class PrincipalRefused(BarnabasError):
 
 
 class PrincipalNaming:
-    """Asks the builders of a broker.
+    """Calls the principal builders of a broker.
 
     Args:
         builders: by listener.
@@ -51,11 +51,11 @@ class PrincipalNaming:
         self._protocols = protocols
 
     def names(self, listener: str) -> bool:
-        """Whether a class says who is there."""
+        """Whether a builder decides the principals of this listener."""
         return listener in self._builders
 
     def of_plaintext(self, connection: Connection) -> str | None:
-        """Name who opened a connection; a reason to refuse it, or None."""
+        """Set the principal of a new plaintext connection. Returns a reason to refuse the connection, or None."""
         if not self._builders or self._protocols.get(connection.listener) != "PLAINTEXT" or not self.names(connection.listener):
             return None
         try:
@@ -65,11 +65,11 @@ class PrincipalNaming:
         return None
 
     def of_tls(self, connection: Connection, certificate: bytes | None, subject: str, default: Principal | None) -> None:
-        """Name who showed a certificate, or none; raises PrincipalRefused."""
+        """Set the principal of a TLS connection, with or without a client certificate; raises PrincipalRefused."""
         self._name(connection, TlsContext(*self._known(connection), certificate, subject, default))
 
     def of_login(self, connection: Connection, mechanism: str, identity: Identity) -> None:
-        """Name who logged in; raises PrincipalRefused."""
+        """Set the principal after a log-in; raises PrincipalRefused."""
         if self.names(connection.listener):
             self._name(connection, SaslContext(*self._known(connection), mechanism, identity.user, identity.groups))
         else:
@@ -82,7 +82,7 @@ class PrincipalNaming:
     def _name(self, connection: Connection, context: AuthenticationContext) -> None:
         try:
             principal = self._builders[connection.listener].build(context)
-        except Exception as error:  # a user's code may raise anything
+        except Exception as error:  # user code may raise anything
             logger.debug("event=principal-builder-failed peer=%s", connection.peer, exc_info=error)
             raise PrincipalRefused(describe(error)) from error
         if not isinstance(principal, Principal):

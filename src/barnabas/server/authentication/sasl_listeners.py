@@ -1,6 +1,6 @@
 """The SASL listeners of a broker: the log-ins that each requires, and the counts of all of them.
 
-Owns the present settings of the listeners, the counts, and the penalties for addresses that fail.
+Owns the current settings of the listeners, the counts, and the penalties for addresses whose log-ins fail.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class SaslListener:
     """One listener with SASL.
 
     Args:
-        sasl_listeners: of which this is one.
-        listener: its name.
+        sasl_listeners: all SASL listeners of the broker, with their shared parts.
+        listener: the name of this listener.
 
     Raises:
-        ConfigError: the settings do not do.
+        ConfigError: the settings are unusable.
     """
 
     def __init__(self, sasl_listeners: SaslListeners, listener: str, config: BrokerConfig) -> None:
         self._sasl_listeners = sasl_listeners
         mechanisms = mechanisms_of(config, listener)
-        self.mechanisms = mechanisms  # by name, in the order in which clients are told them
+        self.mechanisms = mechanisms  # by name, in the order of the answer to clients
         self._check_token = sasl_listeners.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
         self._accept_ticket = acceptor(kerberos_of(config, listener)) if GSSAPI in mechanisms else None
         self.counts = sasl_listeners.counts
@@ -61,7 +61,7 @@ class SaslListener:
         self.max_login_bytes = config.sasl_server_max_receive_size
 
     def begin(self, mechanism: str) -> Exchange:
-        """A log-in begins."""
+        """A new exchange of `mechanism`, for one log-in."""
         if mechanism in SCRAM:
             return ScramExchange(mechanism, self._finder(mechanism), self._sasl_listeners.new_nonce())
         if self._accept_ticket is not None and mechanism == GSSAPI:
@@ -79,7 +79,7 @@ class SaslListener:
         return find
 
     def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
-        """How long a session lives that begins now; None for as long as it likes."""
+        """The lifetime in ms of a session that begins now; None if the session has no end."""
         most_ms = self.mechanisms[mechanism].max_reauth_ms
         ends = [most_ms] if most_ms > 0 else []
         if identity.expires_ms is not None:
@@ -87,16 +87,16 @@ class SaslListener:
         return min(ends, default=None)
 
     def prepare(self, missing: NotYet) -> asyncio.Future[None]:
-        """Have prepared what a log-in waits for."""
+        """Start to load the data that a log-in waits for; the future ends when the data is there."""
         return self._sasl_listeners.prepare(missing)
 
     def name(self, connection: Connection, mechanism: str, identity: Identity) -> None:
-        """Say who is behind a connection; raises PrincipalRefused."""
+        """Set the principal of a connection; raises PrincipalRefused."""
         self._sasl_listeners.naming.of_login(connection, mechanism, identity)
 
 
 class SaslListeners:
-    """All listeners of a broker; raises ConfigError where their settings do not do."""
+    """All SASL listeners of a broker; raises ConfigError if their settings are unusable."""
 
     def __init__(self, services: Services, naming: PrincipalNaming) -> None:
         self._services = services
@@ -132,20 +132,20 @@ class SaslListeners:
         return self._of_tokens.find(token_id, mechanism, key), Identity(owner, token.expires_ms, by_token=True)
 
     def prepare(self, missing: NotYet) -> asyncio.Future[None]:
-        """Have a thread prepare what a log-in waits for."""
+        """Let a thread load the data that a log-in waits for."""
         return self._loop.run_in_executor(self._services.io_threads, missing.prepare)
 
     def open(self, connection: Connection) -> None:
-        """Ask a new connection to log in, if its listener wants that."""
+        """Require a log-in of a new connection, if its listener has SASL."""
         sasl_listener = self._by_listener.get(connection.listener)
         if sasl_listener is not None:
             connection.login = Login(connection, sasl_listener, self._loop)
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Listeners ask for what the settings say now; connections that are logged in stay so.
+        """Take over new settings for the next log-ins; connections that are logged in stay so.
 
         Raises:
-            ConfigError: settings that do not do, where there were none before; later ones like that change nothing.
+            ConfigError: a listener's first settings are unusable. Unusable later settings change nothing.
         """
         for endpoint in filter(is_sasl, config.listener_endpoints):
             try:

@@ -1,17 +1,18 @@
 """The log-in of one connection: its mechanism, its step, and the end of its session (KIP-43, KIP-152, KIP-368).
 
-Owns the state of the log-in, and `connection.authentication`. While this object is there, the dispatcher asks it about every frame. On a
-connection that is logged in it is None, and nothing is asked.
+Owns the state of the log-in, and `connection.authentication`. While this attribute is set, the dispatcher asks it about every frame. A
+connection that is logged in has None there, so the dispatcher asks nothing.
 
 Rules
-  1. Before the end of a log-in only ApiVersions, SaslHandshake and SaslAuthenticate are allowed, in Kafka's order. Any other request closes
-     the connection; after the handshake it is answered with ILLEGAL_SASL_STATE, if it has an answer with an error code.
-  2. After SaslHandshake version 0 the tokens come bare, each behind its size, and no failure is answered.
-  3. A failure is answered, and closes the connection, both after a delay. The peer gets Kafka's sentence, which does not tell users apart.
-     The delay outlives the connection: the next log-in of the address is handled when the delay is over (`security/penalties.py`).
+  1. Before the end of a log-in only ApiVersions, SaslHandshake and SaslAuthenticate are allowed, in Kafka's order. Any other request
+     closes the connection. After the handshake the peer first gets ILLEGAL_SASL_STATE, if the answer has an error code.
+  2. After SaslHandshake version 0 each token comes without a request header, after its size only. Failures then get no answer.
+  3. After a failure the broker waits, then sends the error and closes the connection. The peer gets Kafka's error message, which does not
+     tell whether the user exists. The delay outlives the connection: the broker handles the next log-in from the address when the delay is
+     over (`security/penalties.py`).
   4. The answer tells the end of a session if it has one. After the end the connection may only log in again; any other request closes it.
      Mechanism and user stay the same at a further log-in. A session without an end has no further log-in.
-  5. A log-in is bounded in frames, in the size of each, and in time.
+  5. A log-in has limits on its number of frames, on the size of each, and on its time.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Counts(Fields):
 
     successes: int = 0
     failures: int = 0
-    renewals: int = 0  # log-ins of connections that were logged in (KIP-368)
-    expired_closed: int = 0  # connections that went on after the end of their session
+    renewals: int = 0  # re-authentications (KIP-368)
+    expired_closed: int = 0  # connections that sent requests after the end of their session
 
 
 class LoginListener(Protocol):
@@ -69,12 +70,12 @@ class LoginListener(Protocol):
 
     @property
     def mechanisms(self) -> Mapping[str, object]:
-        """By name, in the order in which clients are told them."""
+        """By name, in the order of the answer to clients."""
         ...
 
     def begin(self, mechanism: str) -> Exchange: ...
     def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
-        """How long a session lives that begins now; None if it has no end."""
+        """The lifetime in ms of a session that begins now; None if it has no end."""
         ...
 
     def prepare(self, missing: NotYet) -> asyncio.Future[None]:
@@ -87,20 +88,20 @@ class LoginListener(Protocol):
 
 
 class Step(Enum):
-    HANDSHAKE = "handshake"  # nothing but versions so far
+    HANDSHAKE = "handshake"  # only ApiVersions so far
     BARE_TOKENS = "bare tokens"
     TOKENS = "tokens"
-    FAILED = "failed"  # the answer is held back
+    FAILED = "failed"  # the answer is delayed
     OPEN = "open"  # logged in
-    OVER = "over"  # the session's time is up
+    OVER = "over"  # the session has expired
 
 
 class Login:
-    """See the module.
+    """The log-in of one connection; the module's docstring has the rules.
 
     Args:
-        connection: whose `authentication` this is.
-        sasl_listener: the listener it came to.
+        connection: its `authentication` is this object during a log-in.
+        sasl_listener: the listener that accepted the connection.
     """
 
     def __init__(self, connection: Connection, sasl_listener: LoginListener, loop: asyncio.AbstractEventLoop) -> None:
@@ -111,12 +112,12 @@ class Login:
         self._frames = 0
         self._mechanism = ""
         self._exchange: Exchange | None = None
-        self._identity: Identity | None = None  # of the last log-in that was complete
+        self._identity: Identity | None = None  # of the last complete log-in
         self._kept_mechanism = ""
-        self._missing: NotYet | None = None  # what is waited for
-        self._ends = False  # whether the session does
-        self._source = sasl_listener.penalties.source(connection.peer_host, None)  # what a failure is counted for
-        self._penalty: asyncio.TimerHandle | None = None  # while this log-in waits for those that failed before
+        self._missing: NotYet | None = None  # data that this log-in waits for
+        self._ends = False  # whether the session expires
+        self._source = sasl_listener.penalties.source(connection.peer_host, None)  # the source that a failure counts against
+        self._penalty: asyncio.TimerHandle | None = None  # set while this log-in waits because of earlier failures
         self._has_waited = False
         self._again_s = float("-inf")  # when the last re-authentication began
         self._timer = loop.call_later(limits.LOGIN_TIMEOUT_S, self._take_too_long)
@@ -124,10 +125,10 @@ class Login:
         self._bar()
 
     def admits(self, frame: memoryview) -> bool:
-        """Whether the dispatcher is to handle a frame; if not, it was handled here.
+        """Whether the dispatcher must handle a frame; if not, this method has handled it.
 
         Raises:
-            ProtocolError: the connection cannot go on.
+            ProtocolError: the connection must close.
         """
         if self._step is Step.FAILED:
             return False
@@ -152,7 +153,7 @@ class Login:
         return False
 
     def begin_again(self, frame: memoryview) -> bool:
-        """Take a SaslHandshake on a connection that is logged in; False where it is too early for one, or the session has no end."""
+        """Take a SaslHandshake on a connection that is logged in; False if it comes too early, or the session has no end."""
         if not self._ends or self._loop.time() - self._again_s < LEAST_SESSION_S:
             return False
         header = read_request_header(frame)
@@ -215,10 +216,10 @@ class Login:
         self._connection.send([_SIZE.pack(len(answer)) + answer])
 
     def _waits(self, message: bytes, go_on: Callable[[], None]) -> bool:
-        """Whether a message is not looked at yet, because of failures before; `go_on` is called when it may be.
+        """Whether a message must wait because of earlier failures; then this object calls `go_on` after the wait.
 
         Raises:
-            ProtocolError: too many wait already.
+            ProtocolError: too many log-ins wait already.
         """
         claimed = None if self._exchange is None else self._exchange.claims(message)
         if claimed is None or self._has_waited or self._identity is not None:
@@ -248,7 +249,7 @@ class Login:
             self._sasl_listener.penalties.end_wait(self._source)
 
     def _wait_for(self, missing: NotYet, go_on: Callable[[], None]) -> None:
-        """Take nothing more from the connection until what is missing is there, and then go on."""
+        """Read nothing more from the connection until the missing data is there, and then call `go_on`."""
         connection = self._connection
         connection.pause("credential")
         self._missing = missing
@@ -263,7 +264,7 @@ class Login:
                 return
             self._missing = None
             go_on()
-            if self._missing is None:  # else it has been forgotten again meanwhile
+            if self._missing is None:  # otherwise the data is missing again, and the log-in still waits
                 connection.resume("credential")
 
         self._sasl_listener.prepare(missing).add_done_callback(there)
@@ -277,7 +278,7 @@ class Login:
         return False
 
     def _evaluate(self, token: bytes) -> tuple[bytes, int]:
-        """The answer to a token, and the session's lifetime if that was the last."""
+        """The answer to a token, and the session's lifetime in ms if the token was the last."""
         assert self._exchange is not None
         if self._identity is not None and self._mechanism != self._kept_mechanism:
             told = f"SASL mechanism '{self._mechanism}' requested by client is not supported for re-authentication of mechanism "
@@ -293,7 +294,7 @@ class Login:
         return answer, self._let_in(identity)
 
     def _name(self, identity: Identity) -> None:
-        """The principal, which does not change at a further log-in."""
+        """Set the principal, which must not change at a further log-in; raises AuthenticationFailed."""
         connection, before = self._connection, self._connection.principal
         try:
             self._sasl_listener.name(connection, self._mechanism, identity)
@@ -303,7 +304,7 @@ class Login:
             told = f"Cannot change principals during re-authentication from {before}: {connection.principal}"
             raise AuthenticationFailed("another principal at re-authentication", told)
 
-    # In and out
+    # Start and end of a session
 
     def _let_in(self, identity: Identity) -> int:
         connection, counts = self._connection, self._sasl_listener.counts
@@ -344,7 +345,8 @@ class Login:
         self._connection.forget_learnt()
 
     def _take_too_long(self) -> None:
-        level = logging.WARNING if self._frames else logging.DEBUG  # who says nothing may be another broker that watches
+        # a client that sends nothing may be the liveness prober of another broker
+        level = logging.WARNING if self._frames else logging.DEBUG
         logger.log(level, "event=connection-closed peer=%s reason=%r", self._connection.peer, "no end of the log-in in time")
         self._connection.close()
 
@@ -380,7 +382,7 @@ def _decode(kind: type[M], header: RequestHeader, frame: memoryview) -> M:
 
 
 def _illegal_state(header: RequestHeader) -> bytearray | None:
-    """The answer of any API that says ILLEGAL_SASL_STATE; None where the version is unknown or the answer has no place for it."""
+    """An answer of any API with ILLEGAL_SASL_STATE; None if the version is unknown or the answer has no error code."""
     if header.api_key not in APIS or not APIS[header.api_key][2] <= header.api_version <= APIS[header.api_key][3]:
         return None
     response = response_class(header.api_key)()

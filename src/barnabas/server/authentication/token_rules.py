@@ -1,6 +1,6 @@
-"""Bearer tokens of a broker: which rules hold at a listener, and the keys of the providers.
+"""The bearer tokens of a broker: the rules of each listener, and the keys of the identity providers.
 
-Keys are read once for all listeners that say the same of them.
+Listeners with equal settings for the keys share one set of keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Providers:
     """The identity providers of a broker.
 
     Args:
-        thread: where their keys are read.
+        thread: reads the keys.
         now_ms: the wall clock.
     """
 
@@ -36,7 +36,7 @@ class Providers:
         self._started = False
 
     async def start(self) -> None:
-        """Read the keys; returns after the first attempt, also if it failed."""
+        """Read the keys; returns after the first attempt, even if it failed."""
         self._started = True
         for keys in self._keys.values():
             keys.start()
@@ -48,14 +48,15 @@ class Providers:
             await keys.close()
 
     def check_for(self, settings: OauthSettings) -> Check:
-        """A function that checks a token under these settings; it raises TokenRefused."""
+        """A function that checks a token under these settings; the function raises TokenRefused."""
         rules = rules_of(settings)
         if settings.jwks_url is None:
             return lambda token: check_claims(read_unsecured(token), rules, self._now_ms())
-        place = settings._replace(options=())  # the one part that may change while brokers run, and keys do not depend on it
+        # only the options may change while the broker runs, and the keys do not depend on them
+        place = settings._replace(options=())
         keys = self._keys.get(place)
         if keys is None:
-            from barnabas.server.authentication.jwks import Keys  # loads urllib.request, in 15 ms
+            from barnabas.server.authentication.jwks import Keys  # imported here: it loads urllib.request, which takes 15 ms
 
             keys = self._keys[place] = Keys(settings, settings.jwks_url, self._loop, self._thread)
             if self._started:

@@ -1,1 +1,1 @@
-"""Authorization: `access_control` gives ACLs to the authorizer of `security/` and remembers decisions; `audit` writes them down."""
+"""Authorization: `access_control` gives ACLs to the authorizer of `security/` and remembers decisions; `audit` logs them."""

@@ -1,11 +1,11 @@
-"""The authorizer of a broker, and what a session may do as far as it has asked.
+"""The authorizer of a broker, and the decisions for each session.
 
-Owns the decider, the decisions that sessions were given, and their number.
+Owns the authorizer, and the decisions that it remembers for each session.
 
 Rules
-  1. A decision is remembered for as long as the authorizer's version stays the same: after a change of bindings each session asks anew.
+  1. A decision is remembered as long as the authorizer's version stays the same. After a change of bindings each session asks again.
   2. The remembered decisions have limits, for each session and in the number of sessions (`limits`). Past a limit all are forgotten.
-  3. Nothing that was decided for one principal, host and groups is used for another.
+  3. A decision for one principal, host and groups never counts for another.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-Audited = Callable[[Access, int, str | None], Access]  # of an API's key and a client id
-CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is what Kafka had with ZooKeeper
+Audited = Callable[[Access, int, str | None], Access]  # the integer is an API key, the string a client id
+CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is Kafka's authorizer for ZooKeeper
 
 
 class AccessControl:
@@ -41,14 +41,14 @@ class AccessControl:
 
     def __init__(self, super_users: frozenset[str], *, allow_if_no_acl: bool) -> None:
         self._authorizer = Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl)
-        self.version = self._authorizer.version  # grows whenever a decision may come out another way
-        self.audited: Audited | None = None  # where there is an audit log
+        self.version = self._authorizer.version  # grows whenever a decision may change
+        self.audited: Audited | None = None  # set if there is an audit log
         self._sessions: dict[Session, Access] = {}
         self._acls: dict[str, Acl] = {}
 
     @classmethod
     def of(cls, config: BrokerConfig) -> AccessControl | None:
-        """The access control that the configuration asks for; None where everybody may do everything."""
+        """The access control that the configuration asks for; None if every client may do everything."""
         name = config.authorizer_class_name
         if not name:
             if config.audit_log_file is not None or config.audit_log_topic_enable:
@@ -59,9 +59,9 @@ class AccessControl:
         return cls(parse_super_users(config.super_users), allow_if_no_acl=config.allow_everyone_if_no_acl_found)
 
     def take_acls(self, declared: Declarations) -> None:
-        """These bindings are declared now.
+        """Take over the declared bindings.
 
-        A key names what is under it, so only bindings that come or go are read: with 10,000 of them a change takes 0.6 ms.
+        The key of a binding contains the whole binding, so this parses only new ones: a change among 10,000 bindings takes 0.6 ms.
         """
         for key in [key for key in self._acls if key not in declared]:
             self._authorizer.remove(self._acls.pop(key))
@@ -71,7 +71,7 @@ class AccessControl:
         self.version = self._authorizer.version
 
     def parsed(self, declared: Declarations) -> dict[str, Acl]:
-        """The bindings of declarations, by their keys; those known already are not read again, for there may be 100,000."""
+        """The bindings of declarations, by their keys. This does not parse known ones again, because there may be 100,000."""
         known = self._acls
         return {key: known[key] if key in known else acl_from_json(kept) for key, kept in declared.items()}
 
@@ -88,11 +88,11 @@ class AccessControl:
         return found
 
     def client_id(self, frame: memoryview) -> str | None:
-        """Whom the audit log is to name for a request that is worked on without a context; None where there is no such log."""
+        """The client id for the audit log, for a request that has no context; None if there is no audit log."""
         return None if self.audited is None else read_request_header(frame).client_id
 
     def of_hot_request(self, connection: Connection, api_key: int, client_id: str | None) -> Access:
-        """The rights of a request that is handled without a context."""
+        """The rights for a request that has no context."""
         access = self.of_connection(connection)
         return access if self.audited is None else self.audited(access, api_key, client_id)
 
@@ -115,7 +115,9 @@ class AccessControl:
 
 
 def parse_super_users(text: str) -> frozenset[str]:
-    """`User:alice;User:CN=broker,O=us`: names of certificates hold commas, so semicolons stand between. Raises ConfigError."""
+    """The principals of a text like `User:alice;User:CN=broker,O=us`. Semicolons separate them, because names of certificates contain
+    commas. Raises ConfigError.
+    """
     names = [name.strip() for name in text.split(";") if name.strip()]
     for name in names:
         if ":" not in name:

@@ -1,17 +1,17 @@
-"""The audit log: who did what from where, and whether it was allowed; to a file and to the topic `__audit_log`.
+"""The audit log: principals, hosts, their requests and the decisions; to a file and to the topic `__audit_log`.
 
-Owns what waits to be written, and the sampling of what happens all the time.
+Owns the entries that wait to be written, and the sampling of frequent decisions.
 
 Rules
-  1. No request waits for the audit log. Entries that come faster than they can be written are dropped; the log gets their number.
-  2. Refusals and changes are always taken. Of allowed reads, writes and look-ups a share is taken (`audit.log.data.sample.rate`), spread
-     evenly. This includes produce requests that a connection repeats and that need no further decision.
-  3. Where much is dropped, the remaining room belongs to allowed changes.
+  1. No request waits for the audit log. Entries that come faster than the log can write are dropped; the log gets their number.
+  2. The log gets all refusals and changes. Of allowed reads, writes and look-ups it gets an evenly spread share
+     (`audit.log.data.sample.rate`). This includes produce requests that a connection repeats and that need no further decision.
+  3. When many entries wait, the remaining room is for allowed changes only.
   4. Texts that peers choose are cut. They contain no secret, because only names are written.
-  5. The audit log leaves out the brokers' own writing and copying of it, because each entry would make another one. It has an entry
+  5. The audit log leaves out the brokers' own writes of it and fetches of it, because each entry would make another one. It has an entry
      of its creation if a broker asks the controller for it.
-  6. In a cluster a broker writes to a partition that it leads, or has the leader of one write; what fails it tries again for some seconds,
-     while entries wait.
+  6. In a cluster a broker writes to a partition that it leads, or sends the batch to the leader of one. After a failure it tries again for
+     some seconds, while entries wait.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-FLUSH_S = 0.2  # so long entries are gathered, so that a batch is worth its append
-PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # between attempts to write to the topic: a leader is elected, or a broker is gone
-LONGEST_LAST_PAUSE_S = 0.5  # when the broker stops: it hands its partitions over, or the whole cluster ends
+FLUSH_S = 0.2  # entries are collected this long, so that a batch is worth its append
+PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # between attempts to write to the topic, while a leader is elected or a broker is down
+LONGEST_LAST_PAUSE_S = 0.5  # at a stop, when the broker hands over its partitions or the whole cluster ends
 SAMPLED = frozenset(
     {
         Operation.READ,
@@ -80,7 +80,8 @@ class AuditLog:
         self._rate = config.audit_log_data_sample_rate
         self._file = None if config.audit_log_file is None else Path(config.audit_log_file)
         self._uses_topic = config.audit_log_topic_enable
-        self._enough_bytes = config.message_max_bytes // 2  # of lines in a batch: a topic takes none larger than the whole
+        # of lines in a batch, because a topic takes no batch larger than `message.max.bytes`
+        self._enough_bytes = config.message_max_bytes // 2
         self._credit = 0.0
         self._waiting: deque[Entry] = deque()
         self._dropped = 0
@@ -92,10 +93,10 @@ class AuditLog:
     def note(
         self, session: Session, asked: tuple[int, str | None], what: tuple[Operation, ResourceType, str], allowed: bool
     ) -> None:
-        """Take a decision in, if it is to be taken.
+        """Add a decision to the log, unless it is left out by sampling.
 
         Args:
-            asked: the API and the client id of the request.
+            asked: the API key and the client id of the request.
         """
         is_sampled = what[0] in SAMPLED
         if not (allowed and is_sampled) or self._due(1):
@@ -108,12 +109,12 @@ class AuditLog:
     def note_more(
         self, session: Session, asked: tuple[int, str | None], what: tuple[Operation, ResourceType, str], count: int
     ) -> None:
-        """As `note`, for so many requests like one that was allowed."""
+        """The same as `note`, for `count` requests like one that was allowed."""
         for _ in range(self._due(count)):
             self._take(session, asked, what, allowed=True, is_change=False)
 
     def _due(self, count: int) -> int:
-        """How many of so many are to be taken."""
+        """The number of sampled requests among `count`."""
         self._credit += self._rate * count
         due = int(self._credit)
         self._credit -= due
@@ -137,7 +138,7 @@ class AuditLog:
             self._timer = self._services.loop.call_later(FLUSH_S, self._begin)
 
     async def close(self) -> None:
-        """Write what waits."""
+        """Write the waiting entries."""
         self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
@@ -169,7 +170,7 @@ class AuditLog:
             await self._write(lines)
 
     async def _write(self, lines: Sequence[bytes]) -> None:
-        """To wherever they go; what fails is told and forgotten, for whoever asked has been answered long ago."""
+        """Write lines to the file and the topic. A failure is only logged, because the clients have their answers already."""
         if self._file is not None:
             try:
                 await self._services.loop.run_in_executor(self._services.io_threads, _append, self._file, lines)
@@ -182,7 +183,7 @@ class AuditLog:
                 logger.error("event=audit-not-written entries=%d topic=%s error=%r", len(lines), AUDIT_TOPIC, str(error))
 
     async def _to_topic(self, lines: Sequence[bytes]) -> None:
-        """Raises BarnabasError where it cannot be done, for as long as it was tried."""
+        """Append lines to the topic; raises BarnabasError if all attempts fail."""
         batch = bytes(build_batch([(None, line) for line in lines], timestamp_ms=self._services.clock.now_ms()))
         for pause_s in PAUSES_S:
             try:
@@ -224,7 +225,7 @@ class AuditLog:
         return None
 
 
-LAST_VERSION_BY_NAME = 12  # of Produce; later ones name topics by their ids
+LAST_VERSION_BY_NAME = 12  # of Produce; later versions name topics by id
 
 
 def _line(entry: Entry, broker_id: int) -> bytes:
@@ -254,7 +255,7 @@ def _append(path: Path, lines: Sequence[bytes]) -> None:
 
 
 def audit_of(services: Services, authorizer: AccessControl) -> AuditLog | None:
-    """The audit log that the configuration asks for, fed by the authorizer."""
+    """The audit log that the configuration asks for, connected to the authorizer."""
     config = services.config
     if config.audit_log_file is None and not config.audit_log_topic_enable:
         return None
@@ -264,7 +265,7 @@ def audit_of(services: Services, authorizer: AccessControl) -> AuditLog | None:
 
 
 class AuditedAccess(Access):
-    """The rights of one session, for one request whose decisions the audit log gets."""
+    """The rights of one session for one request; the audit log gets each decision."""
 
     __slots__ = ("_asked", "_audit", "_inner")
 

@@ -1,1 +1,1 @@
-"""Compaction in a running broker: who is cleaned when (`cleaner`), in which process (`process`, `worker`)."""
+"""Compaction in a running broker: the choice of logs (`cleaner`), and the process that cleans them (`process`, `worker`)."""

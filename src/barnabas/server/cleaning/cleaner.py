@@ -1,17 +1,17 @@
-"""Chooses the log to clean, has it cleaned, puts the cleaned segments in place, and writes down how far the log is clean.
+"""Chooses the log to clean, has it cleaned, puts the cleaned segments in place, and records its clean offset.
 
 Rules
-  1. At most `log.cleaner.threads` logs at a time, the dirtiest first; a pause of `log.cleaner.backoff.ms` when none is due. Settings
-     are read when they are needed, so a change counts from the next decision on.
-  2. A log that cannot be cleaned does not keep others from it. One with a corrupt batch, or that ends the process again
-     and again, is left alone until the broker starts anew; any other failure is tried again after a pause.
-  3. How far a log is clean is written down once its segments are in place, so a crash in between only cleans twice.
-  4. A log that is deleted, truncated or put into another log directory meanwhile ends its cleaning; nothing of it stays but `.cleaned`
-     files, which are removed.
-  5. A tombstone or marker whose time is over goes only while all replicas are in sync. One that comes back later would keep what
-     the tombstone deleted, or wait for the end of the transaction for ever. (In Kafka it does.)
+  1. At most `log.cleaner.threads` logs are cleaned at a time, the dirtiest first. If none is due, the cleaner waits
+     `log.cleaner.backoff.ms`. Each decision reads the settings, so a change counts from the next decision on.
+  2. A log that cannot be cleaned does not stop the others. The cleaner gives up a log with a corrupt batch, or at which its process ended
+     several times, until the broker restarts. After any other failure it tries again after a pause.
+  3. The cleaner records the clean offset after the segments are in place, so a crash in between only causes a second cleaning.
+  4. If a log is deleted, truncated or moved to another log directory in the meantime, its cleaning ends. Only `.cleaned` files remain,
+     which are removed later.
+  5. An expired tombstone or marker is removed only while all replicas are in sync. Otherwise a replica that comes back later would keep
+     the deleted record, or wait without end for the end of the transaction. (In Kafka it does.)
 
-Dirty records are written to the disk before they are cleaned (see `compaction.choose`).
+Dirty records are on the disk before they are cleaned (see `compaction.choose`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SEGMENTS_PER_TURN = 200  # looked at before the loop goes on with other things
-DEATHS = 3  # of the process while at one log, until that is left alone
-LEAST_LOAD_FACTOR, MOST_LOAD_FACTOR = 0.1, 0.95  # whatever the setting says: a table needs room, and a full one has no end
-LEAST_BACKOFF_S = 0.05  # of a log.cleaner.backoff.ms of 0
+SEGMENTS_PER_TURN = 200  # examined before the loop gets a turn
+DEATHS = 3  # of the process at one log, before the cleaner leaves that log alone
+# limits of the setting: a table needs room, and a search in a full one never ends
+LEAST_LOAD_FACTOR, MOST_LOAD_FACTOR = 0.1, 0.95
+LEAST_BACKOFF_S = 0.05  # used if log.cleaner.backoff.ms is smaller
 
 
 class Candidate(NamedTuple):
@@ -63,39 +64,39 @@ class CleanerStatistics:
         self.bytes_written = 0
         self.records_removed = 0
         self.max_dirty_ratio = 0.0
-        self.last_run_ms = 0.0  # on the monotonic clock, of the last look at what is dirty
+        self.last_run_ms = 0.0  # on the monotonic clock: the last search for dirty logs
 
 
 class LogCleaner:
     """Keeps the compacted logs of a broker clean, from `start` to `close`.
 
     Args:
-        process: where cleanings are carried out.
+        process: carries out the cleanings.
     """
 
     def __init__(self, services: Services, process: Cleaner) -> None:
         self._services = services
         self._process = process
-        self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
+        self._cleaned: dict[TopicPartition, int] = {}  # the offsets up to which the logs are clean, as in the checkpoint
         self._in_progress: dict[TopicPartition, OnlinePartition] = {}
-        self._unfinished: dict[TopicPartition, OnlinePartition] = {}  # of which a cleaning may have left files
+        self._unfinished: dict[TopicPartition, OnlinePartition] = {}  # partitions in which a cleaning may have left files
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
         self._swaps: dict[asyncio.Task[None], TopicPartition] = {}
-        self._telling: set[asyncio.Task[None]] = set()  # the process of settings
+        self._telling: set[asyncio.Task[None]] = set()  # tasks that send settings to the process
         self._choosing = asyncio.Lock()
         self._awake = asyncio.Event()
-        self.uncleanable: dict[TopicPartition, str] = {}  # and why
+        self.uncleanable: dict[TopicPartition, str] = {}  # partition -> reason
         self.statistics = CleanerStatistics()
 
     @property
     def running(self) -> int:
-        """Logs that are being cleaned now."""
+        """The number of logs in cleaning now."""
         return len(self._in_progress)
 
     @property
     def uncleanable_bytes(self) -> int:
-        """Bytes of the logs that are left alone."""
+        """Bytes of the logs that the cleaner has given up."""
         found = (self._services.partitions.get(*key) for key in self.uncleanable)
         return sum(partition.log.size_bytes for partition in found if partition is not None and not partition.is_offline)
 
@@ -108,7 +109,7 @@ class LogCleaner:
         self.update_config()
 
     def update_config(self) -> None:
-        """Settings of the broker or of a topic changed: there may be something to do now, or more at a time."""
+        """React to changed settings of the broker or a topic: another log may be due now, or more logs at a time."""
         config = self._services.config
         if not config.log_cleaner_enable:
             return
@@ -120,7 +121,7 @@ class LogCleaner:
         telling.add_done_callback(self._telling.discard)
 
     def forget(self, keys: Iterable[TopicPartition]) -> None:
-        """These partitions are deleted: topics of their names, if there ever are some, begin unclean."""
+        """Forget deleted partitions, so that later topics of the same names begin as unclean."""
         for key in keys:
             self._cleaned.pop(key, None)
             self._unfinished.pop(key, None)
@@ -128,7 +129,7 @@ class LogCleaner:
             self._deaths.pop(key, None)
 
     async def leave(self, keys: Sequence[TopicPartition]) -> None:
-        """Let go of these partitions, which are closed: when this returns nothing is renamed in their folders any more."""
+        """Stop the work on these closed partitions; after the return no file in their folders is renamed any more."""
         for key in keys:
             partition = self._in_progress.get(key)
             if partition is not None:
@@ -138,11 +139,11 @@ class LogCleaner:
             await asyncio.wait(swaps)
 
     def interrupt(self, directory: Path) -> None:
-        """The log that lay in `directory` lies elsewhere now: its cleaning is given up, and begins again when it is due."""
+        """Stop the cleaning of a log that has moved away from `directory`; a new cleaning begins when it is due."""
         self._process.cancel(directory)
 
     async def close(self) -> None:
-        """Stop; a swap under way comes to its end, and what else was begun is removed."""
+        """Stop. A swap of segments under way still ends; files of unfinished cleanings are removed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._telling, return_exceptions=True)
@@ -164,7 +165,7 @@ class LogCleaner:
                 chosen = await self._choose() if number < config.log_cleaner_threads else None
                 if chosen is not None and await self._clean(chosen):
                     continue
-            except Exception:  # a mistake here must not end compaction for good
+            except Exception:  # a fault of the broker must not end compaction
                 logger.exception("event=cleaner-failed")
                 self.statistics.failures += 1
             self._awake.clear()
@@ -176,7 +177,7 @@ class LogCleaner:
     # Choosing
 
     async def _choose(self) -> Candidate | None:
-        """The dirtiest of the logs that are due, marked as being in progress; None if none is."""
+        """The dirtiest of the logs that are due, marked as in progress; None if no log is due."""
         async with self._choosing:
             self.statistics.last_run_ms = self._now_monotonic_ms()
             best: Candidate | None = None
@@ -209,14 +210,14 @@ class LogCleaner:
             return best
 
     def _notice_truncation(self, partition: OnlinePartition) -> None:
-        """Records that replaced others after a truncation are dirty."""
+        """Mark records as dirty that replaced others after a truncation."""
         key, log_ = (partition.topic, partition.index), partition.log
         if log_.lowest_truncation < self._cleaned.get(key, 0):
             self._cleaned[key] = log_.lowest_truncation
         log_.lowest_truncation = MAX_OFFSET
 
     def _dirtiness(self, partition: OnlinePartition, limit_offset: int) -> Dirtiness | None:
-        """The dirty part of a log; None where its indexes cannot be read, which is tried again like any other failure."""
+        """The dirty part of a log; None if its indexes are unreadable. The cleaner tries such a log again, as after any other failure."""
         log_ = partition.log
         try:
             return dirtiness(
@@ -237,7 +238,7 @@ class LogCleaner:
     # Cleaning
 
     async def _clean(self, chosen: Candidate) -> bool:
-        """Clean one log; False where that failed, and a pause is in place."""
+        """Clean one log; False if this failed and the caller must pause."""
         partition = chosen.partition
         key = partition.topic, partition.index
         try:
@@ -255,7 +256,7 @@ class LogCleaner:
         except (SegmentsGone, FileNotFoundError):
             return self._given_up(partition)
         except (StorageError, OSError) as error:
-            if partition.closed:  # files of another topic of that name, perhaps
+            if partition.closed:  # the files may belong to another topic with the same name
                 return self._given_up(partition)
             return self._storage_failed(partition, error)
         except CleanerDied as error:
@@ -308,7 +309,7 @@ class LogCleaner:
         try:
             result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
         except (StorageError, OSError):
-            self._check_same(partition, task)  # a file that was cut while it was read looks damaged
+            self._check_same(partition, task)  # a file that is cut during a read looks damaged
             raise
         self._check_same(partition, task)
         self._unfinished.pop(key, None)
@@ -345,19 +346,19 @@ class LogCleaner:
         )
 
     def _is_everywhere(self, partition: OnlinePartition) -> bool:
-        """Whether every replica has what is committed: one that is behind has not seen the tombstones and markers it will come to."""
+        """Whether every replica has all committed records: a replica that is behind has not seen all tombstones and markers yet."""
         state = self._services.metadata.partition(partition.topic, partition.index)
         member = self._services.member
         return state is not None and set(state.isr) == set(state.replicas) and (member is None or not member.is_down)
 
     def _check_same(self, partition: OnlinePartition, task: CleaningTask) -> None:
-        """Raise SegmentsGone where the segments of a cleaning are not the log's any more, though there may be some of their names."""
+        """Raise SegmentsGone if the log's segments are not those of the task any more, even if their names are equal."""
         log_ = partition.log
         if partition.closed or log_.directory != task.directory or log_.lowest_truncation < task.end_offset:
             raise SegmentsGone(task.directory.name)
 
     async def _take(self, partition: OnlinePartition, group: CleanedGroup) -> None:
-        """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
+        """Replace segments by a cleaned one. A swap that has begun runs to its end, even if its caller is cancelled."""
         swap = self._spawn(replace_segments(partition.log, group, self._services.clock.now_ms(), self._in_thread), "cleaner-swap")
         self._swaps[swap] = partition.topic, partition.index
         swap.add_done_callback(self._swaps.pop)

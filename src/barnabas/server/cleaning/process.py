@@ -1,9 +1,9 @@
-"""The broker's end of the cleaner process: starts it when first needed, talks to it, ends it when there is nothing to do.
+"""The broker's side of the cleaner process: starts it at the first cleaning, talks to it, and ends it when it is idle.
 
 Rules
-  1. At most one process. It is started in a thread, for that takes milliseconds, and read from on the loop.
-  2. When it dies, every cleaning it had fails with `CleanerDied`; the next one starts another process.
-  3. After `IDLE_S` without work it is ended: its memory belongs to the page cache.
+  1. There is at most one process. A thread starts it, because that takes milliseconds; the loop reads from it.
+  2. When the process dies, all its cleanings fail with `CleanerDied`; the next cleaning starts another process.
+  3. After `IDLE_S` seconds without work the process is ended, because the page cache needs the memory.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ logger = logging.getLogger(__name__)
 
 IDLE_S = 60.0
 STOP_TIMEOUT_S = 5.0
-LONGEST_LINE = 16 * 1024 * 1024  # a group that replaces a million segments
-COMMAND = (sys.executable, "-P", "-m", "barnabas.server.cleaning.worker")  # -P: nothing is imported from the folder it starts in
+LONGEST_LINE = 16 * 1024 * 1024  # bytes; the report of a group that replaces a million segments
+COMMAND = (sys.executable, "-P", "-m", "barnabas.server.cleaning.worker")  # -P: no imports from the current folder
 
 Progress = Callable[[int, int], None]
 OnGroup = Callable[[CleanedGroup], Awaitable[None]]
 
 
 class CleanerDied(BarnabasError):
-    """The cleaner process ended with work to do."""
+    """The cleaner process ended before its work was done."""
 
 
 class Cleaner(Protocol):
@@ -52,16 +52,16 @@ class Cleaner(Protocol):
 
 
 class _Running(Struct, eq=False):
-    """A cleaning that the process works on: its reports as they come, None at the end of the process."""
+    """A cleaning in the process, with its reports in order; None as a report stands for the end of the process."""
 
     number: int
     directory: Path
-    stopped: bool = False  # the process said so
+    stopped: bool = False  # the last report has arrived
     reports: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
 
 
 class CleanerProcess:
-    """Carries out cleanings elsewhere."""
+    """Carries out cleanings in another process."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor) -> None:
         self._loop = loop
@@ -77,15 +77,15 @@ class CleanerProcess:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def clean(self, task: CleaningTask, *, rate: float, on_group: OnGroup, on_progress: Progress) -> CleaningResult:
-        """Clean a log; `on_group` takes each segment that is ready, one at a time.
+        """Clean a log; `on_group` gets each finished segment, one at a time.
 
         Args:
-            rate: bytes a second that all cleanings together may read and write.
+            rate: limit of all cleanings together for reads and writes, in bytes per second.
 
         Raises:
-            CleanerDied: the process ended; another try may do better.
+            CleanerDied: the process ended; another attempt may succeed.
             SegmentsGone: from `on_group`, or after `cancel`.
-            CorruptLog: the log has a batch that cannot be what was written.
+            CorruptLog: the log has a damaged batch.
             OSError: a file could not be read or written.
         """
         await self._ensure_started(rate)
@@ -108,13 +108,13 @@ class CleanerProcess:
                 self._idle = self._loop.call_later(IDLE_S, self._end_idle)
 
     def cancel(self, directory: Path) -> None:
-        """Stop the cleaning of a log that is deleted; its `clean` raises SegmentsGone."""
+        """Stop the cleaning of a log that is deleted or moved; its `clean` raises SegmentsGone."""
         for running in self._running.values():
             if running.directory == directory:
                 running.reports.put_nowait({"cancelled": True})
 
     async def _wait_until_stopped(self, running: _Running) -> None:
-        """Have the process stop a cleaning: until then it might write files of names that the next cleaning uses."""
+        """Make the process stop a cleaning; otherwise it might write files with the names that the next cleaning uses."""
         if not running.stopped:
             await self._send_quietly({"cancel": running.number})
         while not running.stopped and self._process is not None:
@@ -142,13 +142,13 @@ class CleanerProcess:
         return None
 
     async def update_rate(self, rate: float) -> None:
-        """Change the bytes a second, for what is under way too."""
+        """Change the limit in bytes per second, also for cleanings under way."""
         if rate != self._rate and self._process is not None:
             self._rate = rate
             await self._send_quietly({"bytes_per_second": rate})
 
     async def close(self) -> None:
-        """End the process; what it was at has failed by then."""
+        """End the process; its cleanings fail."""
         if self._process is not None:
             self._end(self._process)
         await asyncio.gather(*self._ending)
@@ -166,7 +166,7 @@ class CleanerProcess:
         await self.update_rate(rate)
 
     async def _read(self, process: subprocess.Popen[bytes]) -> None:
-        """Hand on what the process reports, until it ends."""
+        """Pass the reports of the process to their cleanings, until the process ends."""
         reader = asyncio.StreamReader(limit=LONGEST_LINE, loop=self._loop)
         transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
         try:
@@ -192,7 +192,7 @@ class CleanerProcess:
             raise CleanerDied(str(error)) from error
 
     async def _send_quietly(self, order: dict[str, Any]) -> None:
-        """Send what does not matter if the process is gone."""
+        """Send an order that does not matter if the process is gone."""
         try:
             await self._send(order)
         except CleanerDied as error:
@@ -203,7 +203,7 @@ class CleanerProcess:
             self._end(self._process)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Use it no more, and see to it that it ends."""
+        """Use the process no more, and make it end."""
         self._process = None
         ending = self._loop.create_task(self._wait(process), name="cleaner-process-end")
         self._ending.add(ending)
@@ -217,7 +217,7 @@ class CleanerProcess:
 
 
 def _is_last(report: dict[str, Any] | None) -> bool:
-    """Whether the process is done with a cleaning; what `cancel` puts among the reports has no number and says nothing of that."""
+    """Whether the process is done with a cleaning. The report that `cancel` adds has no number and does not show this."""
     return report is None or ("clean" in report and "progress" not in report and "group" not in report)
 
 
@@ -233,7 +233,7 @@ def _write(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> int:
-    """Close its standard input and wait; kill it if that is not enough. The exit code."""
+    """Close the standard input of the process and wait for its end; after a timeout, kill it. Returns the exit code."""
     assert process.stdin is not None
     process.stdin.close()
     try:

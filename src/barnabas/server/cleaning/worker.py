@@ -1,4 +1,4 @@
-"""The cleaner process: `python -m barnabas.server.cleaning.worker`, started by the broker when there is something to clean.
+"""The cleaner process: `python -m barnabas.server.cleaning.worker`. The broker starts it for the first log to clean.
 
 Takes orders on standard input and reports on standard output, one JSON object a line:
 
@@ -7,14 +7,14 @@ Takes orders on standard input and reports on standard output, one JSON object a
            "failed": [errno, text] or "cancelled": true
 
 Rules
-  1. It ends when its standard input ends, however the broker ended. Where the kernel can do that, it is killed with the broker, before
-     any process learns of the broker's end. So a process that removes the data folder then is alone in it. The worker leaves `.cleaned`
-     files, which the next cleaning or start of that log removes.
-  2. It writes nothing but these files, and runs at a lower priority than the broker.
-  3. numpy and numba are loaded for the first log of more than `COMPILED_FROM_BYTES`: below that, loading takes longer than the cleaning
-     (0.4 s of CPU time, in which plain Python cleans 24 MB) and 120 MB of memory.
+  1. The worker ends when its standard input ends, that is, also after a crash of the broker. If the kernel can do so, it kills the worker
+     with the broker, before any process learns of the broker's end. So a process that then removes the data folder is alone in it. The
+     worker leaves `.cleaned` files; the next cleaning or start of that log removes them.
+  2. The worker writes only these files, and runs at a lower priority than the broker.
+  3. The first log of more than `COMPILED_FROM_BYTES` makes the worker load numpy and numba. Loading takes 120 MB of memory and 0.4 s of
+     CPU time, in which plain Python cleans 24 MB.
 
-One thread for each log that is being cleaned; the kernels let go of the interpreter's lock.
+Each log in cleaning has its own thread; the kernels release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from barnabas.storage.compaction.task import CleaningTask
 from barnabas.storage.files import OsFiles
 from barnabas.streams import open_missing_streams
 
-logger = logging.getLogger(__name__)  # which goes to the broker's standard error
+logger = logging.getLogger(__name__)  # writes to the broker's standard error
 
-EXIT_ALONE = 3  # nobody reads the answers any more
+EXIT_ALONE = 3  # the broker does not read the answers any more
 NICENESS = 10
 COMPILED_FROM_BYTES = 24 * 1024 * 1024
 PROGRESS_EVERY_S = 0.5
-LONGEST_WAIT_S = 0.25  # at a time, so that a cancelled or sped-up cleaning does not wait on
+LONGEST_WAIT_S = 0.25  # of one sleep, so that a cancelled or sped-up cleaning reacts soon
 
 
 class Cancelled(BarnabasError):
-    """The broker does not want the cleaning any more."""
+    """The broker has cancelled the cleaning."""
 
 
 class Throttle:
-    """Spreads bytes read and written, of all threads, to at most `bytes_per_second`."""
+    """Limits the reads and writes of all threads together to `bytes_per_second`."""
 
     def __init__(self) -> None:
         self.bytes_per_second = float("inf")
         self._lock = threading.Lock()
-        self._free_at = time.monotonic()  # when the bytes so far are paid for
+        self._free_at = time.monotonic()  # when the rate allows the next bytes
 
     def spend(self, size: int) -> float:
-        """Count `size` bytes; the seconds to wait."""
+        """Count `size` bytes. Returns the seconds to wait."""
         with self._lock:
             now = time.monotonic()
             self._free_at = max(self._free_at, now) + size / self.bytes_per_second
@@ -89,7 +89,7 @@ class Worker:
                 self._cancelled.add(order["cancel"])
             else:
                 self._throttle.bytes_per_second = order["bytes_per_second"]
-        os._exit(0)  # at once, whatever the other threads are at
+        os._exit(0)  # at once, without waiting for the other threads
 
     def _clean(self, number: int, task: CleaningTask) -> None:
         with self._reported(number):
@@ -115,7 +115,7 @@ class Worker:
             self.say(clean=number, corrupt=[error.path, error.position, error.reason])
         except OSError as error:
             self.say(clean=number, failed=[error.errno, str(error)])
-        except Exception as error:  # noqa: BLE001 - whatever it is, the broker must hear of it, and other cleanings go on
+        except Exception as error:  # noqa: BLE001 - the broker must hear of any failure, and other cleanings must continue
             self.say(clean=number, failed=[None, f"{type(error).__name__}: {error}"])
         finally:
             self._cancelled.discard(number)
@@ -125,7 +125,7 @@ class Worker:
             if self._compiled is None and size >= COMPILED_FROM_BYTES and self._may_compile:
                 try:
                     from barnabas.storage.compaction.compiled import CompiledEngine
-                except Exception as error:  # noqa: BLE001 - a numba that does not fit the machine, or has nowhere to keep what it compiled
+                except Exception as error:  # noqa: BLE001 - numba may not fit the machine, or have no folder for compiled code
                     logger.warning("event=compacting-without-numba error=%r", error)
                     self._may_compile = False
                 else:
@@ -141,12 +141,14 @@ class Worker:
             try:
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
-            except BrokenPipeError:  # the broker was killed: whatever is under way here may meet what the next one does
+            except BrokenPipeError:  # the broker was killed: work here could collide with that of the next cleaner process
                 os._exit(EXIT_ALONE)
 
 
 class Meter:
-    """Counts what one cleaning reads and writes: reports it now and then, keeps to the rate, ends what was cancelled."""
+    """Counts the bytes that one cleaning reads and writes. Reports them from time to time, keeps to the rate, and ends a cancelled
+    cleaning.
+    """
 
     def __init__(self, worker: Worker, number: int, throttle: Throttle) -> None:
         self._worker = worker
@@ -176,21 +178,21 @@ class Meter:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal, meant for the broker, which ends this process itself
+    # Ctrl-C in the terminal is meant for the broker, which ends this process itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     open_missing_streams()
-    die_with_parent()  # a thread of a pool that lives as long as the broker
+    die_with_parent()  # the parent thread belongs to a pool that lives as long as the broker
     give_way()
     Worker().run()
 
 
 def give_way() -> None:
-    """Run when the broker and others leave the processor idle, and else have a small part of it.
+    """Run at low priority: when the processor is idle, and otherwise with a small share of it.
 
-    Linux shares processors among sessions first where autogroups are on, and this process has a session of its own: so that one gets
-    the same niceness.
+    With autogroups, Linux first shares processors among sessions. This process has its own session, so the session gets the same niceness.
     """
     os.nice(NICENESS)
-    if os.getsid(0) == os.getpid():  # else it is a session of others
+    if os.getsid(0) == os.getpid():  # otherwise the session contains other processes
         with suppress(OSError), open("/proc/self/autogroup", "w") as group:
             group.write(str(NICENESS))
 

@@ -1,1 +1,1 @@
-"""This broker among the others of its cluster: joining them, asking them, and finding out that one is gone."""
+"""This broker in its cluster: joins it, sends requests to the other brokers, and detects that one is dead."""

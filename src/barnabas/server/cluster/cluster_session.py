@@ -1,8 +1,8 @@
-"""A broker that is one of several: its session with the cluster's metadata, from the first reading to the last word.
+"""The session of a broker with the metadata of its cluster, from the first read to the leave.
 
-make_member     before the data folder is opened: a session with the store
-join            when everything is ready: register, become active, take up what is to be led
-leave           before the sockets close: what others can lead is led by others
+make_member     before the broker opens its data folder: a session with the store
+join            when everything is ready: register, become active, begin to lead
+leave           before the sockets close: give leaderships to other brokers
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 Run = Callable[[Callable[[], None]], object]
 Apply = Callable[[Sequence["Instruction"]], Awaitable[None]]
 GIVEN_BACK_EVERY_MS = 1_000
-LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
+LEAVE_TIMEOUT_MS = 30_000  # for the controller to move the leaderships of this broker
 logger = logging.getLogger(__name__)
 
 
 async def make_member(services: Services, open_store: Callable[[BrokerConfig, Run], MetadataStore]) -> Member:
-    """The broker's part in its cluster, which has read nothing yet.
+    """The membership of this broker in its cluster. It has read nothing yet.
 
     Raises:
         StoreUnavailable: the store does not answer.
-        ConfigError: its address is none.
+        ConfigError: the address of the store is invalid.
     """
     config, loop = services.config, services.loop
     thread = services.make_executor(1, "barnabas-metadata")
@@ -55,9 +55,10 @@ async def make_member(services: Services, open_store: Callable[[BrokerConfig, Ru
 
 
 async def join(services: Services, member: Member, endpoints: Sequence[Endpoint], apply: Apply) -> None:
-    """Become one of the cluster, reached at `endpoints`; `apply` carries out what the metadata asks of this broker.
+    """Join the cluster with the addresses `endpoints`; `apply` executes the instructions of the metadata for this broker.
 
-    Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed where too much is in directories that failed for the cluster to be told.
+    Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed if too many logs are in failed directories to report all of them to the
+    cluster.
     """
     config = services.config
     if len(member.offline) > MAX_SAID:
@@ -83,14 +84,14 @@ async def join(services: Services, member: Member, endpoints: Sequence[Endpoint]
 
 
 def schedule(config: BrokerConfig, member: Member, periodic_jobs: PeriodicJobs) -> None:
-    """Have the controller give leaders back, as far as it is set."""
+    """Schedule the jobs of the controller that give leaderships back to preferred leaders, if the settings ask for it."""
     if config.auto_leader_rebalance_enable:
         periodic_jobs.every(GIVEN_BACK_EVERY_MS, member.give_back, "leaders-given-back")
         periodic_jobs.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
 
 def find_log(services: Services, topic: Topic, index: int, leader_epoch: int) -> LastRecord | None:
-    """How far a log goes that nobody leads or follows any more in this leader epoch; None while that is not so yet."""
+    """The end of a log that no broker leads or follows any more in this leader epoch; None if this is not so yet."""
     found = services.partitions.get(topic.name, index)
     if found is None or found.is_offline or found.topic_id != topic.topic_id:
         return None
@@ -100,7 +101,7 @@ def find_log(services: Services, topic: Topic, index: int, leader_epoch: int) ->
 
 
 def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
-    """The part of the logs that survived, as the log directories know it: the least that one of them reports."""
+    """The part of the logs that survived: the smallest one that any of the log directories reports."""
     doubtful = [directory for directory in directories if not directory.has_all]
     if any(directory.last_boot is None for directory in doubtful):
         return Kept.UNKNOWN
@@ -108,6 +109,6 @@ def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
 
 
 async def leave(services: Services) -> None:
-    """Where the broker had joined, and is to leave in order."""
+    """Leave the cluster in order, if the broker has joined it and `controlled.shutdown.enable` is set."""
     if services.member is not None and services.is_ready and services.config.controlled_shutdown_enable:
         await services.member.leave(LEAVE_TIMEOUT_MS)

@@ -1,14 +1,15 @@
-"""Requests that only the controller may carry out, from whichever broker they came to (KIP-590).
+"""Passes requests for the controller on to it, from any broker (KIP-590).
 
-A client of Kafka 4 sends them to any broker. Here that broker passes them on to the controller in an Envelope and gives back its answer.
+A client of Kafka 4 sends such requests to any broker. The broker sends them to the controller in an Envelope and returns its answer.
 
 Rules
-  1. A broker that is not the controller (any more) has refused the request without doing it. The request is sent to the next
+  1. A broker that is not the controller (any more) refuses the request and changes nothing. Then this broker sends the request to the next
      controller, for as long as a client would wait.
-  2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
-  3. The controller's answer is given when this broker's own image has what the controller wrote before it answered, and this broker
-     has carried out what follows from it: a client that has the answer, or has sent another request behind the first, finds its
-     effect here (`server/request_order.py`). Where the store does not answer, the client gets the answer after `CATCH_UP_S`.
+  2. If an answer is lost, this broker sends the request again. It cannot know whether the controller executed it, and clients would do the
+     same.
+  3. The client gets the answer when this broker has everything in its image that the controller wrote before the answer, and has applied
+     it. So a client that has the answer, or that sent another request after the first, finds its effect here (`server/request_order.py`).
+     If the store does not answer, the client gets the answer after `CATCH_UP_S` seconds.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Forwarder:
     async def answer(
         self, frame: bytes, context: RequestContext, header: RequestHeader, handle: Handle, response: type[Message]
     ) -> Message:
-        """The controller's answer, be it this broker's or another's."""
+        """The controller's answer, from this broker or another one."""
         envelope = EnvelopeRequest(
             request_data=frame,
             request_principal=encode_principal(context),
@@ -111,7 +112,7 @@ class Forwarder:
             await self._pause()
 
     async def handle_envelope(self, context: RequestContext, request: EnvelopeRequest, serve: Serve) -> EnvelopeResponse:
-        """A request that another broker passed on; `serve` is the dispatcher's way to a handler."""
+        """Handle a request that another broker passed on; `serve` calls the handler through the dispatcher."""
         frame = memoryview(bytes(request.request_data))
         header = read_request_header(frame)
         if header.api_key == ApiKey.DESCRIBE_QUORUM:
@@ -139,7 +140,7 @@ class Forwarder:
         return EnvelopeResponse(response_data=_encode(answer, header))
 
     async def make_topics(self, wanted: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
-        """Have the controller make topics; None for each that then exists, and is known here."""
+        """Have the controller create topics. The value is None for each topic that now exists and is in this broker's image."""
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=int(PATIENCE_S * 1000))
         told: dict[str, KafkaError | None] = {}
         for _ in range(2):
@@ -155,7 +156,7 @@ class Forwarder:
         return {topic.name: told.get(topic.name, unanswered) for topic in wanted}
 
     async def _ask(self, envelope: EnvelopeRequest) -> bytes | None:
-        """The encoded answer; None where it is to be asked for again."""
+        """The encoded answer; None if the caller must ask again."""
         controller_id = self._member.image.controller_id
         if controller_id in {-1, self._services.config.broker_id}:
             return None
@@ -171,7 +172,7 @@ class Forwarder:
         return None
 
     async def _send(self, controller_id: int, request: Message) -> Any:
-        """As `Peers.send`; a controller that was found dead meanwhile is waited for no longer."""
+        """The same as `Peers.send`, but stop the wait if the controller is found dead in the meantime."""
         registered = self._member.image.brokers.get(controller_id)
         gone = asyncio.ensure_future(self._member.wait_for(lambda image: _is_gone(image.brokers.get(controller_id), registered)))
         gone.add_done_callback(lambda done: None if done.cancelled() else self._peers.disconnect(controller_id))
@@ -195,7 +196,7 @@ class Forwarder:
             logger.info("event=metadata-not-caught-up error=%r", str(error))
 
     async def _pause(self) -> None:
-        """Until something changes in the metadata, or a little while."""
+        """Wait for a change of the metadata, or at most `PAUSE_S` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PAUSE_S):
                 await self._member.wait_for(_once())
@@ -205,7 +206,7 @@ Serve = Callable[["RequestContext", "RequestHeader", memoryview], Awaitable[Mess
 
 
 async def _unless_refused(handle: Handle) -> tuple[Message | None, bool]:
-    """A handler's answer, and whether it rests on not being the controller."""
+    """A handler's answer, and whether it failed because this broker is not the controller."""
     refusals: list[Any] = []
     token = REFUSALS.set(refusals)
     try:
@@ -224,7 +225,7 @@ def _is_gone(now: BrokerRegistration | None, before: BrokerRegistration | None) 
 
 
 def _once() -> Callable[[object], bool]:
-    """A condition that holds when it is asked a second time: after the next change."""
+    """A condition that is false at the first call and true at the second, that is, after the next change."""
     asked = iter((False,))
     return lambda _: next(asked, True)
 

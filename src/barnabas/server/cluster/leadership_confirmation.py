@@ -1,12 +1,12 @@
-"""Whether brokers lead what the metadata says that they lead: asked before a client is sent to one of them as coordinator.
+"""Asks brokers whether they already lead what the metadata says, before it sends clients to them as coordinators.
 
-A broker learns from the store that it leads, a moment before or after the others do. A client that comes to it before is told
-NOT_COORDINATOR, and some clients try again three times without a pause. So the leader is asked with the request that followers have for it
-(OffsetForLeaderEpoch): it has an answer when its replica leads in the epoch that the metadata has here.
+A broker learns from the store that it leads, a moment before or after the other brokers. A client that comes before that gets
+NOT_COORDINATOR, and some clients try again three times without a pause. So this broker first asks the leader with the request that
+followers use (OffsetForLeaderEpoch). The leader answers when its replica leads in the epoch that the metadata has here.
 
 Rules
-  1. A leader is asked once for each partition and leader epoch; what it confirmed stays true for as long as the metadata has that epoch.
-  2. Nobody waits longer than `WAIT_S`. Requests that wait for the same partition share one question.
+  1. This broker asks a leader once for each partition and leader epoch. A confirmation is valid as long as the metadata has that epoch.
+  2. No client waits longer than `WAIT_S` seconds. Requests that wait for the same partition share one question.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.server.services import report_later
 if TYPE_CHECKING:
     from barnabas.server.services import Services
 
-WAIT_S = 1.0  # as for a topic that is to be made, see `cluster/membership/auto_topic_creation.py`
+WAIT_S = 1.0  # as for a topic that is being created, see `cluster/membership/auto_topic_creation.py`
 PAUSE_S = 0.02
 Term = tuple[str, int, int]  # topic, partition, leader epoch
 
@@ -44,19 +44,19 @@ class LeadershipConfirmation:
         self._asking: dict[Term, asyncio.Task[None]] = {}
 
     def leads(self, topic: str, index: int) -> bool:
-        """Whether there is a leader that is known to lead."""
+        """Whether the partition has a leader that is confirmed."""
         state = self._services.metadata.partition(topic, index)
         return state is not None and state.leader != NO_LEADER and self._is_known(topic, index, state)
 
     async def wait(self, topic: str, indexes: Iterable[int]) -> None:
-        """Until the leaders are known to lead, or `WAIT_S` are over."""
+        """Wait until the leaders are confirmed, or for `WAIT_S` seconds."""
         wanted, loop = set(indexes), self._services.loop
         deadline = loop.time() + WAIT_S
         while (left_s := deadline - loop.time()) > 0 and (tasks := self._tasks(topic, wanted)):
             await asyncio.wait(tasks, timeout=left_s)
 
     def _tasks(self, topic: str, indexes: Iterable[int]) -> set[asyncio.Task[None]]:
-        """Those that ask the leaders of which it is not known that they lead."""
+        """The tasks that ask the unconfirmed leaders."""
         begun: dict[int, list[Term]] = {}  # by leader
         tasks = set()
         for index in indexes:
@@ -72,7 +72,7 @@ class LeadershipConfirmation:
         return tasks | {self._begin(leader, topic, terms) for leader, terms in begun.items()}
 
     async def close(self) -> None:
-        """Nothing of this object runs afterwards."""
+        """Cancel all questions and close the connections."""
         tasks = set(self._asking.values())
         for task in tasks:
             task.cancel()
@@ -97,7 +97,7 @@ class LeadershipConfirmation:
             del self._asking[term]
 
     async def _ask(self, leader: int, topic: str, epochs: dict[int, int]) -> None:
-        """Again and again, those that have not taken up their partition yet and are to lead it still."""
+        """Ask the leader repeatedly, until it has confirmed all partitions or the metadata names another leader."""
         if self._peers is None:
             milliseconds = int(WAIT_S * 1000)
             self._peers = peers_of(

@@ -1,17 +1,16 @@
-"""Finds out that the process of another broker is gone, or that it stands still.
+"""Finds out that the process of another broker has ended, or that it hangs.
 
-Owns a connection to every other active broker. When a process ends in whatever way, its machine closes its connections; when a new one
-is refused then, nobody listens there any more, and the member is told (`cluster/controller/dead_brokers.py`). A machine or a network that
-fails refuses nothing, and neither does a process that stands still: on each of the connections a sign of life is asked for all the
-time, and the member is told of who gives none for too long (`cluster/membership/failure_detector.py`).
+Owns a connection to every other active broker. When a process ends, its machine closes its connections. If the machine then refuses a
+connection, no process listens there any more, and the prober tells the member (`cluster/controller/dead_brokers.py`). A failed machine, a
+failed network or a process that hangs refuses nothing. So the prober regularly asks for a sign of life on each connection. It tells the
+member which brokers are silent for too long (`cluster/membership/failure_detector.py`).
 
 Rules
-  1. A broker is found dead only under a registration under which it was reached. A broker whose address refuses from the beginning (a
+  1. A broker is found dead only in a registration in which the prober has reached it. A broker whose address refuses from the beginning (a
      firewall, a wrong advertised listener) is never found dead.
-  2. Refused means refused, twice: time that runs out, a host that cannot be reached, or a connection that is closed after it was made
-     say nothing.
-  3. The prober goes on asking a broker that was found dead, as long as it is registered. If the broker is reached or answers, the
-     finding is taken back.
+  2. Only two refused connections count. A timeout, an unreachable host, or a connection that closes after it was made prove nothing.
+  3. The prober continues to ask a broker that was found dead, as long as it is registered. If the prober reaches it or gets an answer, it
+     takes the finding back.
 """
 
 from __future__ import annotations
@@ -38,19 +37,20 @@ if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.services import Services
 
-# Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.
+# The pause between attempts doubles up to the second value. A process that ends may accept a connection and drop it at once.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 CONNECT_TIMEOUT_S = 10.0
-ANSWER_TIMEOUT_MS = 60_000  # then the connection is made anew
-ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
-TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`liveness_responder.py`)
-# A broker that does not announce BrokerHeartbeat is asked with a request that it knows and that changes nothing
+ANSWER_TIMEOUT_MS = 60_000  # then the prober makes another connection
+ASKED_IN_A_HEARTBEAT = 20  # probes in one `broker.heartbeat.interval.ms`
+# the interval is this much longer, because the loop answers there and may be busy (`liveness_responder.py`)
+TIMES_OVER_TLS = 2
+# For a broker that does not announce BrokerHeartbeat: it knows this request, which changes nothing
 OLDER_SIGN_OF_LIFE = Call(WriteTxnMarkersRequest(markers=[]))
 logger = logging.getLogger(__name__)
 
 
 class LivenessProber:
-    """Runs until `close`."""
+    """Probes the other brokers until `close`."""
 
     def __init__(self, services: Services, member: Member) -> None:
         config = services.config
@@ -67,8 +67,8 @@ class LivenessProber:
         if self._client.tls is not None:
             interval_ms *= TIMES_OVER_TLS
         self._silence = FailureDetector(interval_ms, config.metadata_session_timeout_ms)
-        self.reached: set[Registered] = set()  # of those that are watched
-        self._dead: set[Registered] = set()  # as the member was told
+        self.reached: set[Registered] = set()  # watched brokers that were reached
+        self._dead: set[Registered] = set()  # brokers that the member was told are dead
         self._tasks = [
             services.loop.create_task(self._follow(), name="lookout"),
             services.loop.create_task(self._ask_for_ever(), name="lookout"),
@@ -81,7 +81,7 @@ class LivenessProber:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self) -> None:
-        """Watch whom the image has."""
+        """Watch the brokers that the image has."""
         while True:
             image = self._member.image
             wanted: dict[Registered, Address] = {}
@@ -108,7 +108,7 @@ class LivenessProber:
             try:
                 await self._stay_connected(registered, address)
                 refusals = 0
-            except (BarnabasError, OSError) as error:  # TimeoutError too
+            except (BarnabasError, OSError) as error:  # includes TimeoutError
                 refusals = refusals + 1 if isinstance(error.__cause__, ConnectionRefusedError) else 0
                 if registered in self.reached and refusals > 1:
                     self._found_dead(registered, "refuses connections")
@@ -119,7 +119,7 @@ class LivenessProber:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _stay_connected(self, registered: Registered, address: Address) -> None:
-        """Until the connection is over; raises BarnabasError or OSError where there is none."""
+        """Connect, and wait until the connection is lost; raises BarnabasError or OSError if it cannot connect."""
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             connection = await AsyncConnection.open(address, self._client)
         try:
@@ -149,7 +149,7 @@ class LivenessProber:
         try:
             question = connection.request_at_once(call)
         except ClientError:
-            return  # the watch hears of it
+            return  # `_watch` learns that the connection is lost
         if question is None:
             question = self._loop.create_task(connection.request(call))
         self._questions.add(question)
@@ -162,7 +162,7 @@ class LivenessProber:
         self._silence.answered(registered, self._loop.time() * 1000)
         self._found_alive(registered)
 
-    # What the member is told
+    # Reports to the member
 
     def _found_dead(self, registered: Registered, why: str) -> None:
         if registered not in self._dead:

@@ -1,13 +1,13 @@
-"""Gives the other brokers signs of life, in a thread: however busy the loop is, or a disk slow, a process that runs says so.
+"""Gives the other brokers signs of life in a thread: a running process answers even while its loop is busy or a disk is slow.
 
-Owns the connections on which others ask for nothing else (`liveness_prober.py`), from the second time on. The first request is answered by
-the loop (`apis/liveness.py`); its client id tells that nothing else is to come. Those that are like it but for the correlation id are
-answered as it was.
+Owns the connections that other brokers use only for probes (`liveness_prober.py`), from their second request on. The loop answers the
+first request (`apis/liveness.py`); its client id shows that only probes will follow. If a request differs from the first only in its
+correlation id, the thread sends the same answer with the new id.
 
 Rules
-  1. Only connections in plain text are taken over; with TLS the loop goes on answering.
-  2. A request that is another one goes back to the loop, and the connection with it; so does a connection that ends.
-  3. The thread touches nothing of the loop's but its own descriptors, duplicates of those of the connections.
+  1. The thread takes over only connections in plain text; with TLS the loop continues to answer.
+  2. A different request goes back to the loop, together with its connection. A connection that ends goes back too.
+  3. The thread uses nothing of the loop's, only its own descriptors, which are duplicates of those of the connections.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 _SIZE = Struct(">i")
-CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, with their sizes in front
-PROBER_CLIENT_ID_SUFFIX = "-lookout"  # how the client id of a liveness prober ends
-READ_BYTES = 4_096  # much more than one request, and there is but one at a time
+CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, from the size field on
+PROBER_CLIENT_ID_SUFFIX = "-lookout"  # the end of a prober's client id
+READ_BYTES = 4_096  # much more than one request, and a prober sends one at a time
 
 
 class LivenessResponder:
@@ -39,8 +39,8 @@ class LivenessResponder:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._taken: dict[Connection, tuple[_Line, Callable[[], None]]] = {}  # and what is called when it is closed
-        self._orders: deque[tuple[bool, _Line]] = deque()  # to the thread: begin, or end
+        self._taken: dict[Connection, tuple[_Line, Callable[[], None]]] = {}  # and the callback for the close of the connection
+        self._orders: deque[tuple[bool, _Line]] = deque()  # for the thread: begin or end a line
         self._selector = selectors.DefaultSelector()
         self._bell, self._ear = socket.socketpair()
         self._ear.setblocking(False)
@@ -49,7 +49,7 @@ class LivenessResponder:
         self._thread: threading.Thread | None = None
 
     def take(self, connection: Connection, request: bytes, answer: bytes) -> None:
-        """Answer what is like `request` with what is like `answer` from now on, where that can be done."""
+        """From now on, let the thread answer requests like `request` with answers like `answer`, if it can take over the connection."""
         if connection in self._taken or self._closed or len(self._taken) >= limits.MAX_PULSES:
             return
         descriptor = connection.hand_over()
@@ -65,7 +65,7 @@ class LivenessResponder:
             self._thread.start()
 
     def close(self) -> None:
-        """The connections are to be closed before."""
+        """Stop the thread. The caller closes the connections first."""
         self._closed = True
         if self._thread is not None:
             self._bell.send(b"\0")
@@ -86,7 +86,7 @@ class LivenessResponder:
             self._order(begins=False, line=line)
 
     def _give_back(self, line: _Line) -> None:
-        """The thread has ended with it."""
+        """Take a connection back that the thread is done with."""
         connection = line.connection
         taken, leave = self._taken.get(connection, (None, None))
         if taken is line and leave is not None:
@@ -130,7 +130,7 @@ class LivenessResponder:
 
 
 class _Line:
-    """One connection as the thread knows it."""
+    """One connection, as the thread knows it."""
 
     __slots__ = ("_answer", "_request", "connection", "descriptor", "has_ended", "is_broken", "received")
 
@@ -139,17 +139,17 @@ class _Line:
         self.connection = connection
         self.has_ended = False
         self.is_broken = False  # an answer could not be sent
-        self.received = b""  # and not answered
+        self.received = b""  # received and not answered
         self._request = _SIZE.pack(len(request)) + request
         self._answer = bytearray(answer)
 
     def answer_next(self) -> bool:
-        """Answer what is there; False where that is for the loop to do, or the connection is over."""
+        """Answer the received requests; False if the loop must take over, or the connection has ended."""
         try:
             got = os.read(self.descriptor, READ_BYTES)
         except BlockingIOError:
             return True
-        except OSError:  # the loop meets it as well
+        except OSError:  # the loop meets the same error
             return False
         self.received += got
         size = len(self._request)
@@ -162,7 +162,7 @@ class _Line:
             self.received = self.received[size:]
             try:
                 self.is_broken = os.write(self.descriptor, self._answer) < len(self._answer)
-            except OSError:  # it is gone, or does not take a few bytes
+            except OSError:  # the connection is gone, or has no room for a few bytes
                 self.is_broken = True
             if self.is_broken:
                 return False

@@ -1,15 +1,15 @@
 """Connections to the other brokers of the cluster, and requests on them.
 
-Owns one connection for each broker that something was sent to. Requests are pipelined and answered in order, so what waits long at the
-other end (a follower's Fetch) has `Peers` of its own.
+Owns one connection for each broker that got a request. Requests are pipelined and answered in order. So requests that wait long at the
+other side (a follower's Fetch) have `Peers` of their own.
 
 Rules
-  1. Where a broker is, is looked up for each request (`find`); a connection to an address that it has left is closed.
-  2. After an attempt to connect that failed, the next one to that broker waits: 50 ms, then twice as long each time, up to a second.
-     Requests to that broker wait meanwhile.
-  3. A connection on which nothing gets through for `CUT_OFF_S` is given up, so that brokers find each other again as soon as the network
-     is whole. Left to itself TCP asks in ever longer intervals: after a break of 20 s it needs up to 13 s more.
-  4. A request fails as a whole, with a ClientError, and is not sent again: only its sender knows whether that would be right.
+  1. Each request looks up the address of its broker (`find`); a connection to an earlier address is closed.
+  2. After a failed attempt to connect, the next one to that broker waits: 50 ms, then twice as long each time, up to a second. Requests to
+     that broker wait during this time.
+  3. A connection without any progress for `CUT_OFF_S` seconds is closed, so that brokers reconnect as soon as the network works again. TCP
+     alone would retry in ever longer intervals: after a break of 20 s it needs up to 13 s more.
+  4. A request fails as a whole, with a ClientError, and is not sent again, because only its sender knows whether it may be repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
 CUT_OFF_S = 5
 BEARER_KEYS = (URL, CLIENT_ID[0], CLIENT_SECRET[0], SCOPE, CONNECT_TIMEOUT, READ_TIMEOUT)
-CONNECT_MS = 3_000  # at most, though `socket.connection.setup.timeout.ms` may be longer: a new attempt asks at once
+# upper bound of `socket.connection.setup.timeout.ms`: a new attempt sends its SYN at once
+CONNECT_MS = 3_000
 
 __all__ = ["ClientError", "Peers", "address_of", "client_config", "peers_of"]
 
@@ -62,8 +63,8 @@ class Peers:
     """Sends requests to other brokers.
 
     Args:
-        find: where a broker listens for others now; None for one that is not registered.
-        config: the client id and the limits of time; its servers mean nothing here.
+        find: the current address of a broker for other brokers; None if it is not registered.
+        config: the client id and the timeouts; its servers are not used.
     """
 
     def __init__(self, find: Callable[[int], Address | None], config: ClientConfig) -> None:
@@ -73,7 +74,7 @@ class Peers:
         self._closed = False
 
     async def send(self, broker_id: int, request: Message, *, at_most: int | None = None) -> Any:
-        """The response, to the newest version that both sides speak and that is no newer than `at_most`.
+        """Send a request in the newest version that both sides know and that is at most `at_most`. Returns the response.
 
         Raises:
             ConnectionFailed: the broker is not registered, cannot be reached, or closed the connection.
@@ -84,24 +85,24 @@ class Peers:
         return await connection.request(Call(request, broker_id, at_most))
 
     def send_at_once(self, broker_id: int, request: Message) -> asyncio.Future[Any] | None:
-        """As `send`, on the connection that there is and without a task; None where there is none that could take it now."""
+        """The same as `send`, on the open connection and without a task; None if no connection can take the request now."""
         peer = self._peers.get(broker_id)
         if peer is None or peer.connection is None or self._find(broker_id) != peer.address:
             return None
         return peer.connection.request_at_once(Call(request, broker_id))
 
     def disconnect(self, broker_id: int) -> None:
-        """Give up the connection to a broker, and what waits for answers on it."""
+        """Close the connection to a broker; requests that wait for answers on it fail."""
         peer = self._peers.pop(broker_id, None)
         if peer is not None and peer.connection is not None:
             peer.connection.close()
 
     async def close(self) -> None:
-        """Requests under way fail with ConnectionFailed."""
+        """Close all connections; requests under way fail with ConnectionFailed."""
         self._closed = True
         for broker_id in list(self._peers):
             self.disconnect(broker_id)
-        await asyncio.sleep(0)  # lets the transports say that they are closed
+        await asyncio.sleep(0)  # the transports report their close
 
     async def _connected(self, broker_id: int) -> AsyncConnection:
         peer = self._peers.get(broker_id)
@@ -111,7 +112,7 @@ class Peers:
         if usable is not None:
             return usable
         async with peer.opening:
-            usable = self._usable(broker_id, peer)  # somebody else has opened it meanwhile
+            usable = self._usable(broker_id, peer)  # another task may have opened it
             if usable is not None:
                 return usable
             delay_s = peer.retry_at_s - asyncio.get_running_loop().time()
@@ -120,7 +121,7 @@ class Peers:
             return await self._open(broker_id, peer)
 
     def _usable(self, broker_id: int, peer: _Peer) -> AsyncConnection | None:
-        """The open connection to where the broker is; raises ConnectionFailed where that is nowhere."""
+        """The open connection to the broker's current address, or None; raises ConnectionFailed if the broker has no address."""
         address = None if self._closed else self._find(broker_id)
         if address is None:
             self.disconnect(broker_id)
@@ -156,31 +157,33 @@ def connection_name(address: Address) -> str:
 
 
 def inter_broker_listener(config: BrokerConfig) -> str:
-    """The name of the listener that brokers use among themselves: the one that was chosen, or the protocol's own."""
+    """The name of the listener for connections between brokers: from the settings, or the name of the protocol."""
     return (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper()
 
 
 def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
-    """That listener of this broker: the one of that name, or else its first (see `address_of`)."""
+    """The endpoint of this broker for other brokers: the listener of that name, or else its first (see `address_of`)."""
     name = inter_broker_listener(config)
     return next((each for each in config.listener_endpoints if each.listener == name), config.listener_endpoints[0])
 
 
 def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
-    """The credentials of this broker for the others: user and password of the listener's login context, or a token. None for nothing.
+    """The credentials with which this broker logs in to others: user and password of the listener's login context, or a token. None if it
+    needs none.
 
     Raises:
-        ConfigError: the mechanism is not spoken, or there is no user, or no place to have a token from.
+        ConfigError: the mechanism is not supported, or the settings have no user, or no source of tokens.
     """
     endpoint = inter_broker_endpoint(config)
-    if not is_sasl(endpoint) or not config.zookeeper_connect:  # a broker alone has nobody to log in to
+    if not is_sasl(endpoint) or not config.zookeeper_connect:  # a single broker has no other to log in to
         return None
     mechanism = config.sasl_mechanism_inter_broker_protocol
     if mechanism not in MECHANISMS:
         raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, f"one of {', '.join(MECHANISMS)}")
     options = login_options(config, mechanism, endpoint.listener) or {}
     if mechanism == GSSAPI:
-        kerberos_of(config, endpoint.listener)  # the key tab by which this broker takes tickets is that by which it gets them
+        # checks the key tab: this broker uses the same one to accept tickets and to get them
+        kerberos_of(config, endpoint.listener)
         service = setting(config, SERVICE, endpoint.listener, mechanism)
         return Credentials(mechanism, tickets=tickets_from({**options, **({} if service is None else {SERVICE: str(service)})}))
     if mechanism == OAUTHBEARER:
@@ -193,7 +196,7 @@ def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
 
 
 def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address | None:
-    """Where a broker listens for others: on `listener`, or if it has none of that name on its first."""
+    """The address of a broker for other brokers: its `listener`, or its first one if it has no listener of that name."""
     registered = image.brokers.get(broker_id)
     if registered is None or not registered.endpoints:
         return None
@@ -204,11 +207,11 @@ def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address |
 def peers_of(
     image: Callable[[], MetadataImage], services: Services, purpose: str, *, request_timeout_ms: int | None = None
 ) -> Peers:
-    """Connections of this broker for one purpose, which the other ends see in the client id.
+    """Connections of this broker for one purpose; the client id tells the purpose to the other brokers.
 
     Args:
-        image: the metadata as it is now.
-        request_timeout_ms: `request.timeout.ms` if it is not given.
+        image: returns the current metadata.
+        request_timeout_ms: the default is `request.timeout.ms`.
     """
     listener = inter_broker_listener(services.config)
     client = client_config(services, purpose, request_timeout_ms)
@@ -216,7 +219,7 @@ def peers_of(
 
 
 def client_config(services: Services, purpose: str, request_timeout_ms: int | None = None) -> ClientConfig:
-    """How this broker connects to others; `request.timeout.ms` holds if no other is given."""
+    """The client settings with which this broker connects to others; the default timeout is `request.timeout.ms`."""
     config = services.config
     return ClientConfig(
         (),

@@ -1,13 +1,13 @@
-"""How far the brokers of the cluster know its metadata, for DescribeQuorum: each of them is asked.
+"""Asks each broker of the cluster how much of the metadata it knows, for DescribeQuorum.
 
-There is no log of the metadata here that brokers replicate among themselves: its commits are in the store, which numbers them, and each
-broker reads what the store tells. So the end of a broker's log is the number of the last commit that is in its metadata, and only that
-broker knows it.
+The brokers have no replicated log of the metadata. The store holds and numbers the commits, and each broker reads them from the store. So
+the end of a broker's log is the number of the last commit in its metadata, and only that broker knows it.
 
 Rules
-  1. A broker is asked by a DescribeQuorum in an Envelope, to which it answers for itself alone. After `WAIT_S` its position is unknown.
-  2. The controller is asked last, so that nobody seems to be ahead of it.
-  3. Clients that ask meanwhile get the same answers: the brokers are asked once at a time.
+  1. A broker gets a DescribeQuorum in an Envelope, and answers for itself alone. After `WAIT_S` seconds without an answer its position is
+     unknown.
+  2. The controller is asked last, so that no broker seems to be ahead of it.
+  3. Clients that ask at the same time get the same answers: only one round of questions runs at a time.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 WAIT_S = 1.0
-VERSION = 1  # of the question among brokers
+VERSION = 1  # of the DescribeQuorum between brokers
 METADATA_TOPIC = "__cluster_metadata"
 UNKNOWN = -1
 
 
 class Known(NamedTuple):
-    """How far a broker's metadata went, and when it said so; `UNKNOWN` for both where it said nothing."""
+    """The position of a broker's metadata, and the time in ms of its answer; `UNKNOWN` for both without an answer."""
 
     position: int = UNKNOWN
     at_ms: int = UNKNOWN
 
 
 class Quorum:
-    """Asks for one broker."""
+    """Asks the brokers of the cluster, for one broker."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -62,7 +62,7 @@ class Quorum:
         await self._peers.close()
 
     async def known(self) -> dict[int, Known]:
-        """Of every registered broker."""
+        """The positions of all registered brokers."""
         if self._asking is None or self._asking.done():
             self._asking = self._services.loop.create_task(self._ask_all())
         return await asyncio.shield(self._asking)
@@ -109,6 +109,7 @@ def _question() -> EnvelopeRequest:
 
 
 def _read(data: Buffer | None) -> int:
-    answer = decode(DescribeQuorumResponse, VERSION, memoryview(bytes(data or b"")), 5)  # behind the header of a flexible version
+    # the body begins at byte 5, after the header of a flexible version
+    answer = decode(DescribeQuorumResponse, VERSION, memoryview(bytes(data or b"")), 5)
     ends = [each.log_end_offset for topic in answer.topics for partition in topic.partitions for each in partition.current_voters]
     return ends[0] if len(ends) == 1 else UNKNOWN

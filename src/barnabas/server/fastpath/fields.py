@@ -9,11 +9,11 @@ from barnabas.protocol.base_message import Message
 
 
 class Treatment(Enum):
-    """Why a field cannot make the answer of a fast path wrong."""
+    """The reason why a field cannot make an answer of a fast path wrong."""
 
-    SAME = auto()  # its bytes must be those of the learnt request
-    READ = auto()  # it differs from request to request, and the fast path reads it
-    CHECKED = auto()  # a request is learnt for some of its values only
+    SAME = auto()  # its bytes must equal those of the learnt request
+    READ = auto()  # it differs between requests, and the fast path reads it
+    CHECKED = auto()  # the fast path learns a request only for some of its values
 
 
 Treatments = Mapping[type[Message], Mapping[str, Treatment]]
@@ -21,7 +21,7 @@ Treatments = Mapping[type[Message], Mapping[str, Treatment]]
 
 
 def unconsidered(request: type[Message], treatments: Treatments) -> set[str]:
-    """The fields of `request`, and of the messages in it, that `treatments` lacks, and those that it names and that do not exist."""
+    """The differences between the fields of `request`, with the messages in it, and the fields in `treatments`."""
     differing: set[str] = set()
     messages, found = [request], set[type[Message]]()
     while messages:

@@ -1,1 +1,1 @@
-"""Fetches: their sessions, the look at their partitions, waiting, and reading from the disk before the answer."""
+"""Fetches: their sessions, the look at their partitions, the wait for records, and the read from the disk before the answer."""

@@ -1,10 +1,10 @@
-"""Loads the parts of a fetch that are on the disk, or came from there unverified: a thread brings them to memory and verifies them.
+"""Loads the regions of a fetch that are on the disk or unverified: a thread reads them into memory and verifies them.
 
-The answer waits for the thread, and the loop runs meanwhile. So regions are held. The results of a log that was truncated in between are
-void. If many files are held, an answer has its first region, and of the others only those that take no further descriptor.
+The answer waits for the thread, while the loop continues. So the broker holds the regions until then. If a log was truncated in between,
+its results are void. If many files are held, an answer has its first region, and of the others only those that need no further descriptor.
 
-The results for a follower are void too if it has named the partition again in between. The follower drops this answer. If its values were
-noted as told, the next answer would not contain them.
+The results for a follower are void too if it has named the partition again in between. The follower drops this answer. If the leader noted
+its values as told, the next answer would not contain them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 logger = logging.getLogger(__name__)
-MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
+MOST_COPIED_BYTES = 64 * 1024  # of an answer: copies for a slow reader wait in memory
 
 
 def not_at_hand(files: Files, found: list[Found]) -> list[int]:
-    """The slots of what may not be sent as it is; a little of what is in memory alone is copied into `found`."""
+    """The slots of regions that must be loaded before they are sent. Copies small regions that are in memory into `found`."""
     doubtful = []
     copied = 0
     for slot, (wanted, data) in enumerate(found):
@@ -48,7 +48,9 @@ def not_at_hand(files: Files, found: list[Found]) -> list[int]:
 
 
 def hold(broker: FetchBroker, connection: Connection, found: list[Found]) -> dict[int, FileRegion] | None:
-    """Have what was found last until it is sent, for the loop runs before; the regions by their slots. None where that cannot be."""
+    """Hold the found regions until they are sent, because the loop runs before that. Returns them by slot; None if the connection had to
+    close.
+    """
     held, regions, is_first = broker.pinned_files, dict[int, FileRegion](), True
     try:
         for slot, (wanted, data) in enumerate(found):
@@ -57,10 +59,10 @@ def hold(broker: FetchBroker, connection: Connection, found: list[Found]) -> dic
                 if is_first or held.has_room_for(region):
                     regions[slot] = region
                     found[slot] = wanted, data.with_records(held.hold(region))
-                else:  # it has its turn in the next answer
+                else:  # the next answer has it
                     found[slot] = wanted, data.without_records()
             is_first = is_first and region is None
-    except OSError as error:  # no descriptors: the reader comes again
+    except OSError as error:  # the process has no free descriptors; the reader retries
         logger.warning("event=cold-read-given-up peer=%s error=%r", connection.peer, str(error))
         connection.close()
         return None
@@ -68,12 +70,12 @@ def hold(broker: FetchBroker, connection: Connection, found: list[Found]) -> dic
 
 
 class DiskLoading:
-    """The part of a fetch that waits for the disk; made when it is needed.
+    """The part of a fetch that waits for the disk; made only for such a fetch.
 
     Args:
-        lookup: has found the regions, and looks again.
-        answer: gets the results when all of them are in memory and sound.
-        again: gets the results when all partitions have to be looked up once more.
+        lookup: found the regions, and looks again.
+        answer: gets the results when all of them are in memory and valid.
+        again: gets the results when all partitions need another look.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class DiskLoading:
         self._again = again
 
     def start(self, found: list[Found], doubtful: list[int]) -> None:
-        """Have a thread look at what is in these slots."""
+        """Let a thread load the regions in these slots."""
         files = self._broker.files
         regions = hold(self._broker, self._connection, found)
         if regions is None:
@@ -113,11 +115,11 @@ class DiskLoading:
         named: list[int],
         done: asyncio.Future[list[Loaded | OSError]],
     ) -> None:
-        """Take in what a thread has seen.
+        """Take the results of the thread.
 
         Args:
-            asked: slots in `found`, their regions, and how often their segments had been cut.
-            named: how often each of `found` had been named.
+            asked: slots in `found`, their regions, and the number of cuts of their segments at that time.
+            named: for each of `found`, how often requests had named it at that time.
         """
         if done.cancelled() or done.exception() is not None:
             logger.error("event=cold-read-failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
@@ -127,7 +129,7 @@ class DiskLoading:
             minimum_one = all(data.records is None for _, data in found[:slot])
             if region.integrity.cuts == cuts:
                 found[slot] = self._loaded(found[slot], region, loaded, minimum_one=minimum_one)
-            else:  # the log was truncated while a thread looked at it
+            else:  # the log was truncated while a thread read it
                 found[slot] = self._another_look(found[slot], region, minimum_one=minimum_one)
         if self._lookup.replica_id >= 0:
             found = [each for each, count in zip(found, named, strict=True) if each[0].named == count]
@@ -135,7 +137,7 @@ class DiskLoading:
             self._again(found)
 
     def _loaded(self, found: Found, region: FileRegion, loaded: Loaded | OSError, *, minimum_one: bool) -> Found:
-        """The answer of a partition when its region has been read: all of it, the part before damage, or an error."""
+        """The answer of a partition after the read of its region: the whole region, the part before damage, or an error."""
         wanted, data = found
         if isinstance(loaded, OSError):
             return wanted, self._lookup.unreadable(wanted, loaded)
@@ -144,7 +146,7 @@ class DiskLoading:
         if loaded.is_from_disk:
             integrity.forget_behind(verified.end, verified.size, region.position + region.size)
         partition = self._lookup.find(wanted)
-        if partition is None:  # deleted meanwhile
+        if partition is None:  # the topic was deleted in the meantime
             return wanted, self._lookup.failure(wanted, self._lookup.absence(wanted))
         if partition.is_offline:
             return wanted, self._lookup.failure(wanted, partition.refusal)
@@ -157,7 +159,7 @@ class DiskLoading:
         if verified.end > region.position:
             cast(PinnedRegion, data.records).size = verified.end - region.position
             return found
-        if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
+        if wanted.fetch_offset >= damage.next_offset:  # a header with wrong offsets led here
             data = self._lookup.look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
             again = cast("FileRegion | None", data.records)
             if again is None or again.position != region.position:
@@ -167,9 +169,8 @@ class DiskLoading:
     def _sound(self, found: Found, region: FileRegion, verified: Verified, *, minimum_one: bool) -> Found:
         """The answer of a partition from a verified region: its whole batches."""
         _, data = found
-        if not verified.has_records and (
-            region.reach or self._lookup.replica_id < 0
-        ):  # nothing, or what compaction emptied, which followers take
+        # no whole batch, or batches that compaction emptied, which only followers take
+        if not verified.has_records and (region.reach or self._lookup.replica_id < 0):
             return self._another_look(found, region, minimum_one=minimum_one)
         if verified.end != region.position + region.size:
             cast(PinnedRegion, data.records).size = verified.end - region.position
@@ -177,7 +178,7 @@ class DiskLoading:
         return found
 
     def _another_look(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:
-        """The answer of a partition by another look, which finds the end of the region itself."""
+        """The answer of a partition from another look, which finds the end of the region itself."""
         wanted, _ = found
         partition = self._lookup.find(wanted)
         if partition is None:

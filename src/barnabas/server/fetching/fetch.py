@@ -1,10 +1,10 @@
 """A fetch from its first look at the partitions to its answer, now or when there are enough bytes.
 
-A consumer over a quota gets an answer at once, without records and with the time to wait. It does not begin a session.
+A consumer over a quota gets an answer at once, without records and with the time to wait. This answer does not begin a session.
 
-A fetch inherits its look at the partitions (`PartitionLookup`) and does not contain it. A look of its own for each fetch that waits would
+`Fetch` inherits the look at its partitions (`PartitionLookup`) and does not contain one. A separate object for each waiting fetch would
 take 4.2 % more opcodes of Python: 934 instead of 896 for the step "it begins to wait" of `bench.steps`, without a session. The part that
-waits for the disk (`DiskLoading`) is a separate object, made when it is needed.
+waits for the disk (`DiskLoading`) is a separate object, made only when needed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 Known = Callable[[], Parts[Records] | None]
 """The answer of a fetch of a kind that is known, without a look at everything; None where it takes one."""
 
-NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
+# a follower hears of a moved high watermark this much later, because records usually come in the meantime
+NEWS_LINGER_MS = 5
 
 
 class Fetch(PartitionLookup):
@@ -51,10 +52,10 @@ class Fetch(PartitionLookup):
     )
 
     def start(self, known: Known | None = None) -> None:
-        """Look, and answer or wait.
+        """Look at the partitions, and answer or wait.
 
         Args:
-            known: is asked first when the fetch has waited.
+            known: the fetch asks this first after a wait.
         """
         request = self._request
         self._begin(known)
@@ -67,17 +68,17 @@ class Fetch(PartitionLookup):
         if self.replica_id >= 0 and self.may_follow():
             self._broker.isr.heard_of(self.replica_id)
         found, size, must_answer = self._look(first=True)
-        min_bytes = min(request.min_bytes, self._max_bytes)  # more can never come
+        min_bytes = min(request.min_bytes, self._max_bytes)  # an answer cannot have more
         if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
             return
         self._wait(size, min_bytes)
 
     def wait(self, partitions: list[OnlinePartition], known: Known | None) -> None:
-        """As `start`, of a fetcher without quotas, where all partitions are well and have nothing.
+        """The same as `start`, for a fetcher without quotas, if all partitions are without errors and without data.
 
         Args:
-            partitions: of a fetch without session all; of a session those that were looked at.
+            partitions: without a session all partitions; in a session those of the look.
         """
         self._begin(known)
         self._allowance = None
@@ -97,7 +98,8 @@ class Fetch(PartitionLookup):
             self._allowance.park()
         self._missing_bytes = self._missing(size)
         if self._context.session is not None:
-            self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
+            # the session's partitions tell the fetch of events, also those that this look left out
+            self._context.session.waiters.add(self)
         else:
             for partition in self._partitions:
                 partition.add_fetch_waiter(self, as_follower=self.replica_id >= 0)
@@ -105,7 +107,7 @@ class Fetch(PartitionLookup):
         self._connection.on_close.append(self._stop_waiting)
 
     def may_follow(self) -> bool:
-        """Whether who calls itself a broker may act as one."""
+        """Whether a client that calls itself a broker may act as one."""
         authorizer = self._broker.authorizer
         return authorizer is None or authorizer.of_connection(self._connection).allows_cluster(Operation.CLUSTER_ACTION)
 
@@ -128,26 +130,28 @@ class Fetch(PartitionLookup):
             self._timer = self._broker.loop.call_later(NEWS_LINGER_MS / 1000, self._wake)
 
     def log_start_moved(self) -> None:
-        """The next answer will say so; followers are told soon, for DeleteRecords waits for them."""
+        """The next answer will have the new log start. Followers get it soon, because DeleteRecords waits for them."""
         if self.replica_id >= 0:
             self.high_watermark_moved()
 
     def partition_closed(self) -> None:
-        """It no longer waits there: the fetcher has to ask and wait again."""
+        """Answer soon, because the fetch cannot wait on the closed partition any more: the fetcher must ask again."""
         self._is_sent_away = True
         self._wake_soon()
 
     def superseded(self) -> None:
-        """The fetcher has asked again: nothing is told here, everything there."""
+        """End the wait, because the fetcher has asked again: this answer is empty, and the next one has everything."""
         if self._end_wait():
             self._finish([])
 
     # --- waiting
 
     def _wake_soon(self) -> None:
-        """Answer after the events of this turn of the loop, so that one answer carries all their records. Followers are answered a turn
-        later, with what came meanwhile: each answer costs them and this broker a round trip, and where there is nothing else to do the turn
-        takes no time."""
+        """Answer after the events of this turn of the loop, so that one answer has all their records.
+
+        Followers get their answer one turn later, with the records that arrive until then: each answer costs them and this broker a round
+        trip, and on an idle loop the turn takes no time.
+        """
         if not self._waking:
             self._waking = True
             may_be_nothing = self._is_held_back or self._request.isolation_level == READ_COMMITTED
@@ -158,7 +162,7 @@ class Fetch(PartitionLookup):
                 loop.call_soon(wake)
 
     def _wake_if_given(self) -> None:
-        """Answer, unless what has come belongs to transactions that are open, or to replicas that are held back."""
+        """Answer, unless the added records belong to open transactions, or to replicas that a throttle holds back."""
         if self._is_over:
             return
         self._waking = False
@@ -172,11 +176,11 @@ class Fetch(PartitionLookup):
         self._missing_bytes = self._missing(size)
 
     def _missing(self, size: int) -> int:
-        """How many bytes are to come before it is worth to look again."""
+        """The number of bytes that must arrive before another look is worth it."""
         if self._request.isolation_level == READ_COMMITTED and any(
             partition.last_stable_offset < partition.high_watermark for partition in self._partitions
         ):
-            return 1  # a marker, which is small, may show all that is hidden
+            return 1  # one marker, which is small, may make all hidden records readable
         return self._min_bytes - size
 
     def _wake(self) -> None:
@@ -186,7 +190,7 @@ class Fetch(PartitionLookup):
             self._finish(self._look()[0])
 
     def _is_answered_as_known(self) -> bool:
-        """Answer what was waited for, if it is what nearly always comes."""
+        """Answer from `known`, if it has an answer; it has one in nearly all cases."""
         if self._known is None or self._is_sent_away or self._allowance is not None or self._connection.closed:
             return False
         parts = self._known()
@@ -198,7 +202,7 @@ class Fetch(PartitionLookup):
         return True
 
     def _end_wait(self) -> bool:
-        """Stop waiting; whether the connection is still there."""
+        """Stop waiting. Returns whether the connection is still open."""
         self._is_over = True
         if self._allowance is not None:
             self._allowance.go_on()
@@ -223,7 +227,7 @@ class Fetch(PartitionLookup):
     # --- answering
 
     def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData[Records]]], wrong: list[int]) -> list[NodeEndpoint]:
-        """Put into the answers of these slots who leads instead (KIP-951), and say where those are."""
+        """Put the current leaders into the answers of these slots (KIP-951), and return their addresses."""
         broker, leaders = self._broker, []
         for slot in wrong:
             topic, data = kept[slot]
@@ -234,7 +238,7 @@ class Fetch(PartitionLookup):
         return endpoints_of(broker, leaders, self._connection.listener)
 
     def _finish(self, found: list[Found]) -> None:
-        """Answer with what was found, or with nothing where a quota does not allow it now."""
+        """Answer with the found data, or without data if a quota does not allow it now."""
         if self._allowance is not None:
             wait_ms = self._allowance.ask(sum(data.records.size for _, data in found if data.records is not None))
             if wait_ms:
@@ -243,7 +247,7 @@ class Fetch(PartitionLookup):
         self._load(found)
 
     def _load(self, found: list[Found]) -> None:
-        """Answer, when all that was found is in memory."""
+        """Answer when all found data is in memory."""
         doubtful = not_at_hand(self._broker.files, found)
         if not doubtful:
             self._answer(found)
@@ -255,7 +259,7 @@ class Fetch(PartitionLookup):
         context = self._context
         session_id = context.session_id
         if context.session is not None and not context.is_incremental:
-            self._broker.fetch_sessions.remove(session_id)  # its first answer has to tell of all partitions
+            self._broker.fetch_sessions.remove(session_id)  # the first answer of a session must name all partitions
             session_id = 0
         self._send(
             write_fetch_answer(self._version, self._correlation_id, NO_TOPICS, session_id=session_id, throttle_time_ms=wait_ms)
@@ -302,7 +306,7 @@ class Fetch(PartitionLookup):
         )
 
     def _be_late(self) -> None:
-        """The answer comes in a later turn of the loop."""
+        """Reserve a place for an answer in a later turn of the loop."""
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer(Effect.FETCHES)
 

@@ -1,17 +1,19 @@
-"""One incremental fetch session (KIP-227): the partitions of a fetcher, the values that it was told of each, and which may have news.
+"""One incremental fetch session (KIP-227): the partitions of a fetcher, the last values in its answers, and the partitions that may have
+news.
 
 Rules
-  1. A partition without news is not looked at: a poll of 10,000 idle partitions costs as much as a poll of none. So a partition is
-     `pending` from the first request that names it until an answer leaves nothing to tell, and again after its next event.
-  2. A partition tells its events to its waiters: records, another log start offset, its end. Each followed partition of a session is a
-     waiter. Code that lets another value change the answer (a leader epoch, a last stable offset) must tell the waiters as well.
-  3. A partition with an error, or one that is not here, stays pending: it is looked up and answered each time.
-  4. Pending partitions are not followed while no fetch of the session waits: they would continue to tell a fetcher that may be gone.
-  5. Partitions are looked at in the order of `place`. One that gave records moves to the end, so that a busy partition starves no other.
-  6. When rights change, every partition is pending, and its rights are checked as for the first time.
+  1. A fetch does not look at partitions without news: a poll of 10,000 idle partitions costs as much as a poll of none. So a partition is
+     `pending` from the first request that names it until an answer has told everything, and again after its next event.
+  2. A partition tells its waiters three events: added records, a moved log start offset, its end. Each followed partition of a session is
+     a waiter. If another value may change an answer (a leader epoch, a last stable offset), the code that sets it must tell the waiters.
+  3. A partition with an error, or one that is not here, stays pending: each answer looks it up and names it.
+  4. Pending partitions are not followed while no fetch of the session waits, because the fetcher may be gone.
+  5. A fetch looks at partitions in the order of `place`. A partition that gave records moves to the end, so that a busy partition does not
+     starve the others.
+  6. When rights change, every partition becomes pending, and the next fetch checks its rights again.
   7. A follower learns of all appended records, a consumer only of committed ones.
-  8. When a request has other `FetchParams` than the one before, every partition is pending: under another isolation level, for example,
-     the fetcher may read more.
+  8. When a request has other `FetchParams` than the previous one, every partition becomes pending: with another isolation level, for
+     example, the fetcher may read more.
 """
 
 from __future__ import annotations
@@ -31,20 +33,20 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition, Partition
 
     class WaitingFetch(FetchWaiter, Protocol):
-        """A fetch of a session that waits."""
+        """A waiting fetch of a session."""
 
         def superseded(self) -> None:
-            """Its fetcher has asked again, and does not want to wait for this answer."""
+            """The fetcher has asked again, and does not wait for this answer."""
             ...
 
 
-TopicKey = str | UUID  # the name below version 13, the id from there on
+TopicKey = str | UUID  # the name below version 13, the id from version 13 on
 PartitionKey = tuple[TopicKey, int]
 _by_place = attrgetter("place")
 
 
 class FetchParams(NamedTuple):
-    """The fields of a request that decide for all its partitions which news there are."""
+    """The fields of a request that decide which news there is, for all its partitions."""
 
     version: int
     replica_id: int
@@ -54,7 +56,7 @@ class FetchParams(NamedTuple):
 
 
 class FetchedPartition(Struct, eq=False):
-    """One partition of a fetch, and what its fetcher was last told. In a session it is a `FetchWaiter` of its partition."""
+    """One partition of a fetch, and the last values that its fetcher got. In a session it is a `FetchWaiter` of its partition."""
 
     topic: TopicKey
     index: int
@@ -62,26 +64,28 @@ class FetchedPartition(Struct, eq=False):
     max_bytes: int
     leader_epoch: int
     last_fetched_epoch: int
-    log_start_offset: int = -1  # the fetcher's own, if it is a follower
+    log_start_offset: int = -1  # of the fetcher's own log, if it is a follower
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
-    named: int = 0  # how often the fetcher has named it again
+    named: int = 0  # how often a request has named the partition again
     place: int = 0
     session: FetchSession | None = None
-    partition: OnlinePartition | None = None  # whose waiter this is
+    partition: OnlinePartition | None = None  # the partition that this waits for
 
     def update(self, named: Named) -> None:
-        """The fetcher names the partition again, so tell it everything again. A follower may not have taken the last values: its log was
-        changed meanwhile, or it asked again before the answer came."""
+        """Take the fields of a request that names the partition again, and forget what a follower was told.
+
+        The follower may not have the last values: its log has changed in the meantime, or it asked again before the answer came.
+        """
         self.named += 1
         if self.session is not None and self.session.is_of_follower:
             self.told_high_watermark = self.told_log_start_offset = -1
         _, self.leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.log_start_offset, self.max_bytes = named
 
     def tell(self, *, error_code: int, high_watermark: int, log_start_offset: int, has_records: bool) -> bool:
-        """Note what an answer would say; whether an incremental answer must say it."""
+        """Note the values of an answer. Returns whether an incremental answer must contain them."""
         if error_code:
-            self.told_high_watermark = -1  # so that the next good answer is given even if nothing changed
+            self.told_high_watermark = -1  # so that the next good answer names the partition, even if nothing changed
             return True
         changed = has_records or high_watermark != self.told_high_watermark or log_start_offset != self.told_log_start_offset
         self.told_high_watermark = high_watermark
@@ -89,7 +93,7 @@ class FetchedPartition(Struct, eq=False):
         return changed
 
     def follow(self, partition: Partition) -> None:
-        """Hear of what happens to `partition`, if this belongs to a session that goes on."""
+        """Wait for the events of `partition`, if this belongs to an open session."""
         if self.session is not None and not self.session.closed and self.partition is not partition:
             self.unfollow()
             if not partition.is_offline:
@@ -102,7 +106,7 @@ class FetchedPartition(Struct, eq=False):
             self.partition = None
 
     def maybe_rest(self) -> None:
-        """Leave it out of what is pending, if its fetcher has all that there is and was told so."""
+        """Remove the partition from the pending ones, if its fetcher has all data and all values."""
         partition, session = self.partition, self.session
         if session is None or partition is None:
             return
@@ -157,13 +161,13 @@ class FetchSession(Struct, eq=False):
     used_ms: int
     params: FetchParams  # of the last request
     is_of_follower: bool = False
-    fetcher: str | None = None  # its client id, of a follower that names itself
-    epoch: int = 1  # the one that the next request must carry
+    fetcher: str | None = None  # the client id of a follower that sends one
+    epoch: int = 1  # the next request must have this one
     partitions: dict[PartitionKey, FetchedPartition] = field(default_factory=dict)
-    pending: dict[FetchedPartition, None] = field(default_factory=dict)  # those that may have news
-    waiters: set[WaitingFetch] = field(default_factory=set)  # fetches of this session that wait
+    pending: dict[FetchedPartition, None] = field(default_factory=dict)  # partitions that may have news
+    waiters: set[WaitingFetch] = field(default_factory=set)  # waiting fetches of this session
     closed: bool = False
-    _rights_version: int = 0  # of the authorizer, when the partitions that rest were looked at
+    _rights_version: int = 0  # of the authorizer, when all partitions were last checked
     _places: int = 0
 
     def add(self, partition: FetchedPartition) -> None:
@@ -195,13 +199,13 @@ class FetchSession(Struct, eq=False):
         return sorted(self.pending, key=_by_place) if len(self.pending) > 1 else list(self.pending)
 
     def check_rights(self, version: int) -> None:
-        """Look at every partition again, if rights have changed since."""
+        """Make every partition pending, if rights have changed since the last check."""
         if self._rights_version != version:
             self._rights_version = version
             self.pending.update(dict.fromkeys(self.partitions.values()))
 
     def take_params(self, params: FetchParams) -> None:
-        """Look at every partition again, if the next request has other ones."""
+        """Make every partition pending, if the next request has other parameters."""
         if params != self.params:
             self.is_of_follower = params.replica_id >= 0
             for partition in self.partitions.values():
@@ -210,7 +214,7 @@ class FetchSession(Struct, eq=False):
         self.params = params
 
     def supersede(self) -> None:
-        """The session's fetcher asks again: answer its earlier request, without records."""
+        """Answer the earlier request of the session without records, because its fetcher has asked again."""
         for waiter in list(self.waiters):
             waiter.superseded()
 
@@ -219,7 +223,7 @@ class FetchSession(Struct, eq=False):
             waiter.partition_closed()
 
     def close(self) -> None:
-        """Nobody will ask again: stop following, and let fetches that wait come to their end."""
+        """Stop following, and let waiting fetches end, because no request of this session will come."""
         self.closed = True
         for partition in self.partitions.values():
             partition.unfollow()
@@ -227,16 +231,16 @@ class FetchSession(Struct, eq=False):
 
 
 class FetchContext(Struct):
-    """One fetch: which partitions it covers and how its answer is made."""
+    """One fetch: its partitions and the way to make its answer."""
 
-    named: list[FetchedPartition]  # those of a fetch without session
+    named: list[FetchedPartition]  # the partitions of a fetch without session
     session: FetchSession | None = None
     is_incremental: bool = False
     error: ErrorCode = ErrorCode.NONE
 
     @property
     def partitions(self) -> list[FetchedPartition]:
-        """Those to look at, in order; for a session they are fewer after each answer and more after each event."""
+        """The partitions to look at, in order. In a session their number falls after each answer and rises after each event."""
         return self.named if self.session is None else self.session.in_order()
 
     @property

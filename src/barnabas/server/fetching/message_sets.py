@@ -1,10 +1,10 @@
-"""A fetch below version 4: it looks and waits as every fetch does, and its answer has message sets made of the batches.
+"""A fetch below version 4: it looks and waits like every fetch, and its answer has message sets that are made from the batches.
 
 Only requests of those versions come here. They differ in these ways:
-- They do not know batches without a message for them. So markers of transactions, and batches that compaction emptied, are skipped before
-  the lookup. Otherwise a reader would get an empty answer at once, again and again.
-- Below version 3 an answer has no more bytes of a partition than requested, and may end within a message. By a truncated first message the
-  client knows that it has to ask for more. From version 3 on the first message is always complete.
+- Their clients do not know batches without a message. So the look skips markers of transactions, and batches that compaction emptied.
+  Otherwise a reader would get an empty answer at once, again and again.
+- Below version 3 an answer has no more bytes of a partition than requested, and may end within a message. A truncated first message tells
+  the client that it must ask for more bytes. From version 3 on the first message is always complete.
 - The loop converts little data. A thread converts data that may take longer.
 - A request converts at most `limits.MAX_CONVERTED_BYTES`. Below version 3 clients do not rotate their partitions, so each request begins
   with another partition.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 MAX_INT32 = 2**31 - 1
-MOST_STEPPED_OVER = 500  # batches without a message, by one look: half a millisecond
+MOST_STEPPED_OVER = 500  # batches without a message that one look skips: half a millisecond
 
 
 class _Asked(NamedTuple):
@@ -58,7 +58,7 @@ class _Asked(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A partition's part of the answer. `behind`: where to look for it instead, for what was found has no message; -1 if it has."""
+    """A partition's part of the answer. `behind`: the offset of the next look, if the found data has no message; -1 if it has one."""
 
     wanted: FetchedPartition
     messages: FetchedSet
@@ -68,7 +68,7 @@ class _Made(NamedTuple):
 def handle_older_fetch(
     broker: FetchBroker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
 ) -> None:
-    """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
+    """Answer at once, or when `min_bytes` bytes are available or `max_wait_ms` milliseconds have passed."""
     request = read_older_fetch(frame, body, version)
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
     if version < FIRST_BOUNDED_VERSION and context.partitions:
@@ -120,7 +120,7 @@ class OlderFetch(Fetch):
         self._send([write_older_answer(self._version, self._correlation_id, (), wait_ms)])
 
     def _answer(self, found: list[Found]) -> None:
-        """Convert what was found, and answer."""
+        """Convert the found data, and answer."""
         size = sum(data.records.size for _, data in found if data.records is not None)
         magic = 1 if self._version >= FIRST_TIMED_VERSION else 0
         files = self._broker.files
@@ -144,7 +144,9 @@ class OlderFetch(Fetch):
             self._tell(done.result(), size)
 
     def _tell(self, made: Sequence[_Made], size: int) -> None:
-        """Answer with what was made of `size` bytes, or look behind what has no message for the reader: it would ask for it for ever."""
+        """Answer with the message sets made from `size` bytes. If a partition has no message at its offset, look at later offsets;
+        otherwise the reader would ask for it without end.
+        """
         passed = [each for each in made if each.behind >= 0]
         if not passed:
             self._send_sets(made, size)
@@ -154,7 +156,7 @@ class OlderFetch(Fetch):
         found, left, must_answer = self._look()
         if left or must_answer:
             self._load(found)
-        else:  # there is nothing more: it comes again when it has waited
+        else:  # no more data: send an empty answer after the wait, and the reader asks again
             self._be_late()
             empty = _made(self._broker.files, self._asked(found), 0)
             self._broker.loop.call_later(self._longest_wait_ms / 1000, self._send_late, empty)
@@ -173,7 +175,7 @@ class OlderFetch(Fetch):
 
 
 def _behind_nothing(files: Files, region: FileRegion) -> int | None:
-    """Where the batch behind begins, if the first one of a region has no message for a client; None otherwise."""
+    """The offset after the first batch of a region, if that batch has no message for a client; None otherwise."""
     head = files.pread(region.fileno, HEADER_SIZE, region.position)
     if len(head) < HEADER_SIZE:
         return None
@@ -182,7 +184,9 @@ def _behind_nothing(files: Files, region: FileRegion) -> int | None:
 
 
 def _takes_little(data: FetchedData[Records]) -> bool:
-    """Whether the found data is in memory and has no codec; it is little. Compressed data may decompress to very much."""
+    """Whether the data is in memory and uncompressed, so that the conversion takes little time. Compressed data may decompress to very
+    much.
+    """
     records = data.records
     if records is None:
         return True

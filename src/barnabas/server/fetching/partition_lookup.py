@@ -1,12 +1,13 @@
 """The look of a fetch at its partitions: the data of each, or the reason why it has none.
 
 The limits are Kafka's. The whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`. The first batch of the first
-partition with data comes whole, whatever its size, so that a consumer always continues. Partitions that are not here are answered after the
-others, as in Kafka.
+partition with data comes whole, whatever its size, so that a consumer always continues. In the answer, partitions that are not here come
+after the others, as in Kafka.
 
-A follower gets all of the log. Its request tells its log end offset. That counts once for each request, at the first look that finds the
-partition: the follower may ask before the leader knows that it leads, and in a session it does not repeat unchanged values. A follower that
-a throttle holds back is skipped. The fetch then waits as if there were no data, and looks again when the rate allows more.
+A follower gets all of the log. Its request tells its log end offset. This counts once for each request, at the first look that finds the
+partition: the follower may ask before the leader knows that it leads, and in a session it does not repeat unchanged values. If a throttle
+holds a follower back, the look skips its partition. Then the fetch waits as if there were no data, and looks again when the rate allows
+more.
 """
 
 from __future__ import annotations
@@ -50,16 +51,17 @@ if TYPE_CHECKING:
     from barnabas.storage.manager import LogManager
 
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
-FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
+FIRST_FOLLOWER_READ_VERSION = 11  # for consumers (KIP-392)
 Records = Region | Copied
 Found = tuple[FetchedPartition, FetchedData[Records]]
-NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})  # else it is on another broker
+# with any other error, the partition is on another broker
+NOWHERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 NO_PARTITIONS: frozenset[FetchedPartition] = frozenset()
 NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
 class FetchBroker(LeaderServices, ReadFaults, SelectorBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     clock: Clock
@@ -84,7 +86,7 @@ def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) ->
 def count_follower(
     broker: FetchBroker, request: FetchRequest, replica_id: int, partition: LeaderPartition, wanted: FetchedPartition
 ) -> None:
-    """The state of a follower's log, as its request tells it."""
+    """Note the state of a follower's log from its request."""
     partition.fetched_by(
         replica_id,
         wanted.fetch_offset,
@@ -129,16 +131,18 @@ class PartitionLookup:
         self._context = context
         self._version = version
         self._correlation_id = correlation_id
-        self._client_id = client_id  # for the audit log, None where there is none
+        self._client_id = client_id  # for the audit log; None without access control
         self.replica_id = replica_id_of(request)
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
-        self._is_held_back = False  # a throttle kept something from a follower at the last look
-        self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
+        self._is_held_back = False  # at the last look, a throttle held records back from a follower
+        # number of partitions that were missing or not allowed when the fetch began to wait for the others
+        self._waited_without = 0
         self._partitions: list[OnlinePartition] = []
-        self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS  # of a follower: those that were not there at the first look
+        # of a follower: partitions that were missing at the first look
+        self._uncounted: frozenset[FetchedPartition] = NO_PARTITIONS
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
-        """The data of every partition, its size in bytes, and whether something must be told at once."""
+        """The data of every partition, its size in bytes, and whether the fetch must answer at once."""
         found: list[Found] = []
         absent: list[Found] = []
         left = self._max_bytes
@@ -164,7 +168,7 @@ class PartitionLookup:
                 absent.append((wanted, self.failure(wanted, reason, ())))
                 continue
             if open_files is not None and open_files.is_crowded:
-                left = 0  # the rest has its turn in the next answer
+                left = 0  # too many files are open: the next answer has the rest
             wanted.follow(partition)
             data = self.look_at(partition, wanted, left, minimum_one=size == 0, first=first)
             if data.records is not None:
@@ -183,7 +187,7 @@ class PartitionLookup:
         return found + absent, size, must_answer
 
     def _goes_on_behind(self, wanted: FetchedPartition, data: FetchedData[Records]) -> bool:
-        """Whether what was found ends with its segment, and the next fetch finds more: no answer has more than a segment's rest."""
+        """Whether the found data ends with its segment, and the next fetch finds more; an answer never crosses the end of a segment."""
         partition = self.find(wanted)
         if data.records is None or partition is None or partition.is_offline or self._is_held_back:
             return False
@@ -194,8 +198,9 @@ class PartitionLookup:
         return partition.log.reader.has_segment_behind(wanted.fetch_offset, end)
 
     def _asks_for_more_than(self, count: int) -> bool:
-        """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted
-        would ask for the rest without a pause."""
+        """Whether the fetch has other partitions too. Then it waits for them, as in Kafka: otherwise a consumer of a deleted topic would
+        ask for the others without a pause.
+        """
         session = self._context.session
         return len(self._context.partitions if session is None else session.partitions) > count
 
@@ -241,7 +246,7 @@ class PartitionLookup:
                         is_verified_later=is_verified_later,
                     )
                 if size < 0 and region is not None:
-                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka's error for a negative limit
         except KafkaError as error:
             return self.failure(wanted, error.code)
         except (StorageError, OSError) as error:
@@ -252,8 +257,9 @@ class PartitionLookup:
         return new_tuple(FetchedData, (wanted.index, 0, *marks, region, aborted, -1, diverging, None))
 
     def _is_to_be_counted(self, wanted: FetchedPartition) -> bool:
-        """Whether a follower's waiting fetch tells of a partition that was not there before. If its session is dropped, the follower may
-        have asked again elsewhere, for more."""
+        """Whether to count a partition of a waiting follower that was not here at the first look. Not if its session is dropped, because
+        the follower may have asked again elsewhere, for more.
+        """
         return wanted in self._uncounted and (wanted.session is None or not wanted.session.closed)
 
     def _read_as_follower(
@@ -304,5 +310,6 @@ class PartitionLookup:
 
     def failure(self, wanted: FetchedPartition, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < FIRST_VERSION_WITH_STORAGE_ERROR:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # by which they ask for metadata; the other code they do not know
+            # older clients do not know the other code; after this one they ask for metadata
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return failed(wanted.index, code, aborted)

@@ -1,15 +1,15 @@
 """Finds the next data of a consumer that reads in order, while the consumer handles the last answer.
 
-A consumer that handles one answer before it asks for the next waits meanwhile, and so does the broker. Two large parts of the next answer
-do not depend on the request: to find the records, and to ask whether they are in memory. So they are done as soon as the last answer has
-left. If the consumer is alone and asks for little at a time, its records are read as well.
+If a consumer handles one answer before it asks for the next, the broker is idle during that time. Two large parts of the next answer do
+not depend on the request: to find the records, and to ask whether they are in memory. So the broker does them as soon as the last answer
+has left. If the consumer is the only one and asks for little at a time, the broker also reads its records.
 
 Rules
-  1. Only for consumers that ask again within `QUICK_S` of the last answer, so that no unwanted data is looked up.
-  2. A result is good for the next request of the connection and for `GOOD_FOR_S`, if the log still has the data at that place. It is never
-     less than a lookup would find now, except for records that came meanwhile. A request that is read, and not recognised, ends it
-     (`forget`): it may have another isolation level.
-  3. Records are read for at most one consumer of a broker, and at most as many as go in one turn (`Readers`).
+  1. This is only for consumers that ask again within `QUICK_S` seconds of the last answer, so that the broker looks up no unwanted data.
+  2. A result is valid for the next request and for `GOOD_FOR_S` seconds, if the log still has the data at that place. It is never less
+     than a lookup would find now, except for records that came in the meantime. If the general way handles a request, the result is
+     dropped (`forget`), because the request may have another isolation level.
+  3. The broker reads ahead the records of at most one consumer, and at most as many as the loop sends in one turn (`Readers`).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
     from barnabas.storage.files import Files
 
-QUICK_S = 0.02  # from one request to the next, of a consumer that waits for nothing but answers
-GOOD_FOR_S = 0.1  # then some of it may have left memory
-ALONE_AFTER_S = 0.02  # without requests of others that are as quick
+QUICK_S = 0.02  # between two requests of a consumer that waits only for answers
+GOOD_FOR_S = 0.1  # later, a part of the data may have left memory
+ALONE_AFTER_S = 0.02  # without requests of other quick consumers
 MOST_PARTITIONS = 8  # looked at in one turn of the loop
-COPIED_BYTES = FILE_BYTES_PER_TURN - 4096  # with what stands around the records it goes in one system call
+COPIED_BYTES = FILE_BYTES_PER_TURN - 4096  # one system call takes the records and the fields around them
 
 
 class ReadAheadBroker(Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     files: Files
     loop: asyncio.AbstractEventLoop
@@ -45,7 +45,7 @@ class ReadAheadBroker(Protocol):
 
 
 class Readers:
-    """The quick readers of one broker, and the records that were read for the one that is alone."""
+    """The quick readers of one broker, and the records read ahead for the only one."""
 
     def __init__(self) -> None:
         self._last: object = None
@@ -54,17 +54,17 @@ class Readers:
         self._data = b""
 
     def is_alone(self, reader: object, now_s: float) -> bool:
-        """Whether `reader`, which asks now, is the only one for a while."""
+        """Whether `reader`, which asks now, has been the only one for a while."""
         if self._last is not reader:
             self._last, self._changed_s = reader, now_s
         return now_s - self._changed_s >= ALONE_AFTER_S
 
     def keep(self, region: FileRegion, data: bytes) -> None:
-        """Keep the data of a region, instead of any other."""
+        """Keep the data of a region, and drop any other."""
         self._region, self._data = region, data
 
     def take(self, region: FileRegion) -> Copied | None:
-        """The kept data of a region, for the last time; None if it is not kept."""
+        """The kept data of a region, which is then dropped; None if it is not kept."""
         if self._region is not region:
             return None
         data, self._region, self._data = self._data, None, b""
@@ -72,18 +72,19 @@ class Readers:
 
 
 class ReadAhead:
-    """The next fetch of one connection."""
+    """The data for the next fetch of one connection."""
 
     __slots__ = ("_asked_s", "_found_s", "_given", "found")
 
     def __init__(self) -> None:
         self._asked_s = -1.0
-        self.found: dict[OnlinePartition, tuple[Behind, int]] = {}  # for `take`; and at most how many bytes it was to have
+        # for `take`: the data, and the limit of its fetch in bytes
+        self.found: dict[OnlinePartition, tuple[Behind, int]] = {}
         self._found_s = 0.0
-        self._given: list[tuple[OnlinePartition, FileRegion, int]] = []  # in the last answer, and at most how many bytes
+        self._given: list[tuple[OnlinePartition, FileRegion, int]] = []  # of the last answer; with the limit in bytes
 
     def begin(self, connection: Connection) -> bool:
-        """A request is at hand; whether its consumer is quick, so that `gave` is to be told what it gets."""
+        """Note a request. Returns whether its consumer is quick, so that the caller must tell `gave` the regions of the answer."""
         if self._given:
             connection.when_sent(None)
             self._given.clear()
@@ -101,7 +102,7 @@ class ReadAhead:
     def take(
         self, broker: ReadAheadBroker, partition: OnlinePartition, offset: int, max_bytes: int
     ) -> tuple[FileRegion, FileRegion | Copied] | None:
-        """The result for this request: the region, and the form in which it is sent."""
+        """The result for this request: the region, and the form in which to send it."""
         behind, wanted_bytes = self.found.pop(partition, (None, 0))
         if behind is None or behind.offset != offset or wanted_bytes != max_bytes or not partition.log.reader.still_has(behind):
             return None
@@ -109,16 +110,16 @@ class ReadAhead:
         return region, broker.readers.take(region) or region
 
     def gave(self, partition: OnlinePartition, region: FileRegion, max_bytes: int) -> None:
-        """The answer has this of a partition, which was to be `max_bytes` at most."""
+        """Note that the answer has `region` of a partition, within a limit of `max_bytes`."""
         self._given.append((partition, region, max_bytes))
 
     def answered(self, broker: ReadAheadBroker, connection: Connection, isolation_level: int) -> None:
-        """The answer is on its way."""
+        """Look ahead when the answer is sent."""
         if self._given:
             connection.when_sent(lambda: self._look(broker, isolation_level))
 
     def _look(self, broker: ReadAheadBroker, isolation_level: int) -> None:
-        """Data that cannot be read is skipped: the next request meets the same error and reports it."""
+        """Look up the data after the last answer. Unreadable data is skipped: the next request meets the same error and reports it."""
         self.found.clear()
         self._found_s = broker.loop.time()
         copies = broker.readers.is_alone(self, self._found_s)

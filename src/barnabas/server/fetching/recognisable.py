@@ -1,10 +1,10 @@
 """Which Fetch requests the fast paths may learn, and how they treat each field of the request.
 
-`Fetch` is the general way: it decides what a request is answered with. Add a field or a condition there, and decide here whether a fast
-path may still handle such requests. `tests/server/test_recognisable.py` fails if a field of the request is in neither table.
+`Fetch` is the general way and decides the answer. If you add a field or a condition there, decide here whether a fast path may still
+handle such requests. `tests/server/test_recognisable.py` fails if a field of the request is in neither table.
 
-The state of the broker counts too. Both fast paths decline while there are quotas or rights that `Fetch` must ask for, and while a
-partition is not led here, has another leader epoch, or has aborted transactions in what a consumer with `read_committed` would get.
+The state of the broker counts too. Both fast paths decline while there are quotas or rights that `Fetch` must check. They also decline if
+a partition is not led here or has another leader epoch, or if a `read_committed` consumer would get aborted transactions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.server.fetching.session_cache import FINAL_EPOCH, replica_id_of
 
 _SAME, _READ, _CHECKED = Treatment.SAME, Treatment.READ, Treatment.CHECKED
 
-WITHOUT_SESSION: Treatments = {  # of `request_template.py`
+WITHOUT_SESSION: Treatments = {  # used by `request_template.py`
     FetchRequest: {
         "cluster_id": _SAME,
         "replica_id": _CHECKED,
@@ -47,7 +47,7 @@ WITHOUT_SESSION: Treatments = {  # of `request_template.py`
     ForgottenTopic: {"topic": _SAME, "topic_id": _SAME, "partitions": _SAME},
 }
 
-IN_SESSION: Treatments = {  # of `session_template.py`
+IN_SESSION: Treatments = {  # used by `session_template.py`
     FetchRequest: {
         "cluster_id": _SAME,
         "replica_id": _SAME,
@@ -79,7 +79,7 @@ IN_SESSION: Treatments = {  # of `session_template.py`
 
 
 def may_repeat(request: FetchRequest, version: int) -> bool:
-    """Whether the fast path for consumers without a session may learn a request, if only its own fields decide."""
+    """Whether the fast path for consumers without a session may learn a request, as far as the fields for the whole request decide."""
     return (
         version >= FIRST_SHAPED_VERSION
         and (request.session_id, request.session_epoch) == (0, FINAL_EPOCH)
@@ -90,7 +90,7 @@ def may_repeat(request: FetchRequest, version: int) -> bool:
 
 
 def may_repeat_partition(asked: FetchPartition) -> bool:
-    """The same for a partition of the request."""
+    """Whether the same fast path may learn a partition of the request."""
     return asked.partition_max_bytes >= 0 and asked.last_fetched_epoch < 0
 
 

@@ -6,12 +6,12 @@ bench.steps`).
 
 Rules
   1. A learnt request has no session, no replica id and no rack. It names partitions that this broker leads, each once. With access control
-     or a quota, nothing is learnt.
-  2. A request that differs in any other way goes the general way: `take` then declines and has changed nothing. So does a request for a
-     partition that another object has replaced.
-  3. Errors, and fetches that wait for records or for the disk, are for a `Fetch`, which need not decode the request again. A `Fetch` that
-     waited for records asks here first when they have come (`_answer_of_waiting`).
-  4. Each connection remembers one request, the last. If the requests vary, the connection stops learning (`PATIENCE`).
+     or a quota, the fast path learns nothing.
+  2. A request that differs in any other way takes the general way: `take` then declines and has changed nothing. The same holds if another
+     object has replaced a partition.
+  3. Errors, and fetches that wait for records or for the disk, need a `Fetch`, which gets the request already decoded. After its wait a
+     `Fetch` asks here first (`_answer_of_waiting`).
+  4. Each connection remembers only the last request. If the requests vary, the connection stops learning (`PATIENCE`).
 
 `recognisable.py` decides which requests may be learnt.
 """
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.client_quotas import ClientQuotas
     from barnabas.storage.file_region import FileRegion
 
-PATIENCE = 4  # requests in a row that were learnt and did not come again
+PATIENCE = 4  # learnt requests in a row that were not repeated
 _OFFSET = Struct(">q")
-_MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks like, from here on
+_MARK = 0x0102_0304_0506_0000  # the first of the offsets that mark places: no other field of a request looks like them
 
 
 class FetchTemplateBroker(FetchBroker, ReadAheadBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     client_quotas: ClientQuotas | None
 
@@ -84,7 +84,7 @@ class FetchTemplate:
         self._fixed: tuple[bytes, ...] = ()
         self._request = FetchRequest()
         self._version = -1
-        self._shape: FetchAnswerShape[Records] | None = None  # where there is one, a request is known
+        self._shape: FetchAnswerShape[Records] | None = None  # set if a request is known
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
@@ -92,7 +92,7 @@ class FetchTemplate:
         self._shape = None
 
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest) -> None:
-        """Remember a request that the general way handled, if the fast path can handle its like."""
+        """Remember a request that the general way handled, if the fast path can handle similar ones."""
         broker, self._shape = self._broker, None
         self._ahead.forget()
         if not self._patience or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_repeat(request, version):
@@ -114,7 +114,7 @@ class FetchTemplate:
         self._shape = FetchAnswerShape(version, topics, is_committed=request.isolation_level == READ_COMMITTED)
 
     def take(self, connection: Connection, data: memoryview, position: int, stop: int) -> tuple[int, int]:
-        """Answer the request at `position`, now or when there are records, if it is known."""
+        """Answer the request at `position` if it is known, now or when there are records."""
         shape, layout, broker = self._shape, self._layout, self._broker
         if (
             shape is None
@@ -148,7 +148,7 @@ class FetchTemplate:
     def _answer_of_waiting(
         self, broker: FetchTemplateBroker, shape: FetchAnswerShape[Records], offsets: Sequence[int], correlation_id: int
     ) -> Parts[Records] | None:
-        """The answer of a fetch that began here, when an event has come; None if the general way has to answer."""
+        """The answer of a fetch that began here, after an event; None if the general way must answer."""
         if self._shape is not shape or broker.authorizer is not None or any(wanted.partition.closed for wanted in self._wanted):
             return None
         found = self._look(broker, offsets, is_quick=False)
@@ -167,13 +167,13 @@ class FetchTemplate:
         return min(self._request.max_bytes, broker.config.fetch_max_bytes)
 
     def _least_bytes(self, broker: FetchTemplateBroker) -> int:
-        """More can never come."""
+        """The bytes for which a fetch waits; never more than an answer can have."""
         return min(self._request.min_bytes, self._most_bytes(broker))
 
     def _look(
         self, broker: FetchTemplateBroker, offsets: Sequence[int], *, is_quick: bool
     ) -> tuple[list[Given[Records]], int] | None:
-        """The data of every partition, and its size in bytes; None if the general way has to answer."""
+        """The data of every partition, and its size in bytes; None if the general way must answer."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
@@ -208,7 +208,7 @@ class FetchTemplate:
                         ahead.gave(partition, region, most_here)
                 found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
         except (KafkaError, StorageError, OSError):
-            return None  # a `Fetch` finds the same and words it
+            return None  # a `Fetch` meets the same error and answers it
         return found, most - left
 
 
@@ -228,13 +228,13 @@ def _asked(wanted: _Wanted, offset: int) -> FetchedPartition:
         offset,
         wanted.max_bytes,
         wanted.leader_epoch,
-        NO_EPOCH,  # of what was fetched last: see `_wanted`
+        NO_EPOCH,  # the last fetched epoch, see `_wanted`
         wanted.log_start_offset,
     )
 
 
 def _places_of_offsets(frame: memoryview, body: int, version: int) -> list[int]:
-    """Where the offsets stand in a request; none, if there is anything in it that we would not write as it stands there."""
+    """The positions of the offsets in a request; empty if this broker would encode the request in other bytes."""
     request = decode_request(FetchRequest, version, frame, body)
     if encode(request, version) != frame[body:]:
         return []
@@ -246,7 +246,7 @@ def _places_of_offsets(frame: memoryview, body: int, version: int) -> list[int]:
 
 
 def _layout(frame: memoryview, places: Sequence[int]) -> tuple[Struct, tuple[bytes, ...]]:
-    """How a request is parted, every other field being bytes that stay as they are; and those."""
+    """The layout of a request, in which every field except the correlation id and the offsets is fixed bytes, and these bytes."""
     layout, behind = f">{API_BYTES}si", BEHIND_CORRELATION_ID
     for place in places:
         layout += f"{place - behind}sq"

@@ -1,4 +1,4 @@
-"""The allowed part of a Fetch request, for its handler, which works on frames and has no guard before it."""
+"""The rights for Fetch requests. Their handler works on frames and has no guard before it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def why_not_fetch(image: MetadataImage, access: Access, replica_id: int, wanted: FetchedPartition) -> ErrorCode | None:
-    """Why a partition may not be fetched; None if it may, or if no topic has its topic id."""
+    """The error if the client may not fetch a partition; None if it may, or if no topic has its topic id."""
     name = image.topic_name(wanted.topic) if isinstance(wanted.topic, UUID) else wanted.topic
     if name is None:
         return None
     if replica_id < 0:
         allowed = access.allows_topic(Operation.READ, name)
-    else:  # followers of the audit log would fetch entries about their fetching, for ever
+    else:  # `silent`, because followers of the audit log would cause entries about their own fetches, without end
         is_copied = name == AUDIT_TOPIC and access.silent.allows_cluster(Operation.CLUSTER_ACTION)
         allowed = is_copied or access.allows_cluster(Operation.CLUSTER_ACTION)
     return None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,14 +1,16 @@
-"""The incremental fetch sessions of a broker (KIP-227): a fetcher only says what changed since its last request.
+"""The incremental fetch sessions of a broker (KIP-227): a fetcher names only the partitions that changed since its last request.
 
-Owns all `FetchSession`s. No socket, no clock: `now_ms` is an argument, ids come from the `new_id` given.
+Owns all `FetchSession`s. It uses no socket and no clock: `now_ms` is an argument, and `new_id` makes the ids.
 
 Rules
-  1. At most `slots` sessions; a full cache gives no session (id 0), the client then asks in full each time.
-  2. A session that is dropped is closed, so that no partition goes on telling it what happens.
-  3. Sessions of followers do not make room for those of consumers.
-  4. A fetcher of a follower has one session. When it begins another, the earlier one is dropped (`take_place`). So a request of an earlier
-     connection that comes late is refused if it goes on with the earlier session. If it begins one, the fetcher finds its own session
-     gone, and names all its partitions anew. Either way the follower's last word is true, though a session passes over what has no news.
+  1. The cache has at most `slots` sessions. A full cache gives no session (id 0), and the client then names all partitions in each
+     request.
+  2. A dropped session is closed, so that no partition sends it further events.
+  3. The cache drops no session of a follower for one of a consumer.
+  4. A fetcher of a follower has one session. When it begins another, the cache drops the earlier one (`take_place`). A late request of an
+     earlier connection is refused if it continues the earlier session. If it begins a session, the fetcher finds its own session gone, and
+     names all its partitions again. Either way the last offsets from the follower are correct, though a session skips partitions without
+     news.
 """
 
 from __future__ import annotations
@@ -34,22 +36,22 @@ class FetchSessionCache:
     """The sessions of a broker.
 
     Args:
-        slots: most sessions kept, `max.incremental.fetch.session.cache.slots`.
-        new_id: gives a positive 32-bit number; asked again while it is taken.
-        eviction_ms: for which a session in a full cache is safe, `min.incremental.fetch.session.eviction.ms`.
+        slots: maximum number of sessions, `max.incremental.fetch.session.cache.slots`.
+        new_id: makes a positive 32-bit number; called again while the number is in use.
+        eviction_ms: a full cache keeps a session for this time, `min.incremental.fetch.session.eviction.ms`.
     """
 
     def __init__(self, slots: int, new_id: Callable[[], int], eviction_ms: int) -> None:
         self._slots = slots
         self._new_id = new_id
         self._eviction_ms = eviction_ms
-        self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+        self._sessions: dict[int, FetchSession] = {}  # the session unused for the longest time comes first
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def open(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
-        """The partitions and limits of `request`, by itself or with those that its session remembers."""
+        """The partitions and limits of `request`, together with the partitions that its session remembers."""
         uses_ids = version >= 13
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self.remove(request.session_id)
@@ -89,7 +91,7 @@ class FetchSessionCache:
         return self.go_on(session, params_of(request, version), now_ms)
 
     def take_place(self, session: FetchSession, fetcher: str) -> None:
-        """A fetcher of a follower begins `session`.
+        """Make `session` the only session of a follower's fetcher.
 
         Args:
             fetcher: its client id, which no other fetcher of any broker has.
@@ -102,7 +104,7 @@ class FetchSessionCache:
         return self._sessions.get(session_id)
 
     def go_on(self, session: FetchSession, params: FetchParams, now_ms: int) -> FetchContext:
-        """The next fetch of a session whose partitions are as its request has them."""
+        """The next fetch of a session; the caller has updated the partitions from the request."""
         if params is not session.params:
             session.take_params(params)
         session.advance()
@@ -141,7 +143,7 @@ class FetchSessionCache:
         return False
 
     def _take_from_consumer(self) -> bool:
-        """Followers come first (as in Kafka): the cluster lives by them."""
+        """Drop a session of a consumer, if there is one. Followers have priority, as in Kafka, because the cluster depends on them."""
         found = next((session for session in self._sessions.values() if not session.is_of_follower), None)
         if found is not None:
             self.remove(found.session_id)
@@ -149,7 +151,7 @@ class FetchSessionCache:
 
 
 def replica_id_of(request: FetchRequest) -> int:
-    """The broker that asks, for replicas of its own; negative for a consumer."""
+    """The id of the follower that sends the request; negative for a consumer."""
     return max(request.replica_id, request.replica_state.replica_id)
 
 

@@ -1,17 +1,18 @@
 """Fetch requests of a session that differ from the last one of their connection only in a few fields.
 
-Followers and consumers with sessions send these for hours. Only the correlation id, the session's epoch and the named partitions differ. So
-the bytes in front of these and behind them are compared with those of the last request, and only the named partitions are decoded. If few
-partitions have news and none has an error, the answer is known too, except for a few numbers, or it is known that there is none yet.
+Followers and consumers with sessions send these for hours. Only the correlation id, the session's epoch and the named partitions differ.
+So the fast path compares the bytes before and after these with those of the last request, and decodes only the named partitions. If few
+partitions have news and none has an error, the answer is known too, except for a few numbers. Or the fast path knows that there is no
+answer yet.
 
 Rules
   1. A learnt request is an incremental fetch that forgets no partition.
-  2. A request that differs in any other way, or names partitions that the session does not know, goes the general way: `take` then declines
-     and has changed nothing.
-  3. If data is not in memory, or a case is not simple, or there is an error, a `Fetch` decides. It need not decode the request again.
-  4. A `Fetch` that waits for records asks here first when they have come (`_answer_of_waiting`).
-  5. Nothing is noted as told before the whole answer is known. The log end offset of a follower may count twice for one request, which
-     changes nothing.
+  2. A request that differs in any other way, or names partitions that the session does not know, takes the general way: `take` then
+     declines and has changed nothing.
+  3. If data is not in memory, or a case is not simple, or there is an error, a `Fetch` decides. It gets the request already decoded.
+  4. After its wait a `Fetch` asks here first (`_answer_of_waiting`).
+  5. The fast path notes no value as told before it knows the whole answer. The log end offset of a follower may count twice for one
+     request, which changes nothing.
 
 `recognisable.py` decides which requests may be learnt.
 """
@@ -56,20 +57,20 @@ if TYPE_CHECKING:
     """Where records lie, as they are sent, and how many bytes they were to have at most."""
 
 _I32 = Struct(">i")
-MOST_PARTITIONS = 8  # with news at once
+MOST_PARTITIONS = 8  # with news, in one answer
 MOST_SHAPES = 64  # of answers; each order of partitions has its own
 
 
 class SessionFetchBroker(FetchBroker, ReadAheadBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     client_quotas: ClientQuotas | None
 
 
 class _None(Enum):
-    """Why there is no answer."""
+    """The reason why the fast path has no answer."""
 
-    YET = auto()  # all is well, and nothing has come
+    YET = auto()  # no error, and no records yet
     THIS_WAY = auto()
 
 
@@ -96,24 +97,24 @@ class SessionFetchTemplate:
 
     def __init__(self, broker: SessionFetchBroker) -> None:
         self._broker = broker
-        self._ahead = ReadAhead()  # of a consumer
+        self._ahead = ReadAhead()  # for a consumer
         self._api = b""
         self._start = b""  # from the client id up to the session's epoch
-        self._tail = b""  # what stands behind the partitions
+        self._tail = b""  # the bytes after the partitions
         self._version = -1
-        self._session_id = 0  # where there is one, a request is known
+        self._session_id = 0  # 0: no request is known
         self._client_id: str | None = None
-        self._request = FetchRequest()  # but for its partitions
+        self._request = FetchRequest()  # without its partitions
         self._params = params_of(self._request, self._version)
         self._replica_id = -1
-        self._is_plain = False  # it could be answered at once
-        self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by what they tell of
+        self._is_plain = False  # may be answered at once
+        self._shapes: dict[tuple[FetchedPartition, ...], FetchAnswerShape[Records]] = {}  # by the partitions that they name
 
     def forget(self) -> None:
         self._session_id = 0
 
     def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
-        """Remember a request that was taken the general way, if it is of the kind."""
+        """Remember a request that the general way handled, if the fast path can handle similar ones."""
         self._ahead.forget()
         self._session_id = 0
         if len(frame) > limits.MAX_REPEATED_FETCH_BYTES or not may_continue(request):
@@ -134,7 +135,7 @@ class SessionFetchTemplate:
         self._session_id = request.session_id
 
     def take(self, connection: Connection, data: memoryview, position: int, stop: int) -> tuple[int, int]:
-        """Answer the request at `position`, now or when there are records, if it is known."""
+        """Answer the request at `position` if it is known, now or when there are records."""
         broker = self._broker
         if not self._session_id or broker.client_quotas is not None:
             return 0, position
@@ -169,7 +170,9 @@ class SessionFetchTemplate:
         return 1, stop
 
     def _go_on(self, broker: SessionFetchBroker, data: bytes, epoch_at: int) -> FetchContext | None:
-        """The session with what is named in it; None, and nothing changed, where that is not for this way."""
+        """Update the session with the named partitions and return its fetch; None, without any change, if the general way must handle the
+        request.
+        """
         sessions, uses_ids = broker.fetch_sessions, self._version >= FIRST_TOPIC_ID_VERSION
         session = sessions.find(self._session_id)
         if session is None or session.uses_topic_ids != uses_ids or session.epoch != _I32.unpack_from(data, epoch_at)[0]:
@@ -197,9 +200,9 @@ class SessionFetchTemplate:
         context: FetchContext,
         correlation_id: int,
     ) -> Parts[Records] | None:
-        """The answer of a fetch that began here, when an event has come; None if the general way has to answer."""
+        """The answer of a fetch that began here, after an event; None if the general way must answer."""
         if self._request is not request:
-            return None  # another session goes on by this connection
+            return None  # the connection now continues another session
         found = self._look(broker, connection, context, correlation_id, is_quick=False, is_first=False)
         return None if isinstance(found, _None) else found
 
@@ -216,7 +219,7 @@ class SessionFetchTemplate:
         """An answer with the records of the partitions with news, if it needs nothing else.
 
         Args:
-            is_quick: whether to find the next data of its consumer ahead.
+            is_quick: whether to look up the consumer's next data in advance.
             is_first: whether this is the first look for the request, at which a follower's log end offset counts.
         """
         session, replica_id = context.session, self._replica_id
@@ -238,14 +241,15 @@ class SessionFetchTemplate:
                 for wanted, partition, _ in looked:
                     count_follower(broker, self._request, replica_id, partition, wanted)
         except (KafkaError, StorageError, OSError):
-            return _None.THIS_WAY  # a `Fetch` finds the same and words it
+            return _None.THIS_WAY  # a `Fetch` meets the same error and answers it
         if not has_records:
             return _None.YET
         return self._answer(broker, session, correlation_id, looked, is_quick=is_quick)
 
     def _look_at_all(self, broker: SessionFetchBroker, session: FetchSession) -> tuple[Looked, bool] | None:
-        """The data of the partitions that may have news, and whether it is enough for an answer or empty. None if the general way has to
-        answer."""
+        """The data of the partitions that may have news, and whether there is any. None if the general way must answer, also if the data
+        is not enough for an answer.
+        """
         looked: Looked = []
         request, open_files = self._request, broker.logs.open_files
         most = room = min(request.max_bytes, broker.config.fetch_max_bytes)
@@ -270,11 +274,11 @@ class SessionFetchTemplate:
     def _find(
         self, broker: SessionFetchBroker, partition: LeaderPartition, wanted: FetchedPartition, room: int, taken: int
     ) -> Given | Literal[_None.YET, _None.THIS_WAY]:
-        """Records of one partition, where there is no word of where histories part.
+        """The records of one partition, if the log of its fetcher does not diverge.
 
         Args:
-            room: bytes that the answer may still have.
-            taken: bytes that it has.
+            room: bytes that the answer may still take.
+            taken: bytes that the answer already has.
         """
         log, offset, isolation_level = partition.log, wanted.fetch_offset, self._request.isolation_level
         if wanted.last_fetched_epoch >= 0 and (
@@ -350,7 +354,7 @@ class SessionFetchTemplate:
 
 
 def _partition_of(broker: SessionFetchBroker, wanted: FetchedPartition) -> OnlinePartition | None:
-    """The partition that is followed already, or the one of that name or id; None if it is not here."""
+    """The partition that `wanted` follows already, or the one of that name or id; None if it is not here."""
     topic = wanted.topic
     partition: Partition | None = wanted.partition
     if partition is None or partition.closed:

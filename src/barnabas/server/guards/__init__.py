@@ -1,6 +1,6 @@
 """Guards before handlers, for every request of a broker that has an authorizer.
 
-`guard_table` says for each API which guard stands before its handler; the guards, a module for each family, take out of a request what may
-not be done, hand the rest on, and put both into one answer. Produce and Fetch have no guard: their handlers ask for each topic
-(`producing/rights.py`, `fetching/rights.py`).
+`guard_table` gives the guard of each API. A guard removes the entries of a request that the client may not use, passes the rest on, and
+puts both into one answer; each family of APIs has a module. Produce and Fetch have no guard: their handlers check the rights for each
+topic (`producing/rights.py`, `fetching/rights.py`).
 """

@@ -1,5 +1,6 @@
-"""Guards of what concerns the cluster as a whole: replicas, brokers, access control lists, quotas, users, tokens, and brokers among
-themselves."""
+"""Guards of requests about the cluster as a whole: replicas, brokers, access control lists, quotas, users, tokens, and requests between
+brokers.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +134,7 @@ def _no_quota_altered(request: Any, code: ErrorCode) -> AlterClientQuotasRespons
 
 
 def _no_users(request: Any, code: ErrorCode) -> DescribeUserScramCredentialsResponse:
-    """As Kafka's, which names nobody; where all users are asked for it does not answer at all."""
+    """A refusal like Kafka's, which names no user. (For a request for all users, Kafka does not answer at all.)"""
     results = [DescribeUserScramCredentialsResult(error_code=code, error_message=None) for _ in request.users or ()]
     return DescribeUserScramCredentialsResponse(error_code=code, error_message=None, results=results)
 
@@ -148,7 +149,7 @@ def _no_user_altered(request: Any, code: ErrorCode) -> AlterUserScramCredentials
 
 
 def guard_create_token(asked: Asked, request: CreateDelegationTokenRequest, go_on: GoOn) -> Answer:
-    """CreateDelegationToken (api 38): for another user only with a right on that user."""
+    """CreateDelegationToken (api 38): a token for another user needs a right on that user."""
     requester = asked.context.principal
     owner = f"{request.owner_principal_type}:{request.owner_principal_name}" if request.owner_principal_name else requester
     if owner == requester or not may_ask(asked.context) or asked.access.allows(Operation.CREATE_TOKENS, ResourceType.USER, owner):

@@ -1,4 +1,4 @@
-"""Guards of settings: those of topics and groups belong to them, all others to the cluster."""
+"""Guards of settings: settings of topics and groups need rights on these, all others need rights on the cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _owner_of(kind: int, name: str) -> Resource | None:
 
 
 def _on_resources(operation: Operation, field: str, refused: Refused) -> Guard:
-    """A guard of requests whose resources are answered one by one, in `field`."""
+    """A guard of requests whose answers have one entry for each resource, in `field`."""
 
     def guard(asked: Asked, request: Any, go_on: GoOn) -> Answer:
         kept, refusals = [], []

@@ -18,7 +18,7 @@ HIDDEN_TOPICS = "The group has described topic(s) that the client is not authori
 
 
 def guard_consumer_heartbeat(asked: Asked, request: ConsumerGroupHeartbeatRequest, go_on: GoOn) -> Answer:
-    """ConsumerGroupHeartbeat (api 68): every topic that is named has to be one that may be described."""
+    """ConsumerGroupHeartbeat (api 68): the client needs the right to describe every topic that it names."""
     if not asked.access.allows_group(Operation.READ, request.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=GROUP_REFUSED)
     names = dict.fromkeys(request.subscribed_topic_names or ())
@@ -29,7 +29,7 @@ def guard_consumer_heartbeat(asked: Asked, request: ConsumerGroupHeartbeatReques
 
 
 def guard_consumer_describe(asked: Asked, request: ConsumerGroupDescribeRequest, go_on: GoOn) -> Answer:
-    """ConsumerGroupDescribe (api 69): a group with a topic that may not be described is not described at all."""
+    """ConsumerGroupDescribe (api 69): a group is not described at all if one of its topics is hidden from the client."""
     access = asked.access
     request.group_ids, denied = split(
         request.group_ids, lambda group: access.allows_group(Operation.DESCRIBE, group), name_of=itself

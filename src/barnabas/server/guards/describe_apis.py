@@ -1,4 +1,4 @@
-"""Guards of what describes the cluster and its topics. Topics that somebody may not describe are left out where all are asked for."""
+"""Guards of APIs that describe the cluster and its topics. Answers about all topics omit those that the client may not describe."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def guard_metadata(asked: Asked, request: MetadataRequest, go_on: GoOn) -> Answe
     if not asks_for_all:
         allowed, denied = _split_metadata(asked, request)
         request.topics = allowed
-        is_emptied = not allowed and asked.version == 0  # where no topic means all of them
+        is_emptied = not allowed and asked.version == 0  # an empty list means all topics in version 0
 
     def finish(response: MetadataResponse) -> None:
         if is_emptied:
@@ -57,11 +57,11 @@ def guard_metadata(asked: Asked, request: MetadataRequest, go_on: GoOn) -> Answe
 
 
 def _split_metadata(asked: Asked, request: MetadataRequest) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
-    """Topics that are described, and refusals. An id gives no name away, and a name no id."""
+    """The allowed topics, and the refusals. A refusal of an id does not reveal the name, and a refusal of a name does not reveal the id."""
     metadata, access, config = asked.broker.metadata, asked.access, asked.broker.config
     topics = request.topics or ()
     if any(t.topic_id != ZERO_UUID for t in topics) and asked.version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
-        return list(topics), []  # refused as a whole by the handler
+        return list(topics), []  # the handler refuses the whole request
     may_create = asked.version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     may_create = may_create and config.auto_create_topics_enable and not access.silent.allows_cluster(Operation.CREATE)
     allowed: list[MetadataRequestTopic] = []
@@ -84,7 +84,7 @@ def _split_metadata(asked: Asked, request: MetadataRequest) -> tuple[list[Metada
 
 
 def guard_describe_cluster(asked: Asked, request: DescribeClusterRequest, go_on: GoOn) -> Answer:
-    """DescribeCluster (api 60): open to everybody, like Metadata."""
+    """DescribeCluster (api 60): open to every client, like Metadata."""
 
     def finish(response: DescribeClusterResponse) -> None:
         if request.include_cluster_authorized_operations and not response.error_code:
@@ -111,7 +111,7 @@ def guard_describe_topic_partitions(asked: Asked, request: DescribeTopicPartitio
     if cursor is not None and (asks_for_all or cursor.topic_name in refused):
         is_there = any(topic.name == cursor.topic_name for topic in request.topics)
         request.topics = [topic for topic in request.topics if topic.name >= cursor.topic_name]
-        request.cursor = cursor if is_there else None  # the handler refuses one that is not among its topics
+        request.cursor = cursor if is_there else None  # the handler refuses a cursor that is not among its topics
     beginning = "" if cursor is None else cursor.topic_name
     refusals = [
         DescribeTopicPartitionsResponseTopic(error_code=REFUSED, name=name) for name in sorted(refused) if name >= beginning
@@ -123,7 +123,7 @@ def guard_describe_topic_partitions(asked: Asked, request: DescribeTopicPartitio
                 topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name or "")
         response.topics = [*response.topics, *refusals]
 
-    if not request.topics:  # to the handler that would mean all of them
+    if not request.topics:  # for the handler an empty list means all topics
         return DescribeTopicPartitionsResponse(topics=refusals, next_cursor=None)
     return then(go_on(request), finish)
 

@@ -1,4 +1,4 @@
-"""Guards of groups and of what they have committed."""
+"""Guards of groups and of their committed offsets."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def guard_describe_groups(asked: Asked, request: DescribeGroupsRequest, go_on: G
 
 
 def guard_list_groups(asked: Asked, request: ListGroupsRequest, go_on: GoOn) -> Answer:
-    """ListGroups (api 16): all to who may describe the cluster, to others those that they may describe."""
+    """ListGroups (api 16): all groups for clients that may describe the cluster; for others, the groups that they may describe."""
     access = asked.access.silent
     if access.allows_cluster(Operation.DESCRIBE):
         return go_on(request)

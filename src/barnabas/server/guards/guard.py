@@ -1,7 +1,7 @@
 """The interface of a guard, which checks the rights of a request before the handler of its API.
 
-A guard gets the client, the request and a call of the handler. If nothing of the request is allowed, the guard answers itself. Otherwise it
-gives the allowed part to the handler, and adds its refusals to the handler's answer.
+A guard gets the client, the request and a function that calls the handler. If nothing of the request is allowed, the guard answers itself.
+Otherwise it gives the allowed part to the handler, and adds its refusals to the handler's answer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Refuse = Callable[[Any, ErrorCode], Message]
 
 
 def then(answer: Answer, change: Callable[[Any], None]) -> Answer:
-    """The handler's answer, changed."""
+    """The handler's answer after `change`."""
     if isinstance(answer, Message):
         change(answer)
         return answer
@@ -57,7 +57,7 @@ def then(answer: Answer, change: Callable[[Any], None]) -> Answer:
 
 
 class Later:
-    """An answer that comes later, and is changed then. Closed instead of awaited it closes what it waits for, as a coroutine would."""
+    """An answer that comes later and is then changed. If it is closed and not awaited, it closes the inner answer, as a coroutine would."""
 
     __slots__ = ("_answer", "_change")
 
@@ -76,7 +76,7 @@ class Later:
 
 
 def on_cluster(operations: Operation | Sequence[Operation], refuse: Refuse) -> Guard:
-    """A guard of what concerns the cluster: who may do one of the operations with it goes on."""
+    """A guard of requests about the cluster: the client needs one of the operations on the cluster."""
     wanted = (operations,) if isinstance(operations, Operation) else tuple(operations)
 
     def guard(asked: Asked, request: Any, go_on: GoOn) -> Answer:
@@ -90,7 +90,7 @@ def on_cluster(operations: Operation | Sequence[Operation], refuse: Refuse) -> G
 def split(
     items: Iterable[Any], may: Callable[[Any], bool], *, name_of: Callable[[Any], Any] = attrgetter("name")
 ) -> tuple[list[Any], list[Any]]:
-    """Items whose names may be used, and those whose may not; each is asked about once."""
+    """The items whose names the client may use, and the others; `may` is called once for each item."""
     allowed: list[Any] = []
     denied: list[Any] = []
     for item in items:
@@ -99,5 +99,5 @@ def split(
 
 
 def itself(name: str) -> str:
-    """The name of an item that is one."""
+    """The name of an item that is a name itself."""
     return name

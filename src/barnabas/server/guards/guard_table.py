@@ -1,9 +1,10 @@
-"""Which guard stands before which API.
+"""The guard of each API.
 
 Rules
-  1. An API that is served has a guard, asks for itself (`ASKS_ITSELF`) or is open to everybody (`OPEN`): a test holds the table against
-     what is served, and what is in none of them is refused by closing the connection.
-  2. A request that came in an Envelope is guarded as if who sent it had come himself, the Envelope as what brokers may send.
+  1. Every served API has a guard, checks rights itself (`ASKS_ITSELF`), or is open to every client (`OPEN`). A test compares the table
+     with the served APIs. A request of any other API closes the connection.
+  2. A request in an Envelope has the guard of its own API, with the rights of its original client. The Envelope itself needs the rights of
+     a broker.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OPEN = frozenset(
         ApiKey.SASL_HANDSHAKE,
         ApiKey.API_VERSIONS,
         ApiKey.SASL_AUTHENTICATE,
-        ApiKey.RENEW_DELEGATION_TOKEN,  # this and the next two are for the owners and renewers of tokens
+        ApiKey.RENEW_DELEGATION_TOKEN,  # owners and renewers of tokens use this and the next two
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }

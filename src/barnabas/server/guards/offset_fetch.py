@@ -1,4 +1,4 @@
-"""The guard of OffsetFetch: a group's offsets to who may describe the group, and of those the topics that they may describe."""
+"""The guard of OffsetFetch: the client needs the right to describe the group, and gets only the topics that it may describe."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def guard_offset_fetch(asked: Asked, request: OffsetFetchRequest, go_on: GoOn) -
 
 
 def _take_out(asked: Asked, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
-    """Leave in a request what may be asked for; the refusals of the rest."""
+    """Remove the topics that the client may not describe from the request, and return their refusals."""
     if group.topics is None:
         return []
     group.topics, denied = split(group.topics, lambda topic: _may_describe(asked, topic), name_of=lambda topic: topic)
@@ -80,7 +80,7 @@ def _may_describe(asked: Asked, topic: Any) -> bool:
 
 
 def _guard_one(asked: Asked, request: OffsetFetchRequest, go_on: GoOn) -> Answer:
-    """Versions that ask for one group."""
+    """OffsetFetch in versions that ask for one group."""
     topics: Sequence[Any] = request.topics or ()
     if not asked.access.allows_group(Operation.DESCRIBE, request.group_id):
         early = asked.version < ERROR_FROM_VERSION

@@ -1,4 +1,4 @@
-"""Guards of topics: where their records begin and end, and their making, growing and going."""
+"""Guards of topics: their offsets, and their creation, growth and deletion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOWHERE = -1
 
 
 def _on_topics(operation: Operation, refuse: Callable[[Any], Message], *, field: str = "topics") -> Guard:
-    """A guard of requests whose topics are answered one by one, in `field`."""
+    """A guard of requests whose answers have one entry for each topic, in `field`."""
 
     def guard(asked: Asked, request: Any, go_on: GoOn) -> Answer:
         request.topics, denied = split(request.topics, lambda name: asked.access.allows_topic(operation, name))
@@ -71,7 +71,7 @@ def _no_more_partitions(topic: Any) -> CreatePartitionsTopicResult:
 
 
 def guard_offset_for_leader_epoch(asked: Asked, request: OffsetForLeaderEpochRequest, go_on: GoOn) -> Answer:
-    """OffsetForLeaderEpoch (api 23): brokers ask for what they follow, consumers for what they may describe."""
+    """OffsetForLeaderEpoch (api 23): brokers may ask for all topics, consumers for topics that they may describe."""
     if asked.access.silent.allows_cluster(Operation.CLUSTER_ACTION):
         return go_on(request)
     request.topics, denied = split(
@@ -90,7 +90,9 @@ def _no_epochs(topic: Any) -> OffsetForLeaderTopicResult:
 
 
 def guard_create_topics(asked: Asked, request: CreateTopicsRequest, go_on: GoOn) -> Answer:
-    """CreateTopics (api 19): by a right on the cluster or on the name; settings are told to who may describe them."""
+    """CreateTopics (api 19): needs a right on the cluster or on the name. The answer has the settings only if the client may describe
+    them.
+    """
     access = asked.access
     request.topics, denied = split(request.topics, lambda name: _may(asked, Operation.CREATE, name))
 
@@ -117,7 +119,7 @@ def _uncreated(topic: Any) -> CreatableTopicResult:
 
 
 def guard_delete_topics(asked: Asked, request: DeleteTopicsRequest, go_on: GoOn) -> Answer:
-    """DeleteTopics (api 20): the name of a topic that one may not describe is not given away to who has its id."""
+    """DeleteTopics (api 20): a client that knows only a topic's id does not learn its name, unless it may describe the topic."""
     told = [topic.name or asked.broker.metadata.topic_name(topic.topic_id) or "" for topic in request.topics]
     wanted = [*request.topic_names, *told]
     if asked.access.silent.allows_cluster(Operation.DELETE) and AUDIT_TOPIC not in wanted:
@@ -146,16 +148,16 @@ def guard_delete_topics(asked: Asked, request: DeleteTopicsRequest, go_on: GoOn)
 
 
 def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> DeletableTopicResult | None:
-    """The refusal; None where it may be deleted."""
+    """The refusal; None if the client may delete the topic."""
     metadata, by_id = asked.broker.metadata, topic_id != ZERO_UUID
     if by_id and given is not None:
-        return None  # both are given: the handler refuses it
+        return None  # the handler refuses a request with both
     name = metadata.topic_name(topic_id) if by_id else given
     if name is None or _may(asked, Operation.DELETE, name):
         return None
     may_describe = asked.access.silent.allows_topic(Operation.DESCRIBE, name)
     if not by_id and may_describe and metadata.topic(name) is None:
-        # Said here and not by the handler: somebody may have made the topic by the time that it looks
+        # Answered here, because the topic may exist when the handler looks
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_NAME
         return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
     told = name if may_describe or not by_id else None
@@ -163,7 +165,7 @@ def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> Deletabl
 
 
 def _may(asked: Asked, operation: Operation, name: str) -> bool:
-    """By a right on the topic, or on the cluster, but for the audit log."""
+    """Whether the client has the right on the topic or on the cluster; for the audit log only the right on the topic counts."""
     if name == AUDIT_TOPIC or not asked.access.silent.allows_cluster(operation):
         return asked.access.allows_topic(operation, name)
     asked.access.note(operation, ResourceType.TOPIC, name)

@@ -43,7 +43,7 @@ GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.T
 
 
 def guard_init_producer_id(asked: Asked, request: InitProducerIdRequest, go_on: GoOn) -> Answer:
-    """InitProducerId (api 22): who may write to any topic may do so without duplicates (KIP-679)."""
+    """InitProducerId (api 22): a client that may write to any topic may also be an idempotent producer (KIP-679)."""
     access, name = asked.access, request.transactional_id
     if name is None:
         may_write = access.silent.allows_cluster(Operation.IDEMPOTENT_WRITE) or access.allows_anywhere(
@@ -59,7 +59,9 @@ def guard_init_producer_id(asked: Asked, request: InitProducerIdRequest, go_on: 
 
 
 def guard_add_partitions(asked: Asked, request: AddPartitionsToTxnRequest, go_on: GoOn) -> Answer:
-    """AddPartitionsToTxn (api 24): from version 4 on brokers ask, before it the owner of the transaction. All partitions or none."""
+    """AddPartitionsToTxn (api 24): from version 4 on brokers send it, earlier versions come from the producer. It adds all partitions or
+    none.
+    """
     if asked.version >= BATCHED_FROM_VERSION:
         if asked.access.allows_cluster(Operation.CLUSTER_ACTION):
             return go_on(request)
@@ -146,11 +148,11 @@ def _uncommitted(topic: Any, code: ErrorCode) -> TxnOffsetCommitResponseTopic:
 
 
 def guard_describe(asked: Asked, request: DescribeTransactionsRequest, go_on: GoOn) -> Answer:
-    """DescribeTransactions (api 65): topics that one may not describe are left out."""
+    """DescribeTransactions (api 65): the answer omits topics that the client may not describe."""
     access = asked.access
 
     def may_describe(name: str) -> bool:
-        return not name or access.allows_transaction(Operation.DESCRIBE, name)  # without a name: the handler refuses it
+        return not name or access.allows_transaction(Operation.DESCRIBE, name)  # the handler refuses an empty name
 
     request.transactional_ids, denied = split(request.transactional_ids, may_describe, name_of=itself)
 
@@ -164,7 +166,7 @@ def guard_describe(asked: Asked, request: DescribeTransactionsRequest, go_on: Go
 
 
 def guard_list(asked: Asked, request: ListTransactionsRequest, go_on: GoOn) -> Answer:
-    """ListTransactions (api 66): those that one may describe."""
+    """ListTransactions (api 66): the transactions that the client may describe."""
 
     def finish(response: ListTransactionsResponse) -> None:
         response.transaction_states = [

@@ -1,1 +1,1 @@
-"""The logs that this broker has: made, opened, flushed, moved and removed, and what is done when a disk fails."""
+"""The logs of this broker: creation, opening, flushes, moves and removal, and the reaction to a failed disk."""

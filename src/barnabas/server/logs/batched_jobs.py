@@ -1,7 +1,7 @@
-"""Jobs in great number, as for a topic with thousands of partitions: on the loop a few in each turn, in threads a part at a time.
+"""Runs many jobs, as for a topic with thousands of partitions: on the loop a few in each turn, in threads a part at a time.
 
-The disk is what they wait for, and a file system takes what several threads ask of it together: syncs of two threads share a commit of
-the journal, syncs of one thread wait for a commit each. Few jobs go to two of the broker's I/O threads; many get threads of their own.
+The jobs wait for the disk, and a file system combines the work of several threads: syncs of two threads share a commit of the journal,
+syncs of one thread wait for one commit each. Few jobs run in two of the broker's I/O threads; many jobs get their own threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PER_TURN = 100  # of what takes some microseconds each
+PER_TURN = 100  # items; each takes a few microseconds
 
 THREADS = 4
 PART = 25  # jobs handed to a thread at once
@@ -25,7 +25,7 @@ FEW = 2 * PART
 
 
 async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
-    """`items` one by one, with a turn for everybody else of the loop now and then."""
+    """`items` one by one, with a turn of the loop for other work now and then."""
     for count, each in enumerate(items):
         if count % PER_TURN == PER_TURN - 1:
             await asyncio.sleep(0)
@@ -33,10 +33,10 @@ async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def run_in_parts(services: Services, jobs: Sequence[Callable[[], T]], name: str) -> list[T | StorageError]:
-    """The result of each job, or the StorageError that it raised; any other exception ends all.
+    """The result of each job, or the StorageError that it raised; any other exception ends all jobs.
 
     Args:
-        name: of the threads.
+        name: the prefix of the names of the threads.
     """
     if not jobs:
         return []

@@ -1,8 +1,7 @@
-"""Damaged data met while serving: which code a peer gets, and the line in the log.
+"""Damaged data that a read finds: the error code for the peer, and the line in the log.
 
-CORRUPT_MESSAGE says that these records will not come right by asking again: a CRC that does not match, no batch where one must be, or a
-sector of the log that the disk cannot read. KAFKA_STORAGE_ERROR, on which clients ask again, is for reads that fail otherwise, such as of
-an index.
+CORRUPT_MESSAGE tells the client that a retry will not help: a CRC does not match, there is no batch where one must be, or the disk cannot
+read a sector of the log. KAFKA_STORAGE_ERROR, after which clients retry, is for reads that fail otherwise, such as of an index.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class ReadFaults(Protocol):
 
 
 def refuse_read(broker: ReadFaults, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
-    """Report a failed read of the log `place`; returns the error code for the peer."""
+    """Report a failed read of the log `place`. Returns the error code for the peer."""
     if isinstance(error, OSError):
         broker.faults.report_read(place, offset, error)
         return ErrorCode.KAFKA_STORAGE_ERROR
@@ -36,7 +35,7 @@ def refuse_read(broker: ReadFaults, place: str, offset: int, error: StorageError
 
 
 def tell_damage(topic: str, partition: int, damage: Damage) -> None:
-    """One line for a stretch that was not known to be damaged."""
+    """Log one line for a damaged range that was not known before."""
     logger.error(
         "event=corrupt-data topic=%s partition=%d first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
         topic,

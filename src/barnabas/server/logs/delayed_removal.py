@@ -1,4 +1,4 @@
-"""Files that are no part of a log any more and go after `file.delete.delay.ms`; a broker that stops removes them at once."""
+"""Deletes files that no log uses any more after `file.delete.delay.ms`, and at the latest when the broker stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DelayedRemoval:
-    """Of one broker."""
+    """The files of one broker that wait for their removal."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -26,13 +26,13 @@ class DelayedRemoval:
         self._services.loop.call_later(delay_ms / 1000, self._remove, garbage)
 
     def _remove(self, garbage: Garbage) -> None:
-        if garbage in self._waiting:  # else the broker has stopped meanwhile, and removed it
+        if garbage in self._waiting:  # otherwise the stop of the broker has removed it
             del self._waiting[garbage]
             services = self._services
             report_later(services.faults, services.loop.run_in_executor(services.io_threads, garbage.remove))
 
     async def close(self) -> None:
-        """Remove at once what waits; raises StorageError."""
+        """Remove all waiting files at once; raises StorageError."""
         waiting = list(self._waiting)
         self._waiting.clear()
         await self._services.loop.run_in_executor(self._services.io_threads, remove_all, waiting)

@@ -1,14 +1,14 @@
-"""Group commit: the flushes that partitions ask for, run in rounds.
+"""Group commit: runs the flushes that partitions request in rounds.
 
-Owns the rounds of each log directory, the threads they run in, and the timers of `flush.ms`.
+Owns the rounds of each log directory, their threads, and the timers of `flush.ms`.
 
 Rules
-  1. A directory has one round at a time. It takes every partition that asked until then; what comes meanwhile collects for the next.
-     So one sync of a file serves all the requests that came while the one before ran, and a slow disk does not hold up another.
-  2. Partitions plan and finish on the loop; only `FlushPlan.run` is in a thread. The files of a round are shared out to the threads.
-  3. A round that meets an error of the disk reports it once, and does not try again: that directory is out of use then.
+  1. A directory has one round at a time. A round takes every partition that has requested a flush before it; later requests wait for the
+     next round. So one sync of a file serves all requests that came during the previous one, and a slow disk does not delay another.
+  2. Partitions plan and finish on the loop; only `FlushPlan.run` runs in a thread. The threads divide the files of a round.
+  3. A round that meets a disk error reports it once, and does not try again, because that directory is then out of use.
 
-A round begins in the turn of the loop after the first partition asked, so that all the requests read in one turn go with it.
+A round begins one turn of the loop after the first request. So it includes all requests that the loop reads in the same turn.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from barnabas.server.metrics import Metrics
 from barnabas.storage.flushing import FlushPlan
 
 logger = logging.getLogger(__name__)
-FLUSH_THREADS = 8  # they wait for the disk; a file system takes the syncs of several files in one write of its journal
-FILES_PER_THREAD = 4  # fewer are not worth another thread
+FLUSH_THREADS = 8  # they wait for the disk; a file system joins the syncs of several files in one write of its journal
+FILES_PER_THREAD = 4  # for fewer files, another thread is not worth it
 
 Planned = Sequence[tuple[OnlineReplica, FlushPlan]]
 
@@ -45,8 +45,8 @@ class GroupCommit:
     """The `FlushScheduler` of a broker.
 
     Args:
-        on_error: told of what the disk refused, on the loop.
-        threads: FLUSH_THREADS of them; closed by `close`.
+        on_error: called on the loop with the error of a disk.
+        threads: FLUSH_THREADS threads; `close` shuts them down.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class GroupCommit:
 
         def done(part: asyncio.Future[None]) -> None:
             nonlocal left
-            if part.exception() is not None:  # a fault of ours: its plans are not done, and their partitions will say so
+            if part.exception() is not None:  # a fault of the broker: the plans are not done, and their partitions report that
                 logger.error("event=flush-failed", exc_info=part.exception())
             left -= 1
             if not left:
@@ -134,7 +134,7 @@ class GroupCommit:
                 self._on_error(error)
 
     def _end(self, disk: _Disk) -> None:
-        """The next round, in the next turn of the loop; requests that wait in the sockets go with it."""
+        """Begin the next round in the next turn of the loop, so that it includes the requests that wait in the sockets."""
         if disk.waiting and not self._closed:
             self._loop.call_soon(self._start, disk)
             return
@@ -145,17 +145,17 @@ class GroupCommit:
                 if not future.done():
                     future.set_result(None)
 
-    # --- the broker
+    # --- called by the broker
 
     async def wait_idle(self) -> None:
-        """Until no round runs or is asked for."""
+        """Wait until no round runs and none is requested."""
         if any(disk.is_running for disk in self._disks.values()):
             future: asyncio.Future[None] = self._loop.create_future()
             self._idle.append(future)
             await future
 
     async def close(self) -> None:
-        """Begin no more rounds; the one that runs ends. Closing the logs flushes the rest."""
+        """Begin no more rounds, and wait for the current one. The close of the logs flushes the rest."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()

@@ -1,6 +1,6 @@
-"""Logs for partitions that this broker is to have, many at once: folders and files in threads, their names synced together.
+"""Creates the logs of partitions for this broker, many at once: threads make folders and files, and sync their names together.
 
-A log is used only once its name is on the disk. If a disk refuses, its error is returned in the place of the log, and no file is left.
+A log is used only after its name is on the disk. If a disk fails, its error takes the place of the log, and no file remains.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ THREADS_NAME = "barnabas-making"
 
 
 async def make_logs(services: Services, instructions: Sequence[CreateLog]) -> list[Log | StorageError]:
-    """The logs, or what the disk said instead. Names are made durable after all are made: then one sync serves many."""
+    """The logs, or the errors of the disks. The names are synced after all logs are made, because one sync then serves many logs."""
     prepared = [_prepare(services, wanted) async for wanted in in_turns(instructions)]
     found = [each for each in prepared if isinstance(each, FoundLog)]
     made = await run_in_parts(services, [each.open for each in found], THREADS_NAME)
@@ -46,7 +46,7 @@ def _prepare(services: Services, wanted: CreateLog) -> FoundLog | Log | StorageE
 def _take(
     services: Services, prepared: FoundLog, made: Log | StorageError, failures: Mapping[Log, StorageError]
 ) -> Log | StorageError:
-    """The log that was made, unless something is wrong with it."""
+    """The created log, or the error of its creation, its sync or its directory."""
     failure = made if isinstance(made, StorageError) else failures.get(made) or prepared.directory.failure
     if failure is not None:
         services.logs.creation.not_made(prepared)

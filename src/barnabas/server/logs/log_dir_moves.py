@@ -1,12 +1,11 @@
-"""Logs on their way from one log directory to another (AlterReplicaLogDirs, KIP-113).
+"""Moves of logs from one log directory to another (AlterReplicaLogDirs, KIP-113).
 
-Each move is a task: rounds of copying in a thread until the copy is all but equal, then the swap on the loop (see `storage.moving`), then
-the old folder goes as that of a deleted topic does. All moves together keep to `replica.alter.log.dirs.io.max.bytes.per.second`, and at
-most `num.replica.alter.log.dirs.threads` are under way at once (one for each log directory if that is not set); the others wait.
+Each move is a task. A thread copies in rounds until the copy is nearly equal, and then the loop swaps the folders (see `storage.moving`).
+The old folder is removed like that of a deleted topic. All moves together keep to `replica.alter.log.dirs.io.max.bytes.per.second`. At
+most `num.replica.alter.log.dirs.threads` run at once (one for each log directory if that is not set); the others wait.
 
-A move is answered when its folder is there: a crash from then on does not forget it, also where it waits for its turn. One that fails
-leaves the log where it was. One that a stop of the broker interrupts, or a target disk that fails, begins again at the
-next start.
+A move is confirmed when its folder exists: from then on a crash does not lose the move, even while it waits. After a failed move the log
+stays where it was. If the broker stops or the target disk fails during a move, the move begins again at the next start.
 """
 
 from __future__ import annotations
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-ROUND_BYTES = 16 * 1024 * 1024  # copied before the limit on the rate is looked at again
+ROUND_BYTES = 16 * 1024 * 1024  # copied between two checks of the rate limit
 MIN_ROUND_BYTES = 64 * 1024
 WAIT_FOR_SWAP_S = 0.01
-ROUNDS_PER_S = 4  # of a move that is held back
-SMALL_ROUNDS = 20  # then the copy catches up on the loop: a log that is synced all the time gets ahead of it again and again
+ROUNDS_PER_S = 4  # of a move that the rate limit slows
+# then the loop itself copies the rest, because a log with constant syncs gets ahead of the copy again and again
+SMALL_ROUNDS = 20
 
 
 class _Moving:
@@ -46,8 +46,8 @@ class _Moving:
         self.directory = directory
         self.copy = copy
         self.stopped = asyncio.Event()
-        self.keeps_folder = False  # so that the next start knows of it
-        self.noted = asyncio.Event()  # on the disk, or failed
+        self.keeps_folder = False  # the copy stays, so that the next start finds it
+        self.noted = asyncio.Event()  # the move is on the disk, or failed
         self.failure: StorageError | OSError | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -61,14 +61,13 @@ class LogDirMoves:
         self._removal = removal
         self._moving: dict[TopicPartition, _Moving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last move of each that was given up
-        self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have their names
-        self._haunted: set[TopicPartition] = (
-            set()
-        )  # whose old folder could not be given up: until the next start they stay where they are
+        self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last stopped move of each partition
+        self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have the partition's name
+        # partitions whose old folder kept its name: they cannot move again before the next start
+        self._haunted: set[TopicPartition] = set()
         self._threads: Executor | None = None
         self._slots: asyncio.Semaphore | None = None
-        self._free_at_ms = 0.0  # when the limit on the rate lets the next round begin
+        self._free_at_ms = 0.0  # when the rate limit allows the next round
         self.bytes_copied = 0
         self.finished = 0
         self.failed = 0
@@ -77,16 +76,16 @@ class LogDirMoves:
         return len(self._moving)
 
     def of(self, topic: str, partition: int) -> LogMove | None:
-        """The copy of a log that is on its way."""
+        """The unfinished copy of a log; None if the log does not move."""
         found = self._moving.get((topic, partition))
         return found.copy if found is not None else None
 
     async def start(self, topic: str, partition: int, directory: LogDirectory) -> None:
-        """Move a log to `directory`; nothing is done if it is there, or on its way there. A crash does not forget what this has answered.
+        """Begin to move a log to `directory`, unless it is there or moves there already. After the return a crash does not lose the move.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting, the disk does not work, or the folder that an earlier move left
-                still has the log's name; UNKNOWN_TOPIC_OR_PARTITION, the log was deleted meanwhile.
+                still has the log's name; UNKNOWN_TOPIC_OR_PARTITION, the log was deleted in the meantime.
         """
         key = topic, partition
         if key in self._haunted:
@@ -94,7 +93,7 @@ class LogDirMoves:
         while (found := self._moving.get(key)) is None or found.directory is not directory:
             if found is not None:
                 self.stop(topic, partition)
-            if key in self._ending:  # its folder would pass for a move after a crash
+            if key in self._ending:  # after a crash, its folder would look like an unfinished move
                 await asyncio.wait({self._ending[key]})
                 continue
             if self._services.logs.get(topic, partition) is None:
@@ -116,7 +115,7 @@ class LogDirMoves:
         moving.task.add_done_callback(self._tasks.discard)
 
     def stop(self, topic: str, partition: int) -> None:
-        """Give a move up, if there is one; what was copied is removed as soon as nobody writes to it."""
+        """Stop a move, if there is one; its copy is removed as soon as no thread writes to it."""
         found = self._moving.pop((topic, partition), None)
         if found is not None and found.task is not None:
             found.stopped.set()
@@ -128,27 +127,27 @@ class LogDirMoves:
             del self._ending[key]
 
     def directory_failed(self, directory: LogDirectory) -> None:
-        """Give up the moves to and from a log directory that is out of use."""
+        """Stop the moves to and from a failed log directory."""
         for key, moving in list(self._moving.items()):
             if moving.directory is directory:
-                moving.keeps_folder = True  # nothing is written there, so nothing can be removed
+                moving.keeps_folder = True  # the disk takes no writes, so the copy cannot be removed
                 self.stop(*key)
             elif self._services.logs.directory_of(*key) is directory:
                 self.stop(*key)
 
     async def settle(self, topic: str, partition: int) -> None:
-        """Wait until no folder has the partition's name but that of its log."""
+        """Wait until only the folder of the partition's log has its name."""
         leaving = self._leaving.get((topic, partition))
         if leaving is not None:
             await asyncio.shield(leaving)
 
     def resume(self) -> None:
-        """Begin again what the last stop or crash interrupted."""
+        """Begin the moves again that the last stop or crash interrupted."""
         logs = self._services.logs
         for key, directory in list(logs.removal.interrupted.items()):
             partition = self._services.partitions.get(*key)
             if partition is not None and partition.is_offline:
-                continue  # its log is in a directory that failed: what was copied stays for a start with that
+                continue  # the directory of the log failed: the copy stays for a start in which it works
             is_there = partition is not None and logs.directory_of(*key).failure is None
             if is_there and directory.failure is None and logs.directory_of(*key) is not directory:
                 self._begin(key, directory)
@@ -156,7 +155,7 @@ class LogDirMoves:
                 logs.removal.forget_move(key)
 
     async def close(self) -> None:
-        """Let the rounds under way end; unfinished copies stay for the next start to see."""
+        """Wait for the current rounds; unfinished copies stay for the next start."""
         for moving in self._moving.values():
             moving.keeps_folder = True
             moving.stopped.set()
@@ -199,11 +198,11 @@ class LogDirMoves:
                 logger.warning("event=log-copy-not-removed path=%s error=%r", moving.copy.folder, str(error))
 
     async def _move(self, key: TopicPartition, moving: _Moving) -> bool:
-        """Whether the log was moved; False where the move was stopped."""
+        """Whether the log was moved; False if the move was stopped."""
         copy = moving.copy
         rounds = 0
         while not moving.stopped.is_set() and not copy.can_swap:
-            if copy.log.is_swapping:  # the cleaner is at it, for as long as a few renames take
+            if copy.log.is_swapping:  # the cleaner works on the log, for the time of a few renames
                 await asyncio.sleep(WAIT_FOR_SWAP_S)
                 continue
             plan = copy.plan(self._round_bytes())
@@ -245,7 +244,7 @@ class LogDirMoves:
         self._removal.remove_later(garbage, moving.copy.log.config.file_delete_delay_ms)
 
     async def _has_turn(self, moving: _Moving) -> bool:
-        """Wait until one more may be under way; False where the move is stopped before."""
+        """Wait until this move may begin; False if it is stopped before."""
         turn = self._services.loop.create_task(self._slot().acquire())
         stopped = self._services.loop.create_task(moving.stopped.wait())
         await asyncio.wait({turn, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -274,7 +273,7 @@ class LogDirMoves:
         return max(MIN_ROUND_BYTES, min(ROUND_BYTES, rate // ROUNDS_PER_S))
 
     async def _hold_back(self, size: int, moving: _Moving) -> None:
-        """Wait until the rate of all moves is what it may be."""
+        """Wait until the rate of all moves is within its limit."""
         now_ms = self._services.clock.monotonic_ms()
         rate = max(1, self._services.config.replica_alter_log_dirs_io_max_bytes_per_second)
         self._free_at_ms = max(self._free_at_ms, now_ms) + size * 1000 / rate

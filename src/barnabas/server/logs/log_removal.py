@@ -1,7 +1,7 @@
-"""Logs of partitions that this broker is not to have any more.
+"""Removes the logs of partitions that this broker must not have any more.
 
-A partition is gone from requests before its log goes; its folder is renamed before the deletion is answered; the files go when the disk has
-time. The next start removes files that are left when the broker stops, or that a disk refuses to rename.
+Requests do not find a partition any more before its log is removed. The broker renames the folder before it answers the deletion, and
+deletes the files later, in the background. If the broker stops before, or a disk fails to rename, the next start removes the files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LogRemover:
         self._removals: dict[asyncio.Task[object], Sequence[Garbage]] = {}
 
     async def remove(self, instructions: Sequence[DeleteLog]) -> None:
-        """The folders are renamed before the deletion is answered; their files go when the disk has time."""
+        """Remove the partitions and rename their folders; a background task then deletes the files."""
         services = self._services
         gone = []
         async for i in in_turns(instructions):
@@ -65,7 +65,7 @@ class LogRemover:
         report_later(services.faults, removal)
 
     async def _remove(self, garbage: Sequence[Garbage]) -> None:
-        """Remove the files of deleted logs, with one thread at most: others wait for reads."""
+        """Remove the files of deleted logs, with at most one thread, because reads wait for the other threads."""
         for at in range(0, len(garbage), PART):
             removing = self._services.loop.run_in_executor(self._services.io_threads, remove_all, garbage[at : at + PART])
             try:
@@ -75,7 +75,7 @@ class LogRemover:
                     await asyncio.wait([removing])
 
     async def close(self) -> None:
-        """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
+        """Leave the remaining files of deleted logs to the next start, and close them."""
         removals = dict(self._removals)
         for removal in removals:
             removal.cancel()

@@ -1,8 +1,8 @@
-"""Where logs begin, written down for those who promise that nothing below comes back: DeleteRecords, and followers to their leaders.
+"""Writes the checkpoints of logs for callers that promise that deleted records do not come back: DeleteRecords, and followers.
 
 Rules
-  1. One run serves all who ask while another is under way; a log is told of its start as it was when its caller asked.
-  2. A directory that cannot be written to is a failure for the logs that lie there, and for no others.
+  1. All callers that come during one run share the next one. A log then learns that its state at the time of the call is written.
+  2. If a directory cannot be written, this is a failure for the logs in it, and for no others.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from barnabas.storage.log import Log
 
 
 class LogStartOffsets(SharedJob):
-    """Writes the checkpoints of all logs' starts, in one run for all who wait."""
+    """Writes the checkpoints of all logs (start offsets, and truncations), in one run for all waiting callers."""
 
     def __init__(self, services: Services) -> None:
         super().__init__(services.loop, services.io_threads, lambda: services.logs.checkpoints.write_log_start_offsets())
 
     async def keep(self, logs: Iterable[Log]) -> None:
-        """Return when the starts of these logs are on the disk.
+        """Return when the start offsets of these logs are on the disk.
 
         Raises:
-            StorageError: those of some of them could not be written.
+            StorageError: the start offsets of some of these logs could not be written.
         """
         marks = [(log, log.truncator.start_mark) for log in logs]
         try:

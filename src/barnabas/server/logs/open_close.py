@@ -1,7 +1,7 @@
-"""Opening all logs at the start and closing them at the end, several at once, and saying how far that is.
+"""Opens all logs at the start and closes them at the end, several at once, and logs the progress.
 
-After a clean stop there is little to read of each log. After a crash what lies past the recovery points is read, and a start may take a
-while: then a line in the log every few seconds tells where it is. A stop syncs the logs that changed.
+After a clean stop there is little to read of each log. After a crash the broker reads everything past the recovery points, and the start
+may take a while. Then a line in the log tells the progress every few seconds. A stop syncs the logs that changed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PROGRESS_MS = 2_000  # between two lines
-CLOSING_THREADS = 8  # they wait for the disk: a file system takes the syncs of several files in one write of its journal
-OPENED_AT_ONCE = 200  # logs given to the threads; what one of them fails with ends the start before the others are begun
+PROGRESS_MS = 2_000  # between two log lines
+CLOSING_THREADS = 8  # they wait for the disk; a file system joins the syncs of several files in one write of its journal
+OPENED_AT_ONCE = 200  # logs given to the threads; a failure ends the start before the next logs are begun
 
 
 async def open_logs(services: Services) -> None:
     """Open every log in `num.recovery.threads.per.data.dir` threads for each log directory.
 
     Raises:
-        StorageError: one of them cannot be opened.
+        StorageError: a log cannot be opened.
     """
     found = services.logs.find(services.controller.topic_config)
     if not found:
@@ -44,7 +44,7 @@ async def open_logs(services: Services) -> None:
 
 
 async def close_logs(services: Services) -> None:
-    """Close every log that has something to be synced, in as many threads; `LogManager.close` does the rest, and raises what failed."""
+    """Close every log that needs a sync, in several threads. `LogManager.close` closes the others, and raises the errors."""
     changed = [log_ for log_ in services.logs.logs() if log_.needs_work_to_close]
     if len(changed) <= 1:
         return
@@ -76,7 +76,7 @@ class _Opening:
                 for future in futures:
                     await asyncio.wait([future])
                     self._count(future)
-            finally:  # where the start is given up, what is open already must be known, to be closed
+            finally:  # after a failure too, the opened logs must be known, so that they get closed
                 for future in futures:
                     future.cancel()
                 await asyncio.gather(*futures, return_exceptions=True)

@@ -1,9 +1,9 @@
-"""How much a start after a crash has to read, and keeping that bounded.
+"""Limits how much a start after a crash must read.
 
-After a crash each log is read from its recovery point on. Sealed segments are flushed by the periodic job anyway; were that all, a broker
+After a crash the broker reads each log from its recovery point on. The periodic job flushes sealed segments. With that alone, a broker
 with thousands of partitions would have to read thousands of active segments of up to `segment.bytes`. So the job also flushes the active
-segments that have most to be read again, until what is left of all logs together is under `UNFLUSHED_BYTES`: few files are synced, and
-those by then mostly written back by the kernel, while a start reads that much and what came since the last run.
+segments with the most unflushed bytes, until all logs together have less than `UNFLUSHED_BYTES`. This syncs few files, and the kernel has
+written most of their data already. A start then reads that much, and the data since the last run.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition
 
-UNFLUSHED_BYTES = 256 * 1024 * 1024  # read and checked in about a second; small batches take a few
+UNFLUSHED_BYTES = 256 * 1024 * 1024  # a start reads and checks them in about a second; a few seconds with small batches
 
 
 class Unflushed(NamedTuple):
     """A log that has records past its recovery point."""
 
     partition: OnlinePartition
-    size: int  # bytes past it in the active segment; all of them where that is not known
-    sealed_end: int  # where the active segment begins
+    size: int  # bytes past the recovery point in the active segment; all its bytes if that number is unknown
+    sealed_end: int  # the base offset of the active segment
     end: int
 
     @classmethod
@@ -34,7 +34,7 @@ class Unflushed(NamedTuple):
 
 
 def flushes_due(unflushed: Iterable[Unflushed], bound: int = UNFLUSHED_BYTES) -> list[tuple[OnlinePartition, int]]:
-    """Which logs to flush now, and up to which offset: sealed segments all, active ones until what is left is under `bound`."""
+    """The logs to flush now, and up to which offset: all sealed segments, and active ones until the rest is less than `bound` bytes."""
     by_size = sorted(unflushed, key=lambda each: each.size, reverse=True)
     left = sum(each.size for each in by_size)
     due = []

@@ -1,6 +1,6 @@
-"""Which partitions this broker has, and whether it leads them or follows.
+"""The partitions of this broker, and their roles as leader or follower.
 
-A partition appears to requests only once its log is there (`log_creation`), and is gone from them before its log goes (`log_removal`).
+Requests find a partition only after its log exists (`log_creation`), and not any more before its log is removed (`log_removal`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
 class Leaders(Cluster, Protocol):
-    """The parts of the broker that leaders on this broker use."""
+    """The parts of the broker that its leaders use."""
 
     def now_ms(self) -> int: ...
 
@@ -54,11 +54,11 @@ class Fetchers(Protocol):
 
 
 class ReplicaManager:
-    """Carries out instructions for one broker.
+    """Executes instructions for one broker.
 
     Args:
-        fit: has the checks made that the settings of a hosted log ask for.
-        load_late: has coordinators read logs that are made when they should have been read already.
+        fit: sets up the checks that the settings of a hosted log demand.
+        load_late: makes coordinators read logs that were created late.
     """
 
     def __init__(
@@ -83,13 +83,14 @@ class ReplicaManager:
         self._fit = fit
         self._load_late = load_late
         self._kept_logs = FrozenLogs()
-        self._unmade: list[CreateLog] = []  # no room for their logs
-        self._making = asyncio.Lock()  # else a log that is made late would get in the way of another topic's of that name
+        self._unmade: list[CreateLog] = []  # there was no room for their logs
+        # without the lock, a log that is made late could collide with that of another topic with the same name
+        self._making = asyncio.Lock()
         self._removing = LogRemover(services, cleaner, log_dir_moves)
-        self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
+        self._high_watermarks: dict[TopicPartition, int] = {}  # from the checkpoint, of partitions that are not hosted yet
 
     def host_all(self) -> None:
-        """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
+        """At start: host the partitions of the metadata with their logs, and create logs that a crash left out."""
         services = self._services
         self._high_watermarks = services.logs.checkpoints.read_high_watermarks()
         offline = []
@@ -104,9 +105,9 @@ class ReplicaManager:
         services.controller.forget_deleted_topics()
 
     def _find(self, topic: Topic, index: int, state: PartitionState, config: TopicConfig) -> bool:
-        """Host the partition with its log, made where there is none; False where it may lie in a directory that cannot be read now.
+        """Host the partition with its log; create the log if there is none. False if the log may lie in a failed directory.
 
-        A second log of it elsewhere would hide the first.
+        A second log elsewhere would hide the first.
         """
         logs = self._services.logs
         found = logs.get(topic.name, index)
@@ -133,9 +134,10 @@ class ReplicaManager:
         return True
 
     def _put_away(self, stray: Log) -> None:
-        """Take the log of another topic that had the name out of the way.
+        """Remove or set aside the log of another topic that had the same name.
 
-        It goes if the metadata says that its topic was deleted. Metadata that was put back from a copy may not know a topic that is wanted.
+        The log is removed if the metadata says that its topic was deleted. Metadata that was restored from a copy may not know a topic
+        that is still wanted.
         """
         logs = self._services.logs
         if stray.topic_id in self._services.controller.deleted_topics:
@@ -145,7 +147,7 @@ class ReplicaManager:
             logs.creation.set_aside(stray.topic, stray.partition)
 
     def _sort_out_strays(self) -> None:
-        """Remove the logs of topics that are deleted and of partitions that are elsewhere now."""
+        """Remove the logs of deleted topics and of partitions that have moved to other brokers."""
         services = self._services
         deleted = services.controller.deleted_topics
         for stray in [each for each in services.logs.logs() if services.partitions.get(each.topic, each.partition) is None]:
@@ -163,7 +165,7 @@ class ReplicaManager:
                 )
 
     def _was_moved_away(self, stray: Log) -> bool:
-        """Whether other brokers hold the partition now: it was taken from this one while that was down."""
+        """Whether the partition was moved from this broker to others while this broker was down."""
         topic = None if stray.topic_id is None else self._services.metadata.topic_by_id(stray.topic_id)
         if topic is None or topic.name != stray.topic or stray.partition >= len(topic.partitions):
             return False
@@ -172,28 +174,28 @@ class ReplicaManager:
     # Instructions
 
     async def create(self, instructions: Sequence[CreateLog]) -> None:
-        """Make logs, and host the partitions."""
+        """Create logs, and host the partitions."""
         async with self._making:
             await self._create_all(instructions, again=False)
 
     async def remove(self, instructions: Sequence[DeleteLog]) -> None:
-        """Host these no more; see `log_removal`."""
+        """Stop hosting partitions; see `log_removal`."""
         await self._removing.remove(instructions)
 
     async def change(self, instruction: ChangeReplica) -> None:
-        """Lead a replica that is here, or follow who does."""
+        """Make the local replica the leader, or let it follow the leader."""
         await self._write_down(instruction)
         replica = self._services.partitions.get(instruction.topic, instruction.partition)
         if replica is not None and replica.topic_id == instruction.topic_id:
             self._assume(replica, instruction.state)
 
     def stand_down(self) -> None:
-        """Lead and follow nothing, as if nobody led."""
+        """Stop leading and following, as if no partition had a leader."""
         for replica in list(self._services.partitions):
             self._assume(replica, self._nobody_leads(replica.leader_epoch))
 
     def update_config(self, topic: str, config: TopicConfig) -> None:
-        """The settings of a topic changed."""
+        """Apply changed settings of a topic."""
         for found in self._services.partitions.topic(topic).values():
             found.update_config(config)
             if not found.is_offline:
@@ -214,14 +216,14 @@ class ReplicaManager:
             services.faults.report(error)
 
     async def close(self) -> None:
-        """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
+        """Leave the remaining files of deleted logs to the next start, and close them."""
         await self._removing.close()
 
     async def _create_all(self, instructions: Sequence[CreateLog], *, again: bool) -> None:
-        """Make logs, and host the partitions.
+        """Create logs, and host the partitions.
 
         Args:
-            again: they are here already, without a log, and may go meanwhile.
+            again: the partitions are hosted already, without a log, and may be deleted in the meantime.
         """
         with self._kept_logs.making(len(self._services.partitions) + len(instructions)):
             outcomes = await make_logs(self._services, instructions)
@@ -232,7 +234,7 @@ class ReplicaManager:
     ) -> None:
         services = self._services
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
-            if again and not self._is_unmade(wanted):  # the topic was deleted meanwhile
+            if again and not self._is_unmade(wanted):  # the topic was deleted in the meantime
                 if not isinstance(made, StorageError):
                     services.logs.removal.delete(wanted.topic, wanted.partition).remove()
             elif isinstance(made, StorageError):
@@ -243,14 +245,14 @@ class ReplicaManager:
                 else:
                     self._retry(wanted)
             else:
-                if again:  # while there was no log nobody took what its topic was set to
+                if again:  # without a log, no change of the topic's settings was applied
                     made.update_config(services.controller.topic_config(wanted.topic))
                 if wanted.is_leader:
                     made.appender.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
 
     def _retry(self, wanted: CreateLog) -> None:
-        """Make a log for which there was no room, once there is."""
+        """Create a log later, for which there is no room now."""
         self._unmade.append(wanted)
         if len(self._unmade) == 1:
             self._services.loop.call_later(RETRY_MS / 1000, self._retry_all)
@@ -276,24 +278,25 @@ class ReplicaManager:
         return found is not None and found.is_offline and found.topic_id == wanted.topic_id
 
     def _state(self, wanted: CreateLog) -> PartitionState:
-        """The leader and epoch of a replica that was just made, as far as this broker knows."""
+        """The leader and epoch of a replica that was just created, as far as this broker knows."""
         state = self._services.metadata.partition(wanted.topic, wanted.partition)
-        if state is None or self._services.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
+        # the topic was deleted in the meantime
+        if state is None or self._services.metadata.topic_id(wanted.topic) != wanted.topic_id:
             return self._nobody_leads(wanted.leader_epoch)
         return self._believed(state)
 
     def _believed(self, state: PartitionState) -> PartitionState:
-        """The state of the metadata, or no leader while this broker is out of its cluster: it gets the role when it is back."""
+        """The state from the metadata; no leader while this broker is out of its cluster. It gets its role when it is back."""
         member = self._services.member
         return state if member is None or not member.is_down else self._nobody_leads(state.leader_epoch)
 
     def _nobody_leads(self, leader_epoch: int) -> PartitionState:
-        """As far as this broker may believe it."""
+        """The state without a leader, with this broker as the only replica."""
         own = self._services.config.broker_id
         return PartitionState(NO_LEADER, leader_epoch, (own,), (own,))
 
     def _host(self, found: Log, state: PartitionState) -> None:
-        """Make a partition of a log."""
+        """Host a log as a partition."""
         services = self._services
         own = services.config.broker_id
         mark = self._high_watermarks.pop((found.topic, found.partition), 0)
@@ -301,7 +304,7 @@ class ReplicaManager:
             followed = FollowerPartition(found, state, flushes=self._group_commit, high_watermark=mark)
             self._begin(followed)
             return
-        known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
+        known = None if state.replicas == (own,) else mark  # all records of a single replica are committed
         led = LeaderPartition(
             found, leader_id=own, leader_epoch=state.leader_epoch, flushes=self._group_commit, high_watermark=known
         )
@@ -317,7 +320,7 @@ class ReplicaManager:
             self._fetchers.follow(partition)
 
     def _assume(self, replica: Partition, state: PartitionState) -> None:
-        """The controller's word on a replica that is here: lead it, or follow who does."""
+        """Apply the controller's decision to a local replica: lead it, or follow its leader."""
         services = self._services
         own = services.config.broker_id
         if replica.is_offline or state.leader_epoch < replica.leader_epoch:
@@ -354,7 +357,7 @@ class ReplicaManager:
         self._services.partitions.add(OfflinePartition(topic, topic_id, index, leader_id=leader, leader_epoch=leader_epoch))
 
     def _make(self, topic: str, index: int, topic_id: UUID, config: TopicConfig) -> Log | None:
-        """A log that the metadata knows and no directory holds; None where there is no room for it."""
+        """Create a log that the metadata knows and no directory has; None if there is no room for it."""
         try:
             return self._services.logs.creation.create(topic, index, topic_id, config)
         except StorageError as error:

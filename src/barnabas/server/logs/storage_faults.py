@@ -1,14 +1,14 @@
 """The reaction of the broker to a disk that fails or is full.
 
-    no room          the request is refused (KAFKA_STORAGE_ERROR), reads go on, and writing goes on by itself when there is room again.
-                     One line says when it began, one when it ended; a metric counts what was refused
-    write, sync      the log directory goes out of use until the next start: its partitions answer KAFKA_STORAGE_ERROR, Metadata names
-                     no leader for them, groups kept there are not served. The other directories go on. In a cluster the controller is
-                     told, and has others lead (KIP-112)
-    nothing left     where the directory is the only one left, or the one with a lone broker's metadata, the broker stops, as Kafka does
+    no room          The request gets KAFKA_STORAGE_ERROR, reads continue, and writes continue by themselves when there is room again.
+                     The log has one line at the beginning and one at the end; a metric counts the refused requests.
+    write, sync      The log directory goes out of use until the next start: its partitions answer KAFKA_STORAGE_ERROR, Metadata names
+                     no leader for them, and groups in it are not served. The other directories continue. In a cluster the
+                     controller learns of it, and lets other brokers lead (KIP-112).
+    nothing left     If it is the last directory, or the one with the metadata of a single broker, the broker stops, as Kafka does.
 
 Rules
-  1. Everything that meets a StorageError tells `report`, on the loop; nothing is logged elsewhere.
+  1. Code that meets a StorageError passes it to `report`, on the loop, and does not log it.
   2. A directory fails once. Later errors in it are consequences and are not logged.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
 logger = logging.getLogger(__name__)
-RECOVERED_AFTER_MS = 5_000  # without a refusal: writing goes on
+RECOVERED_AFTER_MS = 5_000  # without a refusal; then the directory takes writes again
 
 
 class StorageFaults:
@@ -37,7 +37,7 @@ class StorageFaults:
 
     Args:
         stop: ends the broker.
-        unload_coordinator: told of a partition (topic and number) whose log is lost.
+        unload_coordinator: called with a partition (topic and number) whose log is lost.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class StorageFaults:
         self._services = services
         self._stop = stop
         self._unload_coordinator = unload_coordinator
-        self.log_dir_moves: LogDirMoves  # which report to this
-        self._exhausted: dict[str, float] = {}  # log directory -> when it last refused something, monotonic ms
+        self.log_dir_moves: LogDirMoves  # the moves report their faults here
+        self._exhausted: dict[str, float] = {}  # log directory -> monotonic ms of its last refusal
 
     def report(self, error: StorageError) -> None:
         match error:
@@ -65,12 +65,12 @@ class StorageFaults:
                 logger.error("event=storage-failed error=%r", str(error))
 
     def report_read(self, directory: str, offset: int, error: OSError) -> None:
-        """A read of a log failed: only that read is refused, since the sectors around may be good."""
+        """Report a failed read of a log. Only that read is refused, because the sectors around it may be good."""
         self._services.metrics.read_errors += 1
         logger.error("event=read-failed directory=%s offset=%d error=%r", directory, offset, str(error))
 
     async def guard(self, job: Callable[[], object]) -> bool:
-        """Run a job that blocks in an I/O thread; what the disk refuses is reported. Whether it went well."""
+        """Run a blocking job in an I/O thread, and report a StorageError. Returns whether the job succeeded."""
         try:
             await self._services.loop.run_in_executor(self._services.io_threads, job)
         except StorageError as error:
@@ -126,7 +126,7 @@ class StorageFaults:
             self._stop(error)
 
     async def _tell_cluster(self, member: Member, lost: Collection[Log], error: LogDirFailed) -> None:
-        """Have others lead what is lost here. First the next start is kept from counting on it."""
+        """Let other brokers lead the lost partitions. Before that, make sure that the next start does not rely on these logs."""
         await self.guard(self._services.logs.forget_boots)
         member.tell_offline((each.topic_id, each.partition) for each in lost if each.topic_id is not None)
         if len(member.offline) > MAX_SAID:

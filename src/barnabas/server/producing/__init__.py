@@ -1,1 +1,1 @@
-"""Produce beyond the plain append: requests that wait, that come again and again, and that are part of a transaction."""
+"""Produce beyond the plain append: requests that wait, that repeat, and that belong to a transaction."""

@@ -1,4 +1,4 @@
-"""A produce request that waits until its batches are as safe as its client asked for, and the refusal of a partition."""
+"""A produce request that waits until its batches are as safe as its client wants, and the refusal of a partition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Topics = list[tuple[bytes, list[PartitionAnswer]]]
 
 
 class WaitingBroker(LeaderServices, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -34,12 +34,12 @@ def refused(partition: int, error: KafkaError) -> PartitionAnswer:
 
 
 def must_wait(partition: LeaderPartition, last_offset: int, acks: int) -> bool:
-    """Whether a producer with these acks waits for more than the append of what is not committed yet."""
+    """Whether a producer with these acks must wait after the append, for a record that is not committed yet."""
     return acks == ACKS_ALL or (acks != ACKS_NONE and not partition.is_kept(last_offset))
 
 
 def refusals(broker: WaitingBroker, connection: Connection, version: int, correlation_id: int, answers: Topics) -> bytes:
-    """The frame of an answer in which partitions may be refused. It names the leader to a client that asked the wrong broker."""
+    """The frame of an answer that may refuse partitions. It names the leader to a client that asked the wrong broker."""
     leaders = []
     if version >= FIRST_LEADER_VERSION:
         for key, partitions in answers:
@@ -101,7 +101,7 @@ class DelayedProduce:
                 answers[:] = [refused(a.partition, error) if a.partition == partition.index else a for a in answers]
 
     def _time_out(self) -> None:
-        """Only what is not committed has timed out."""
+        """Answer. Only partitions that still wait get REQUEST_TIMED_OUT."""
         for partition in self._waiting:
             self._fail(partition, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
         self._waiting.clear()

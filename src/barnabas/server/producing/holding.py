@@ -1,4 +1,4 @@
-"""Holds a produce request back while something else answers, and its connection with it: what follows belongs behind the request."""
+"""Holds back a produce request, and its connection with it, during other work, so that later requests are appended after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class HoldingBroker(Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     add_partitions_to_txn: AddPartitionsToTxn
     receiver: Receiver
@@ -26,11 +26,11 @@ class HoldingBroker(Protocol):
 def hold_back(
     broker: HoldingBroker, connection: Connection, reason: str, size: int, work: Callable[[], Awaitable[Callable[[], None]]]
 ) -> None:
-    """Read nothing more from the connection until `work` is done; call its result unless the connection was closed meanwhile.
+    """Read nothing more from the connection until `work` is done. Then call its result, unless the connection was closed in the meantime.
 
     Args:
-        reason: why the connection is paused.
-        size: bytes of the request that are kept.
+        reason: the reason to pause the connection.
+        size: bytes of the kept request.
     """
 
     async def done() -> None:
@@ -41,7 +41,7 @@ def hold_back(
         except ProtocolError as error:
             logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
-        except Exception:  # a fault of ours: without this answer those that follow would be taken for it
+        except Exception:  # a fault of the broker: the client would take later answers for the missing one
             logger.exception("event=connection-closed peer=%s reason='a request failed'", connection.peer)
             connection.close()
         finally:

@@ -1,7 +1,7 @@
-"""Produce below version 3: its message sets become batches before they are appended. Then they go the way of all batches.
+"""Produce below version 3: its message sets become batches before the append. Then they are handled like all batches.
 
-Only requests of those versions come here. The loop converts a small set without a codec. A thread converts other sets. Meanwhile the
-connection is not read, so that its next requests are appended behind.
+Only requests of those versions come here. The loop converts a small set without a codec. A thread converts other sets. During that time
+the broker does not read from the connection, so that later requests are appended after it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 PAUSE = "converting"
-NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # what Kafka answers to a set without a whole message
+NOTHING = PartitionAnswer(-1, 0, -1, -1, -1)  # Kafka's answer to a set without a whole message
 
 
 class ConvertingBroker(HoldingBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     io_threads: Executor
     loop: asyncio.AbstractEventLoop
@@ -40,7 +40,7 @@ class ConvertingBroker(HoldingBroker, Protocol):
 
 
 class Answered(PartitionRecords):
-    """A partition of a request whose answer is known before anything is appended."""
+    """A partition of a request whose answer is known before any append."""
 
     answer: PartitionAnswer
 
@@ -52,7 +52,7 @@ class Answered(PartitionRecords):
 
 
 class _Job(NamedTuple):
-    """The input of the thread: for each set its topic's settings, None if nothing can be appended."""
+    """The input of the thread: for each set its topic's settings, None if this broker cannot append it."""
 
     head: ProduceHead
     configs: list[list[TopicConfig | None]]
@@ -62,7 +62,7 @@ GoOn = Callable[[memoryview, ProduceHead], None]
 
 
 def convert(broker: ConvertingBroker, connection: Connection, frame: memoryview, head: ProduceHead, go_on: GoOn) -> None:
-    """Make the sets of a request batches, at once or in a thread, and call `go_on` with the frame and the request of batches."""
+    """Convert the sets of a request to batches, at once or in a thread, and call `go_on` with the frame and the converted request."""
     if _is_little(head):
         go_on(frame, _converted(_job(broker, head)))
         return
@@ -73,7 +73,7 @@ def convert(broker: ConvertingBroker, connection: Connection, frame: memoryview,
         converted = await broker.loop.run_in_executor(broker.io_threads, _converted, job)
 
         def append() -> None:
-            connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the loop's
+            connection.started_ns = time.perf_counter_ns()  # the time of the thread is not the time of the loop
             go_on(held, converted)
 
         return append
@@ -87,7 +87,7 @@ def _is_little(head: ProduceHead) -> bool:
 
 
 def _copied(head: ProduceHead) -> ProduceHead:
-    """The same without views into the frame."""
+    """The same request without views into the frame."""
     return head._replace(
         topics=[
             (key, [each._replace(records=memoryview(bytearray(each.records or b""))) for each in wanted])
@@ -118,7 +118,7 @@ def _converted(job: _Job) -> ProduceHead:
 
 def _one(request: PartitionRecords, config: TopicConfig | None) -> PartitionRecords:
     if config is None:
-        return request  # whoever appends says why that cannot be
+        return request  # the append finds the reason and answers it
     try:
         batch = batch_of(request.records or b"", config)
     except KafkaError as error:

@@ -1,18 +1,18 @@
 """Produce requests that arrived together and have batches for several partitions, handled partition by partition.
 
-Most producers send the data for all partitions of a broker in one request, or a request for each partition in turn. One by one, each batch
-costs a write, a check and an answer. Here machine code divides the requests in the receive buffer (`records.multi_partition_scan`). The
-batches of a partition are appended as a run is: with one write.
+Most producers send the data for all partitions of a broker in one request, or one request for each partition in turn. One by one, each
+batch costs a write, a check and an answer. Here machine code divides the requests in the receive buffer (`records.multi_partition_scan`).
+The batches of a partition are then appended like a run: with one write.
 
 Rules
-  1. Only partitions are known to which `handle_produce` has appended without an error. A request is taken only if its bytes up to the
-     timeout equal those of a learnt request, and if it belongs to no transaction.
-  2. A request is taken whole or not at all. The first request with a batch that cannot be part of a run ends the selection, before anything
-     is appended, and goes the general way. So nothing is appended out of order.
-  3. A write that fails after that is an error in the answers of the requests that had batches in it, as in the general way.
-  4. A partition whose batches could never be part of a run is not tried any more (`PATIENCE`).
-  5. A connection knows a bounded number of partitions, as it knows a bounded number of repeated requests, and forgets both at the same
-     events. If the audit log samples appended data, nothing is learnt, because it counts requests by topic.
+  1. This path knows only partitions to which `handle_produce` has appended without an error. It takes a request if its bytes up to the
+     timeout equal those of a learnt one and it belongs to no transaction.
+  2. It takes a request whole or not at all. The first request with a batch that cannot be part of a run ends the selection, before any
+     append, and takes the general way. So nothing is appended out of order.
+  3. If a write fails after that, the answers of the requests with batches in it have the error, as in the general way.
+  4. If the batches of a partition could not be part of a run `PATIENCE` times in a row, this path does not try the partition again.
+  5. A connection knows a limited number of partitions and of repeated requests, and forgets both at the same events. If the audit log
+     samples appended data, nothing is learnt, because the audit log counts requests by topic.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from barnabas.server.receiver import Receiver
     from barnabas.server.services import FaultReports
 
-PATIENCE = 4  # times in a row that the first batch for a partition could not be part of a run
+PATIENCE = 4  # times in a row that the first batch of a partition could not be part of a run
 _INDEX = Struct(">i")
 _LENGTH = Struct(">h")
 _HEADER_OF_CLIENT = BEHIND_CORRELATION_ID + _LENGTH.size
@@ -64,7 +64,7 @@ _ACKS_AND_TIMEOUT = 6
 
 
 class MultiPartitionBroker(ChargingBroker, WaitingBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     authorizer: AccessControl | None
     clock: Clock
@@ -77,7 +77,7 @@ class MultiPartitionBroker(ChargingBroker, WaitingBroker, Protocol):
 
 
 def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index: int) -> LeaderPartition | None:
-    """The partition of a Produce request of `version`, by a topic's name or id and an index; None if it is not led here."""
+    """The partition of a Produce request of `version`, by a topic's name or id and an index; None if this broker does not lead it."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     found = broker.partitions.by_id_bytes(key) if by_id else broker.partitions.by_name_bytes(key)
     partition = (found or {}).get(index)
@@ -85,20 +85,20 @@ def find_partition(broker: MultiPartitionBroker, version: int, key: bytes, index
 
 
 def budget_of(connection: Connection) -> Budget | None:
-    """The budget that pays for the produce requests of the present client; None if they cost nothing."""
+    """The budget that pays for the produce requests of the current client; None if they are free."""
     budget = connection.budget
     return None if budget is None or budget.is_free_to_produce else budget
 
 
 def beyond_share(count: int) -> int:
-    """How many of so many that a connection remembers have the room of all connections together."""
+    """The part of a connection's `count` learnt entries that uses the shared room of all connections."""
     return max(count - limits.MAX_REPEATED_REQUESTS, 0)
 
 
 def paid(
     broker: MultiPartitionBroker, connection: Connection, budget: Budget, size: int, answers: bytes | bytearray, version: int
 ) -> bytes | bytearray:
-    """One answer or several, in which nothing is refused: the last tells the time to wait, after requests of `size` bytes were paid."""
+    """Answers without refusals, after requests of `size` bytes were paid. The last answer gets the throttle time in ms."""
     wait_ms = charge_produce(broker, connection, budget, size)
     if not wait_ms or not answers:
         return answers
@@ -109,7 +109,7 @@ def paid(
 
 
 class SharedBudget:
-    """For what the connections of a broker remember beyond what each of them may in any case."""
+    """The shared room for entries that connections learn beyond their own shares."""
 
     __slots__ = ("left",)
 
@@ -117,7 +117,7 @@ class SharedBudget:
         self.left = limits.MAX_REPEATED_REQUESTS_OF_ALL
 
     def take(self) -> bool:
-        """Take the room for one, if there is any."""
+        """Take the room for one entry. Returns whether there was any."""
         if self.left <= 0:
             return False
         self.left -= 1
@@ -125,32 +125,32 @@ class SharedBudget:
 
 
 class _Target:
-    """A partition that a connection writes to."""
+    """A partition to which a connection writes."""
 
     __slots__ = ("key", "partition", "patience")
 
     def __init__(self, key: bytes, partition: LeaderPartition) -> None:
-        self.key = key  # its topic's name or id, and its index, as they stand in a request
+        self.key = key  # the topic's name or id, and the partition index, as in a request
         self.partition = partition
         self.patience = PATIENCE
 
 
 class _Kind:
-    """Requests that begin alike."""
+    """Requests that begin with the same bytes."""
 
     __slots__ = ("acks", "budget", "known", "numbers", "start", "targets", "timeout_ms", "version")
 
     def __init__(self, start: bytes, version: int, head: ProduceHead, budget: Budget | None) -> None:
-        self.start = start  # of such a request, as far as the timeout
+        self.start = start  # the bytes of such a request up to the timeout
         self.version = version
         self.acks, self.timeout_ms = head.acks, head.timeout_ms
         self.budget = budget
         self.targets: list[_Target] = []
         self.known: dict[bytes, _Target] = {}
-        self.numbers: dict[bytes, int] = {}  # where they are in `targets`, of those that are tried
+        self.numbers: dict[bytes, int] = {}  # the positions in `targets` of the partitions that are tried
 
     def keep(self, targets: Iterable[_Target]) -> None:
-        """Know these and no others."""
+        """Keep these targets and no others."""
         self.targets = list(targets)
         self.known = {target.key: target for target in self.targets}
         self.numbers = {target.key: number for number, target in enumerate(self.targets) if target.patience}
@@ -161,7 +161,7 @@ class _Kind:
         self.targets.append(target)
 
     def gives_up(self, target: _Target) -> bool:
-        """Whether `target`, whose batches could not be part of a run once more, is not tried any longer."""
+        """Count a failure of `target`, whose batches could not be part of a run. Returns whether it is not tried any more."""
         target.patience -= 1
         if not target.patience:
             self.numbers.pop(target.key, None)
@@ -169,7 +169,7 @@ class _Kind:
 
 
 class _Group:
-    """The batches for one partition among requests that arrived together."""
+    """The batches for one partition from requests that arrived together."""
 
     __slots__ = ("error", "first_offset", "run", "target")
 
@@ -184,7 +184,7 @@ class _Group:
         return self.first_offset + self.run.records - 1
 
     def cut(self, stop: int) -> None:
-        """Leave the batches of request number `stop` and those behind it."""
+        """Remove the batches of request number `stop` and of later ones."""
         rows = [row for row in ROW.iter_unpack(self.run.rows) if row[0] < stop]
         kept = b"".join(ROW.pack(*row) for row in rows)
         records, size = sum(row[3] for row in rows), sum(row[2] - row[1] for row in rows)
@@ -192,15 +192,15 @@ class _Group:
 
 
 class MultiPartitionProduce:
-    """The partitions that one connection wrote to so far."""
+    """The partitions to which one connection has written so far."""
 
     __slots__ = ("_closed_count", "_kinds", "_room", "count")
 
     def __init__(self, room: SharedBudget) -> None:
         self._room = room
         self._kinds: list[_Kind] = []
-        self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
-        self.count = 0  # of partitions that are tried: with one alone nothing is spread
+        self._closed_count = 0  # `closed_count` of the broker when closed partitions were last forgotten
+        self.count = 0  # partitions that are tried; the fast path needs at least two
 
     def forget(self) -> None:
         for kind in self._kinds:
@@ -225,7 +225,7 @@ class MultiPartitionProduce:
                     self._add(broker, connection, frame, kind, name, find_partition(broker, version, key, index))
 
     def _kind_of(self, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> _Kind | None:
-        """Those that begin as `frame` does, which are remembered from now on if there is room."""
+        """The kind of requests that begin like `frame`; it is remembered from now on if there is room."""
         for kind in self._kinds:
             size = len(kind.start)
             if kind.start[:4] == frame[:4] and kind.start[8:] == frame[8:size]:
@@ -251,7 +251,7 @@ class MultiPartitionProduce:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             if access.sampled(Operation.WRITE, ResourceType.TOPIC, found.topic) is not None:
                 return
-        if name in kind.known:  # another partition of that name: its topic was made again
+        if name in kind.known:  # its earlier partition object is closed, because the topic was made again or the leader changed
             self._keep(kind, [target for target in kind.targets if target.key != name])
         if found is None or not self._has_room(broker.partitions.closed_count):
             return
@@ -262,7 +262,7 @@ class MultiPartitionProduce:
         return sum(len(kind.targets) for kind in self._kinds)
 
     def _has_room(self, closed_count: int) -> bool:
-        """Whether one more may be known, after what is closed was forgotten; its room is taken then."""
+        """Whether there is room for one more partition, after closed ones were forgotten; takes the room."""
         count = self._all()
         if count < limits.MAX_REPEATED_REQUESTS:
             return True
@@ -280,7 +280,7 @@ class MultiPartitionProduce:
         self.count = sum(len(each.numbers) for each in self._kinds)
 
     def take(self, broker: MultiPartitionBroker, connection: Connection, data: memoryview, position: int) -> tuple[int, int]:
-        """Append and answer the requests from `position` of `data` on that begin alike; how many, and where the next one begins."""
+        """Append and answer the similar requests from `position` of `data` on. Returns their number and the start of the next request."""
         for kind in self._kinds:
             requests, order, numbers, tables, behind = multi_partition_walker.read_requests(
                 data,
@@ -335,7 +335,7 @@ class MultiPartitionProduce:
 
 
 def _end_of_start(frame: memoryview, version: int) -> int | None:
-    """Where the timeout of a request of no transaction ends, that was read without an error; None where its header has tagged fields."""
+    """The end of the timeout in a valid request without a transaction; None if its header has tagged fields."""
     flexible = version >= FIRST_FLEXIBLE_VERSION
     length: int = _LENGTH.unpack_from(frame, BEHIND_CORRELATION_ID)[0]
     at = _HEADER_OF_CLIENT + max(length, 0)
@@ -345,7 +345,7 @@ def _end_of_start(frame: memoryview, version: int) -> int | None:
 
 
 def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: int, *, acks_all: bool) -> Run:
-    """The batches that lie where `rows` says and can be appended to `partition` together: all, or as many of the first."""
+    """The batches in `rows` that can be appended to `partition` together: all, or as many of the first ones as possible."""
     nothing = Run(b"", 0, 0, 0, 0, False)
     bounds = None if partition.closed else partition.log.appender.bounds_of_run(now_ms, 0, 0)
     if bounds is None:
@@ -354,7 +354,7 @@ def _run_of(partition: LeaderPartition, data: memoryview, rows: bytes, now_ms: i
     try:
         return run if run.records and partition.admits_run(run, data, acks_all=acks_all) else nothing
     except KafkaError:
-        return nothing  # in the general way it finds the same and words it
+        return nothing  # the general way meets the same error and answers it
 
 
 def _append_all(
@@ -367,7 +367,7 @@ def _append_all(
     order: bytes,
     size: int,
 ) -> None:
-    """Append the batches of `groups`, and answer the requests, which take `size` bytes."""
+    """Append the batches of `groups`, and answer the requests, which have `size` bytes together."""
     told = []
     for group in groups:
         run, log = group.run, group.target.partition.log
@@ -397,7 +397,7 @@ def _append_all(
 def _answer(
     broker: MultiPartitionBroker, connection: Connection, kind: _Kind, groups: list[_Group], answers: bytes | bytearray
 ) -> None:
-    """Answer now, or when that is as safe as asked for."""
+    """Answer now, or when the batches are as safe as the client wants."""
     if kind.acks == ACKS_NONE:
         return
     waiting = []
@@ -412,7 +412,7 @@ def _answer(
 
 
 class _Waiting:
-    """Requests that wait until all their batches are committed, their answers ready."""
+    """Requests that wait until all their batches are committed; their answers are ready."""
 
     __slots__ = ("_answers", "_broker", "_connection", "_errors", "_groups", "_place", "_timer", "_version")
 
@@ -441,7 +441,7 @@ class _Waiting:
             self._answer()
 
     def _time_out(self) -> None:
-        """Only what is not committed has timed out."""
+        """Answer. Only partitions that still wait get REQUEST_TIMED_OUT."""
         self._errors.update(dict.fromkeys(self._groups, KafkaError(ErrorCode.REQUEST_TIMED_OUT)))
         self._groups.clear()
         self._answer()
@@ -461,7 +461,7 @@ def _with_errors(
     answers: bytes | bytearray,
     errors: dict[bytes, KafkaError],
 ) -> bytes:
-    """The same answers, with these partitions refused."""
+    """The same answers, with `errors` for these partitions."""
     made, view, position = [], memoryview(answers), 0
     head = BEHIND_CORRELATION_ID + (1 if version >= FIRST_FLEXIBLE_VERSION else 0)  # size, correlation id, tagged fields
     while position < len(view):

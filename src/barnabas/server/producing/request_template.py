@@ -1,23 +1,24 @@
 """Produce requests that differ from an earlier one of their connection only in correlation id and records.
 
-A producer sends such requests for hours (librdkafka: always; others: when one partition has data). To read one means to find that the bytes
-in front of the records are known. The answer is known too, apart from offsets. docs/internals/hot-path.md has the time that this saves.
+A producer sends such requests for hours (librdkafka: always; others: when one partition has data). To read one, the fast path only
+compares the bytes before the records with known ones. The answer is known too, except for offsets. docs/internals/hot-path.md has the time
+that this saves.
 
-Requests that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches belong to no
-transaction. They are appended with one write and answered with one buffer. A run of one is possible too.
+Requests that arrived together are a run, if machine code can check them (`records.walk`) and their batches belong to no transaction. A run
+is appended with one write and answered with one buffer. A run may also have one request.
 
 Rules
   1. A request is learnt only if `handle_produce` appended it without an error, and if it had one partition. The learnt bytes run from the
      API key to the length of the records, without the correlation id. Only empty tagged fields may follow the records. Requests of a
-     transaction need more rights, so they are learnt from such a request. If the partition has to wait to join the transaction, the request
-     goes the general way.
-  2. A request that differs in any other way, and every error, goes the general way: `take` then declines and has changed nothing.
-  3. The batches of a run are appended all or none, in order. The request that ends the run goes the way that it would go alone.
-  4. A connection remembers a bounded number of requests (`limits`), then it learns no more. It has a share of its own, and beyond it room
+     transaction need more rights, so they are learnt only from such a request. If the partition must wait to join the transaction, the
+     request takes the general way.
+  2. A request that differs in any other way, and every error, takes the general way: `take` then declines and has changed nothing.
+  3. The batches of a run are appended all or none, in order. The request that ends the run is handled as if it came alone.
+  4. A connection remembers a limited number of requests (`limits`), then it learns no more. It has a share of its own, and beyond it room
      that all connections of the broker share (`TemplateBudget`). It gives this room back when it closes or forgets. Before it takes more
      room, it forgets requests for closed partitions.
-  5. When the rights of any principal change, all connections forget what they learnt, and the general way asks again. The audit log learns
-     of requests that it samples (`_Known.noted`).
+  5. When the rights of any principal change, all connections forget the learnt requests, and the general way checks the rights again. The
+     audit log learns of requests that it samples (`_Known.noted`).
 
 `recognisable.py` decides which requests may be learnt.
 """
@@ -27,7 +28,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from struct import Struct
-from struct import error as StructError  # the module's own name says nothing here
+from struct import error as StructError  # `error` alone would not say whose error it is
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas import limits
@@ -69,8 +70,8 @@ if TYPE_CHECKING:
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
-_EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
-_OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
+_EMPTY_TAGS = b"\0\0\0"  # the tagged fields of partition, topic and request
+_OFFSETS_MARK = 0x0102_0304_0506_0708  # marks the offset: no later bytes of an answer look like this
 
 
 class ProduceTemplateBroker(MultiPartitionBroker, TransactionalBroker, Protocol):
@@ -81,7 +82,7 @@ class ProduceTemplateBroker(MultiPartitionBroker, TransactionalBroker, Protocol)
 
 
 class _Known:
-    """A request seen before: where its records go and how its answer looks."""
+    """A learnt request: the partition for its records and the form of its answer."""
 
     __slots__ = (
         "acks",
@@ -113,10 +114,11 @@ class _Known:
         *,
         transactional: bool,
     ) -> None:
-        self.budget = budget  # that such requests are paid from
-        self.noted: Callable[[int], None] | None = None  # hears how many of them were appended, where the audit log samples
-        self.start = start  # of such a request, up to the length of the records
-        self.transactional = transactional  # whether it was allowed to be of a transaction
+        self.budget = budget  # pays for such requests
+        # set if the audit log samples: called with the number of appended requests
+        self.noted: Callable[[int], None] | None = None
+        self.start = start  # the bytes of such a request up to the length of the records
+        self.transactional = transactional  # the learnt request was allowed for a transaction
         self.transactional_id = head.transactional_id
         self.patience = PATIENCE if compiled is not None and not transactional else 0
         self.partition = partition
@@ -128,7 +130,7 @@ class _Known:
         mark = PartitionAnswer(partition.index, 0, _OFFSETS_MARK, -1, 0)
         answer = bytes(write_produce_answer(version, 0, [(self.key, [mark])]))
         at = answer.rindex(Struct(">q").pack(_OFFSETS_MARK))
-        after = at + (16 if version < 5 else 24)  # the log's start is told from version 5 on
+        after = at + (16 if version < 5 else 24)  # from version 5 on, the answer has the log start offset
         self.size = len(answer) - 4
         self.middle, self.tail = answer[BEHIND_CORRELATION_ID:at], answer[after:]
         offsets = "qq" if version < 5 else "qqq"
@@ -140,13 +142,13 @@ class _Known:
         return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, log_start_offset, self.tail)
 
     def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
-        """The answers to the requests of `run`, one behind the other."""
+        """The answers to the requests of `run`, one after the other."""
         shape = self.answer(0, 0, NO_TIMESTAMP, log_start_offset)
         return walker.answer_requests(run.rows, shape, BEHIND_CORRELATION_ID + len(self.middle), first_offset)
 
 
 class TemplateBudget(SharedBudget):
-    """For requests; `multi_partition` is the one for partitions."""
+    """The shared room for learnt requests; `multi_partition` is the shared room for partitions."""
 
     __slots__ = ("multi_partition",)
 
@@ -160,7 +162,7 @@ class ProduceTemplate:
 
     Args:
         broker: its `template_budget` has the room for requests beyond the connection's own share.
-        connection: the rights of its principal hold for learnt requests.
+        connection: learnt requests have the rights of its principal.
     """
 
     __slots__ = (
@@ -179,23 +181,23 @@ class ProduceTemplate:
     def __init__(self, broker: ProduceTemplateBroker, connection: Connection) -> None:
         self._broker = broker
         room = broker.template_budget
-        self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
+        self._ends: list[int] = []  # where the learnt bytes end; few values, because they depend only on the lengths of names
         self._known: dict[bytes, _Known] = {}
         self.multi_partition = MultiPartitionProduce(room.multi_partition)
         self._room = room
-        self._closed_count = 0  # partitions that the broker had closed when those of closed ones were forgotten last
-        # Of the authorizer, and who it was, when these requests were allowed
+        self._closed_count = 0  # `closed_count` of the broker when closed partitions were last forgotten
+        # The version of the authorizer, and the principal, when these requests were allowed
         self._rights_version = 0 if broker.authorizer is None else broker.authorizer.version
         self._principal, self._groups = connection.principal, connection.groups
 
     def forget(self) -> None:
-        """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
+        """Forget all requests: new ones go to the dispatcher one by one until they are learnt again."""
         self._ends.clear()
         self._keep({})
         self.multi_partition.forget()
 
     def knows(self, key: bytes, partition: LeaderPartition, *, transactional: bool) -> bool:
-        """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
+        """Whether a request for `partition` is learnt already; `key` is its bytes from the client's name on."""
         known = self._known.get(key)
         return known is not None and known.partition is partition and known.transactional >= transactional
 
@@ -203,9 +205,10 @@ class ProduceTemplate:
         """Remember a request, if there is room.
 
         Args:
-            closed_count: partitions that the broker has closed so far.
+            closed_count: number of partitions that the broker has closed so far.
         """
-        before = self._known.get(key)  # one that is known goes to another partition now: its topic was made again
+        # set if another object has replaced the partition of a known request
+        before = self._known.get(key)
         if end > limits.MAX_REPEATED_BYTES or (end not in self._ends and len(self._ends) >= limits.MAX_REPEATED_LAYOUTS):
             return
         if before is None and len(self._known) >= limits.MAX_REPEATED_REQUESTS and not self._has_room(closed_count):
@@ -215,7 +218,7 @@ class ProduceTemplate:
         self._known[key] = known
 
     def _has_room(self, closed_count: int) -> bool:
-        """Whether one more may be remembered beyond the share of each connection, or within it after what is closed was forgotten."""
+        """Whether there is room for one more request, after those for closed partitions were forgotten; takes shared room if needed."""
         if closed_count != self._closed_count:
             self._closed_count = closed_count
             self._keep({key: known for key, known in self._known.items() if not known.partition.closed})
@@ -223,7 +226,7 @@ class ProduceTemplate:
         return count < limits.MAX_REPEATED_REQUESTS or (count < limits.MAX_REPEATED_REQUESTS_OF_ONE and self._room.take())
 
     def _keep(self, kept: dict[bytes, _Known]) -> None:
-        """Know these and no others."""
+        """Keep these requests and no others."""
         self._room.left += beyond_share(len(self._known)) - beyond_share(len(kept))
         self._known = kept
 
@@ -251,7 +254,7 @@ class ProduceTemplate:
         return 0, position
 
     def _forget_if_outdated(self, rights_version: int, connection: Connection) -> None:
-        """Forget requests that another principal was allowed, or that were allowed before rights changed."""
+        """Forget requests that were allowed to another principal, or before rights changed."""
         if (
             rights_version != self._rights_version
             or connection.principal is not self._principal
@@ -282,7 +285,7 @@ def _append_run(
             return 0, position
         first_offset = partition.append_run(run, data)
     except (KafkaError, StorageError):
-        return 0, position  # nothing has changed; one by one they find the same and word it
+        return 0, position  # nothing has changed; handled one by one, the requests meet the same error
     broker.metrics.bytes_in += run.size
     if known.noted is not None:
         known.noted(run.requests)
@@ -301,7 +304,7 @@ def _answer(
     answer: bytes | bytearray,
     last_offset: int,
 ) -> None:
-    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as asked for.
+    """Answer a request or a run, whose last record is at `last_offset`, now or when the record is as safe as the client wants.
 
     Args:
         requests: the correlation id, or the rows of the run.
@@ -331,7 +334,8 @@ def _append(broker: ProduceTemplateBroker, connection: Connection, frame: memory
     try:
         result = partition.append_as_leader(records, broker.clock.now_ms(), acks_all=known.acks == ACKS_ALL)
     except (KafkaError, StorageError):
-        return False  # an append that fails has changed nothing; the general way finds the same and words it
+        # a failed append changes nothing; the general way meets the same error and answers it
+        return False
     broker.metrics.bytes_in += len(records)
     if known.noted is not None:
         known.noted(1)
@@ -345,7 +349,7 @@ def _append(broker: ProduceTemplateBroker, connection: Connection, frame: memory
 
 
 class _Waiting:
-    """A request, or those of a run, that wait until their batches are committed, their answers ready."""
+    """A request or a run that waits until its batches are committed; the answer is ready."""
 
     __slots__ = ("_answer", "_broker", "_connection", "_known", "_place", "_requests", "_timer")
 
@@ -383,7 +387,7 @@ class _Waiting:
 
 
 def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
-    """The records whose length stands at `end`, if they and empty tagged fields fill the rest of the frame."""
+    """The records whose length stands at `end`, if they and empty tagged fields fill the rest of the frame; None otherwise."""
     size = len(frame)
     try:
         if version < FIRST_FLEXIBLE_VERSION:
@@ -399,13 +403,13 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 
 def prepare(broker: ProduceTemplateBroker, connection: Connection) -> None:
-    """Give a connection its recogniser before its first request is handled. A learnt request is valid under the present rights."""
+    """Give a connection its recogniser before its first request, so that learnt requests are valid under the current rights."""
     if find(connection.recognisers, ProduceTemplate) is None:
         use(connection.recognisers, ProduceTemplate(broker, connection))
 
 
 def learn(broker: ProduceTemplateBroker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
-    """Remember a request whose records were appended, and the partitions that it had some for."""
+    """Remember a request whose records were appended, and the partitions of these records."""
     if connection.closed:
         return
     template = find(connection.recognisers, ProduceTemplate)

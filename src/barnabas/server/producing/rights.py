@@ -1,4 +1,4 @@
-"""The allowed part of a Produce request, for its handler, which works on frames and has no guard before it."""
+"""The rights for Produce requests. Their handler works on frames and has no guard before it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def may_write_transaction(access: Access, head: ProduceHead) -> bool:
-    """Whether the batches of a transaction in the request may be written by who sent it; True where there are none."""
+    """Whether the client may write the transactional batches in the request; True if there are none."""
     if not any(each.records is not None and is_transactional(each.records) for _, wanted in head.topics for each in wanted):
         return True
     return head.transactional_id is not None and access.allows_transaction(Operation.WRITE, head.transactional_id)
 
 
 def split_produce(image: MetadataImage, access: Access, version: int, head: ProduceHead) -> tuple[ProduceHead, Topics]:
-    """The part of a request that may be appended, and the refusals of the rest. An unknown topic id is left to the handler."""
+    """The allowed part of a request, and the refusals of the rest. The handler answers unknown topic ids."""
     by_id = version >= FIRST_TOPIC_ID_VERSION
     allowed, denied = [], []
     for topic in head.topics:

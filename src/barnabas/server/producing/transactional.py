@@ -1,9 +1,9 @@
 """Produce requests of transactions: held until their partitions have joined.
 
-Once a partition has a batch of the transaction, the batches that follow go the way of all others: the log knows that it is open.
+Once a partition has a batch of the transaction, later batches are handled like all others: the log knows that the transaction is open.
 
-Clients of transactions version 2 count from 0 in each transaction. So where a partition knows nothing of the producer, a batch that begins
-later is refused, or the one before it, which was refused and will come again, could not be taken any more.
+Clients of transactions version 2 count sequences from 0 in each transaction. So if a partition does not know the producer, it refuses a
+batch with a later sequence. Otherwise it could not take the earlier batch any more, which was refused and will come again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
 NOT_IN_IT = "The partition is not in the transaction."
 NOT_THE_FIRST = "The producer's first batch for this partition has not arrived."
-FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
-FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
+FIRST_ABORTABLE_VERSION = 11  # the first with TRANSACTION_ABORTABLE
+FIRST_ADDING_VERSION = 12  # from it on, clients have transactions version 2 and leave the adding to the broker (KIP-890)
 
 
 class TransactionalBroker(HoldingBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     config: BrokerConfig
     partitions: HostedPartitions
@@ -50,16 +50,17 @@ def hold(
     head: ProduceHead,
     go_on: GoOn,
 ) -> bool:
-    """Ask the coordinator first, if a partition is not in the transaction yet; False where none has to join.
+    """Ask the coordinator first, if a partition is not in the transaction yet. Returns False if no partition must join.
 
     Args:
-        go_on: called with the frame, what was read of it, and what the coordinator has answered; at once if it need not be asked.
+        go_on: called with the frame, the decoded request and the coordinator's answers; at once if the coordinator need not be asked.
     """
     joining, owners, too_early = _to_join(broker, version, head)
     if head.transactional_id is None or not (joining or too_early):
         return False
     refused = {(each.topic, each.index): ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER for each in too_early}
-    if len(owners) > 1:  # a transactional id has one owner, and what it says of him would be taken for the others
+    # a transactional id has one producer; the coordinator's answer about it must not count for the others
+    if len(owners) > 1:
         go_on(frame, head, {(each.topic, each.index): ErrorCode.INVALID_PRODUCER_ID_MAPPING for each in joining} | refused)
         return True
     if not joining:
@@ -90,9 +91,9 @@ def hold(
 def is_joined_at_once(
     broker: TransactionalBroker, partition: LeaderPartition, records: memoryview, transactional_id: str | None, version: int
 ) -> bool:
-    """Whether a partition is in the transaction of a batch of it, or joins it by a coordinator's answer that needs no wait.
+    """Whether the partition of a batch is in its transaction, or joins it without a wait for the coordinator.
 
-    Also False for a batch that is to be refused: `hold` reports the error.
+    Also False for a batch that must be refused: `hold` reports the error.
     """
     producer_id, epoch, sequence = producer_of(records)
     log = partition.log
@@ -141,9 +142,9 @@ def _to_join(
 
 
 def why_not_in_transaction(partition: Partition, records: memoryview, head: ProduceHead, joined: Joined) -> KafkaError | None:
-    """Why a batch of a transaction may not be appended; None if its partition is in the transaction.
+    """The reason why a batch of a transaction may not be appended; None if its partition is in the transaction.
 
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED without a transactional id, else what the coordinator said.
+    The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED without a transactional id, else the coordinator's answer.
     """
     if head.transactional_id is None:
         return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")

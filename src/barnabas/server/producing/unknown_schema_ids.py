@@ -1,7 +1,7 @@
 """Produce requests with schema ids that the broker does not know: held until the schema registry has answered.
 
-The general way has appended what it could. For the partitions that wait it goes on with a request of their own, and then gives one
-answer for all. A partition whose ids are still unknown then is refused, and its producer tries again.
+The general way has appended the other partitions. It then handles the waiting partitions as a separate request, and gives one answer for
+all. If the ids of a partition are still unknown, it is refused, and its producer tries again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Waiting = list[tuple["LeaderPartition", int]]
 
 
 class ValidatingBroker(HoldingBroker, Protocol):
-    """The interface of the broker for this module."""
+    """The parts of the broker that this module uses."""
 
     schema_validation: SchemaValidation
 
 
 class SchemasUnknown(PartitionAnswer):
-    """The answer of a partition if nobody asks the registry."""
+    """The answer of a partition unless the registry is asked."""
 
     questions: tuple[Question, ...]
     request: PartitionRecords
@@ -46,10 +46,10 @@ class SchemasUnknown(PartitionAnswer):
 
 
 class Earlier(NamedTuple):
-    """The state of a request before its batches are appended: answers of partitions that it has no batches for any more.
+    """The earlier results of a request: answers of partitions whose batches are not in the remaining request any more.
 
     Fields:
-        waiting: those of them that wait for more than the append, with their last offsets.
+        waiting: partitions that wait for more than the append, with their last offsets.
         is_asked: the schema registry was asked.
     """
 
@@ -69,7 +69,7 @@ def without(head: ProduceHead, answers: Topics) -> ProduceHead:
 
 
 def merged(answers: Topics, earlier: Topics) -> Topics:
-    """One entry for each topic."""
+    """The topics of both, with one entry for each topic."""
     found: dict[bytes, list[PartitionAnswer]] = {}
     for key, partitions in (*answers, *earlier):
         found.setdefault(key, []).extend(partitions)
@@ -85,11 +85,11 @@ def ask_registry(
     waiting: Waiting,
     go_on: GoOn,
 ) -> bool:
-    """Hold the request if the registry must be asked about some of its batches; False if not.
+    """Hold the request if the registry must be asked about some of its batches. Returns False if not.
 
     Args:
-        answers: of all partitions, after what could be appended was appended.
-        go_on: called with a copy of the frame, the request of the batches that wait, and the other answers.
+        answers: of all partitions, after the append of all valid batches.
+        go_on: called with a copy of the frame, the request of the waiting batches, and the other answers.
     """
     unknown = [(key, answer) for key, partitions in answers for answer in partitions if isinstance(answer, SchemasUnknown)]
     if not unknown:
@@ -115,7 +115,7 @@ def ask_registry(
 
 
 def _still_waiting(answers: Topics, waiting: Waiting, acks: int) -> tuple[Topics, Waiting]:
-    """The results of the partitions that were appended to: some are committed by now, some are led by another broker."""
+    """The current results of the appended partitions: some are committed now, some have another leader."""
     still, failed = [], {}
     for partition, last_offset in waiting:
         if partition.closed:

@@ -1,1 +1,1 @@
-"""Quotas of clients held at this broker."""
+"""Quotas that this broker enforces on its clients."""

@@ -1,10 +1,10 @@
 """The bytes that one fetch may have by the quotas of its client.
 
 Rules
-  1. Bytes are given while nothing is owed. Else they are paid now and given later: the answer is empty, and the fetch that comes after the
-     wait takes what is paid. So those who share a quota come one after the other, each when its turn is.
-  2. At most what a quota allows in a window is given at once, or one batch: those who share it have their turn soon.
-  3. Bytes that were paid and not taken are given back: the connection was closed, or the partitions moved.
+  1. A fetch gets its bytes at once if its client has no debt. Otherwise the client pays now and gets an empty answer; the next fetch,
+     after the wait, takes the paid bytes. So clients that share a quota get their bytes one after the other.
+  2. A fetch gets at most the bytes that a quota allows in a window, or one batch. So other clients of the quota need not wait long.
+  3. Bytes that were paid and not sent are given back, for example if the connection was closed or the partitions moved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Allowance:
-    """Of one fetch."""
+    """The allowance of one fetch."""
 
     __slots__ = (
         "_began_ns",
@@ -44,13 +44,13 @@ class Allowance:
         self._connection = connection
         self._budget = budget
         self._meters = quotas.consumer_meters(budget, connection.peer_host)
-        self._size = 0  # that was paid
+        self._size = 0  # bytes that were paid
         self._began_ns: int | None = connection.started_ns
         self._spent_ns = 0
         self.max_bytes = quotas.window_bytes(self._meters)
 
     def park(self) -> None:
-        """The fetch waits for records: that is not the loop's time."""
+        """Stop the time of the loop while the fetch waits for records."""
         if self._began_ns is not None:
             self._spent_ns += time.perf_counter_ns() - self._began_ns
             self._began_ns = None
@@ -60,7 +60,7 @@ class Allowance:
             self._began_ns = time.perf_counter_ns()
 
     def ask(self, size: int) -> int:
-        """`size` bytes are there; 0 if they may be sent, else the time to wait that the empty answer tells."""
+        """Ask to send `size` bytes. Returns 0 if they may be sent, else the throttle time in ms for the empty answer."""
         now_ms = self._quotas.now_ms()
         connection = self._connection
         paid, connection.paid = connection.paid, None
@@ -81,7 +81,7 @@ class Allowance:
         return wait_ms
 
     def settle(self, size: int) -> int:
-        """`size` bytes are sent, which may be fewer than were asked for; the time to wait that the answer tells."""
+        """Charge for `size` sent bytes, perhaps fewer than requested. Returns the throttle time in ms for the answer."""
         now_ms = self._quotas.now_ms()
         if size != self._size:
             take_all(self._meters, size - self._size, now_ms)

@@ -1,4 +1,4 @@
-"""Quotas of clients as a user's class decides them (`client.quota.callback.class`): told what is declared, asked which limit is whose."""
+"""Quotas by a user's class (`client.quota.callback.class`): it gets the declared quotas, and decides the limit of each client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Declared = Mapping[Entity, Quotas]
 
 
 class ClusterView:
-    """One moment of the metadata, as a callback sees it (`barnabas.plugins.Cluster`)."""
+    """The metadata at one moment, as a callback sees it (`barnabas.plugins.Cluster`)."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -51,7 +51,7 @@ class ClusterView:
 
 
 class CallbackQuotas:
-    """Asks one callback. `limit` passes on the errors of the callback; other calls log them, because no request waits there."""
+    """Asks one callback. `limit` passes on the errors of the callback; other methods log them, because no request waits there."""
 
     def __init__(self, callback: ClientQuotaCallback) -> None:
         self._callback = callback
@@ -59,7 +59,7 @@ class CallbackQuotas:
         self._image: MetadataImage | None = None
 
     def take(self, declared: Declared) -> None:
-        """This is declared now."""
+        """Take over the declared quotas, and tell the callback the differences."""
         after = {
             (found, TYPES[key]): value
             for entity, quotas in declared.items()
@@ -75,7 +75,9 @@ class CallbackQuotas:
                 _call(partial(self._callback.update_quota, kind, entity, value))
 
     def limit(self, key: str, principal: str, client_id: str) -> tuple[MeterKey, float] | None:
-        """The key of the clients that share a quota of a kind, and its limit; None where there is no limit."""
+        """The key of the clients that share a quota of kind `key`, and its limit; None if there is no limit. Raises ValueError for an
+        invalid limit.
+        """
         kind, (type_of_principal, _, name) = TYPES[key], principal.partition(":")
         tags = self._callback.quota_metric_tags(kind, Principal(name, type_of_principal), client_id)
         limit = self._callback.quota_limit(kind, tags)
@@ -86,7 +88,7 @@ class CallbackQuotas:
         return MeterKey(key, "", json.dumps(dict(tags), sort_keys=True)), float(limit)
 
     def has_changed(self, image: MetadataImage) -> bool:
-        """Tell of new metadata and ask for changes that nobody told; whether limits are to be asked for anew."""
+        """Tell the callback of new metadata, and ask for other changes. Returns whether all limits must be asked for again."""
         changed = False
         if image is not self._image:
             self._image = image
@@ -97,7 +99,7 @@ class CallbackQuotas:
 
 
 def _entity(entity: Entity) -> QuotaEntity | None:
-    """None for one that is no client's: of addresses and groups."""
+    """The entity for the callback; None for addresses and groups, which are no clients."""
     names = {kind: name or "" for kind, name in entity}
     if not names.keys() <= {USER, CLIENT_ID}:
         return None
@@ -107,6 +109,6 @@ def _entity(entity: Entity) -> QuotaEntity | None:
 def _call(ask: Callable[[], object]) -> object:
     try:
         return ask()
-    except Exception:  # a user's code may raise anything
+    except Exception:  # user code may raise anything
         logger.exception("event=quota-callback-failed")
         return None

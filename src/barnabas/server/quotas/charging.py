@@ -1,4 +1,4 @@
-"""Quotas in the handlers of requests: they pay, say in the answer how long to wait, and let the connection wait."""
+"""Quotas in the handlers of requests: charge the client, put the throttle time into the answer, and pause the connection."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class ChargingBroker(Protocol):
 
 
 def charge_produce(broker: ChargingBroker, connection: Connection, budget: Budget, size: int) -> int:
-    """A produce request of `size` bytes was worked on; the time to wait that its answer tells."""
+    """Charge for a produce request of `size` bytes. Returns the throttle time in ms for its answer."""
     wait_ms = budget.produced(size, time.perf_counter_ns() - connection.started_ns, broker.quotas.now_ms())
     mute(connection, broker.loop, wait_ms)
     return wait_ms
 
 
 def charge_response(broker: ChargingBroker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
-    """A request was worked on for so long; its answer is told how long to wait, for this or for what its handler has found."""
+    """Charge `spent_ns` for a request. Its answer gets the longer throttle time: for this charge, or from its handler."""
     wait_ms = budget.spent(spent_ns, broker.quotas.now_ms())
     if hasattr(response, "throttle_time_ms"):
         if budget.mutations is not None and response.throttle_time_ms:
@@ -45,7 +45,7 @@ def charge_response(broker: ChargingBroker, connection: Connection, budget: Budg
 
 
 class Stopwatch:
-    """The time that the loop spent on something that waits in between."""
+    """Measures the time that the loop spends on work that waits in between."""
 
     __slots__ = ("spent_ns",)
 
@@ -54,7 +54,7 @@ class Stopwatch:
 
     @coroutine
     def time(self, awaitable: Awaitable[R]) -> Generator[Any, Any, R]:
-        """The result of `awaitable`."""
+        """Await `awaitable` with the time measured, and return its result."""
         steps = awaitable.__await__()
         step, given = steps.send, None
         while True:
@@ -68,5 +68,5 @@ class Stopwatch:
                 self.spent_ns += time.perf_counter_ns() - began_ns
             try:
                 step, given = steps.send, (yield wanted)
-            except BaseException as error:  # noqa: BLE001 - a task that is cancelled, above all: it is for what is timed
+            except BaseException as error:  # noqa: BLE001 - above all a cancelled task: the timed steps must receive it
                 step, given = steps.throw, error

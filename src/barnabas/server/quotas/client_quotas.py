@@ -1,11 +1,12 @@
-"""The quotas that clients of this broker keep to: what is declared, what was used, and who has which.
+"""The client quotas of this broker: the declared ones, their use, and the quota of each client.
 
-`Broker.client_quotas` is one of these while any quota of clients is declared, and None otherwise: that is all a broker without quotas asks.
+While a quota of clients is declared, `Broker.client_quotas` is a `ClientQuotas`, and None otherwise: a broker without quotas checks
+nothing else.
 
 Rules
-  1. A budget is looked up once for a user and a client id, and again after anything was declared.
-  2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before.
-  3. A template of produce requests (`producing/request_template.py`) holds its budget, and is forgotten with the budgets.
+  1. A budget is looked up once for a user and a client id, and again after any change of the declared quotas.
+  2. After a change all waiting connections continue and are measured again, because the wait may be too long for the changed quota.
+  3. A template of produce requests (`producing/request_template.py`) has the budget of its client, and is forgotten with the budgets.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ OF_GROUP = f"group_{CONSUMER_BYTE_RATE}"  # the kind of a meter whose client id 
 
 
 class ClientQuotas:
-    """Of one broker.
+    """The client quotas of one broker.
 
     Args:
-        connections: those that are open.
-        callback: a user's class that decides who has which quota.
-        use: told what requests are to ask, whenever that changes: this, or None while there are no quotas of clients.
+        connections: the open connections.
+        callback: a user's class that decides the quota of each client.
+        use: called after each change with this object, or with None while there are no client quotas.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class ClientQuotas:
         )
 
     def start(self) -> None:
-        """Hold to what is declared from now on."""
+        """Follow the declared quotas from now on."""
         self._declarations.follow(Kind.QUOTA, self._take)
 
     def _take(self, declared: Mapping[str, Any]) -> None:
@@ -89,11 +90,11 @@ class ClientQuotas:
 
     @property
     def has_callback(self) -> bool:
-        """Whether a user's class decides who has which quota."""
+        """Whether a user's class decides the quota of each client."""
         return self._callback is not None
 
     def ask_callback(self) -> None:
-        """Measure everybody anew where the class that decides says that limits have changed."""
+        """Measure all clients again if the user's class says that limits have changed."""
         if self._callback is not None and self._callback.has_changed(self._services.metadata):
             self._begin_anew()
 
@@ -104,7 +105,7 @@ class ClientQuotas:
                 connection.mute.end()
 
     def budget(self, principal: str, client_id: str | None) -> Budget | None:
-        """The budget of a client; None where it has no quota at all."""
+        """The budget of a client; None if it has no quota at all."""
         key = (principal, client_id)
         try:
             return self._budgets[key]
@@ -118,7 +119,7 @@ class ClientQuotas:
         return self._services.clock.monotonic_ms()
 
     def consumer_meters(self, budget: Budget, host: str) -> tuple[Meter, ...]:
-        """The meters that pay for the fetches of a client at an address: its own quota, and those of its groups."""
+        """The meters that pay for the fetches of a client at an address: its own quota, and the quotas of its groups."""
         own = () if budget.consumer is None else (budget.consumer,)
         if not self.table.groups:
             return own
@@ -131,11 +132,11 @@ class ClientQuotas:
         return self.meters.get(MeterKey(OF_GROUP, "", group_id), bound, self.now_ms())
 
     def window_bytes(self, meters: tuple[Meter, ...]) -> int:
-        """The most that is given at once: what comes in a window, so that those who share a quota have their turn soon."""
+        """The most bytes that one fetch gets: the bytes of a window, so that other clients of the quota need not wait long."""
         return max(min([MAX_INT, *(int(meter.bound * self._window_s) for meter in meters)]), 1)
 
     def expire(self) -> None:
-        """Forget who was not here for long."""
+        """Forget the meters of clients that have been away for long."""
         if self.meters.expire(self.now_ms()):
             self._forget()
 
@@ -147,7 +148,7 @@ class ClientQuotas:
             connection.forget_learnt()
 
     def close(self, connection: Connection) -> None:
-        """It will not take what it has paid."""
+        """Give back what the closed connection has paid for and not received."""
         paid, connection.paid = connection.paid, None
         if paid is not None:
             paid.give_back(self.now_ms())

@@ -1,10 +1,11 @@
-"""Connections that are not read for a while because their client is over a quota (KIP-219).
+"""Pauses connections whose client is over a quota: the broker does not read from them (KIP-219).
 
-A client that connects anew finds what it owes: the first request of a connection that its quota is paid for waits until the debt of before
-is paid (`delay_over_quota`). From then on the connection waits after its answers, as all do.
+A client that reconnects keeps its debt: on a connection, the first request that its quota pays for waits until the earlier debt is paid
+(`delay_over_quota`). From then on the connection waits after its answers, like all others.
 
-The client is told how long, and waits by itself if it is a good one; that it is not read holds for the others too. A wait may be longer
-than `connections.max.idle.ms`: then the connection is closed as any other that is silent, as by Kafka, and what its client owes stays owed.
+The answer tells the client the wait, and a good client waits by itself. If a client does not wait, the broker still stops reading from it.
+A wait may be longer than `connections.max.idle.ms`: then the broker closes the connection like any silent one, as Kafka does, and the
+client keeps its debt.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.client_quotas import ClientQuotas
 
 PAUSE = "quota"
-PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that they are paid from
+PRODUCES, CHANGES, ANY = "produces", "changes", "any"  # kinds of requests, by the quotas that pay for them
 
 
 class MutingBroker(Protocol):
@@ -32,7 +33,7 @@ class MutingBroker(Protocol):
 
 
 class Mute:
-    """Of one connection: until when it is not read."""
+    """The pause of one connection."""
 
     __slots__ = ("_connection", "_loop", "_timer", "_until")
 
@@ -45,11 +46,11 @@ class Mute:
 
     @property
     def left_ms(self) -> int:
-        """For how long it is not read yet."""
+        """The rest of the pause in ms."""
         return max(round((self._until - self._loop.time()) * 1000), 0)
 
     def extend(self, wait_ms: float) -> None:
-        """Do not read it for so long from now on, if it is not for longer already."""
+        """Pause for `wait_ms` from now on, unless the current pause is longer."""
         until = self._loop.time() + wait_ms / 1000
         if until > self._until:
             self._until = until
@@ -60,7 +61,7 @@ class Mute:
             self._timer = self._loop.call_at(until, self.end)
 
     def end(self) -> None:
-        """Read it again."""
+        """End the pause."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -69,7 +70,7 @@ class Mute:
 
 
 def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) -> None:
-    """Do not read a connection for so long."""
+    """Pause a connection for `wait_ms`."""
     if connection.closed or wait_ms <= 0:
         return
     if connection.mute is None:
@@ -78,7 +79,7 @@ def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) 
 
 
 def delay_over_quota(broker: MutingBroker, connection: Connection, budget: Budget, api_key: int, version: int) -> bool:
-    """Whether the request at hand is the first of its kind on its connection and has to wait for what its client owes already."""
+    """Whether the current request is the first of its kind on its connection and must wait because of its client's debt."""
     kind = PRODUCES if api_key == ApiKey.PRODUCE else CHANGES if is_served_anyway(api_key, version) else ANY
     if kind in connection.is_asked:
         return False

@@ -1,6 +1,7 @@
-"""Connections that come too fast: by `max.connection.creation.rate` they wait, by the quota of their address they are closed.
+"""Connections that come too fast: over `max.connection.creation.rate` they wait, over the quota of their address they are closed.
 
-Neither is read meanwhile. The wait of a connection that is closed is a window at most, as Kafka's is: it slows down who tries again.
+The broker does not read from them during the wait. A connection that will be closed waits at most a window, as in Kafka: this slows down
+clients that try again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionRates:
-    """Of one broker."""
+    """The rates of connections of one broker."""
 
     def __init__(self, services: Services, quotas: ClientQuotas) -> None:
         config = services.config
@@ -36,9 +37,9 @@ class ConnectionRates:
         self._addresses = AddressRates(self._span, limits.MAX_RATED_ADDRESSES)
         self._of_broker: ConnectionRate | None = None
         self._of_listeners: dict[str, ConnectionRate] = {}
-        self._protected = ""  # the listener that does not wait for the whole broker's rate
+        self._protected = ""  # the listener to which the rate of the whole broker does not apply
         self._waiting = 0
-        self.refused = 0  # for the quota of their address
+        self.refused = 0  # because of the quota of their address
         self.delayed = 0
         self.update_config(config)
 
@@ -61,11 +62,11 @@ class ConnectionRates:
             return None
         if rate is None:
             return ConnectionRate(max(per_second, 1), self._span)
-        rate.per_second = max(per_second, 1)  # of 0 nobody would ever come in, to set another
+        rate.per_second = max(per_second, 1)  # with 0, nobody could connect to set another rate
         return rate
 
     def open(self, connection: Connection) -> str | None:
-        """Let a connection in, let it wait, or let it wait to be closed; a reason to close it at once."""
+        """Accept a connection, delay it, or close it after a wait. Returns a reason to close it at once, or None."""
         table = self._quotas.table
         if not (table.has_addresses or self._of_listeners or self._of_broker is not None):
             return None
@@ -85,7 +86,7 @@ class ConnectionRates:
         return self._hold(connection, wait_ms, is_refused=False) if wait_ms else None
 
     def _hold(self, connection: Connection, wait_ms: int, *, is_refused: bool) -> str | None:
-        """Do not read it for so long, and close it then if it `is_refused`; a reason to close it at once."""
+        """Pause a connection for `wait_ms`, and then close it if it `is_refused`. Returns a reason to close it at once, or None."""
         if self._waiting >= limits.MAX_WAITING_CONNECTIONS:
             return f"more than {limits.MAX_WAITING_CONNECTIONS} connections wait for their rate"
         self._waiting += 1

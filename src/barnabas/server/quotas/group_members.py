@@ -1,9 +1,9 @@
-"""Which clients belong to the groups that have a quota of their own: a fetch does not say of which group it is.
+"""The clients that belong to groups with a quota of their own, because a fetch does not tell its group.
 
-A client belongs to a group if a member of it has the same client id and address. So a group whose quota should be exact has a client id of
-its own; where two groups share both, what their members consume is counted for both.
+A client belongs to a group if a member of it has the same client id and address. So a group that needs an exact quota must have its own
+client id. If two groups share both, the bytes of their members count for both.
 
-Coordinators know the members. They are asked every two seconds, wherever they are, and only while there is a quota of a group.
+Coordinators know the members. This broker asks them every two seconds, on all brokers, and only while a group has a quota.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 INTERVAL_MS = 2_000
 NO_GROUPS: tuple[str, ...] = ()
-Clients = set[tuple[str, str]]  # ids and hosts
+Clients = set[tuple[str, str]]  # client ids and hosts
 logger = logging.getLogger(__name__)
 
 
@@ -38,11 +38,11 @@ class Coordinators(Protocol):
 
 
 class GroupMembers:
-    """As this broker knows them.
+    """The members of groups that this broker knows.
 
     Args:
-        names: of the groups that have a quota; None among them for all others.
-        coordinators: made later than this.
+        names: the groups that have a quota; None stands for all others.
+        coordinators: returns the coordinators, which are made later.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class GroupMembers:
         self._groups: Mapping[tuple[str, str], tuple[str, ...]] = {}
 
     def groups_of(self, client_id: str, host: str) -> tuple[str, ...]:
-        """The groups with a quota that a client belongs to."""
+        """The groups with a quota to which a client belongs."""
         return self._groups.get((client_id, host), NO_GROUPS)
 
     async def refresh(self) -> None:
-        """Ask the coordinators."""
+        """Ask the coordinators for the current members."""
         names = self._names()
         if not names and not self._groups:
             return
@@ -79,7 +79,7 @@ class GroupMembers:
     async def _all_groups(self) -> set[str]:
         try:
             found = {group.group_id for group in await self._coordinators().groups.list_groups()}
-        except BarnabasError as error:  # its groups are being read
+        except BarnabasError as error:  # the coordinator still loads its groups
             logger.debug("event=groups-not-listed error=%r", str(error))
             found = set()
         for broker_id in self._others():
@@ -92,7 +92,7 @@ class GroupMembers:
         return found
 
     async def _clients_of(self, groups: Iterable[str]) -> dict[str, Clients]:
-        """Client ids and hosts of the members of groups."""
+        """The client ids and hosts of the members of groups."""
         found: dict[str, Clients] = {}
         elsewhere: dict[int, list[str]] = {}
         for group_id in groups:
@@ -100,7 +100,7 @@ class GroupMembers:
             if leader == self._services.config.broker_id:
                 try:
                     found[group_id] = await self._coordinators().groups.clients_of(group_id)
-                except BarnabasError as error:  # there is no such group now
+                except BarnabasError as error:  # the group does not exist any more
                     logger.debug("event=group-not-described group=%r error=%r", group_id, str(error))
             elif leader is not None:
                 elsewhere.setdefault(leader, []).append(group_id)
@@ -112,14 +112,14 @@ class GroupMembers:
         return found
 
     async def _clients_at(self, broker_id: int, groups: list[str]) -> dict[str, Clients]:
-        """As another broker tells of its groups: of both types, for what they are is not known before."""
+        """The members of groups on another broker. It asks with both APIs, because the types of the groups are unknown."""
         classic = await self._to_peers().send(broker_id, DescribeGroupsRequest(groups=groups))
         found = {group.group_id: group.members for group in classic.groups if not group.error_code and group.members}
         others = [group_id for group_id in groups if group_id not in found]
         if others:
             try:
                 consumers = await self._to_peers().send(broker_id, ConsumerGroupDescribeRequest(group_ids=others))
-            except ClientError as error:  # the classic ones are told of
+            except ClientError as error:  # the classic groups are already found
                 logger.debug("event=groups-not-described broker=%d error=%r", broker_id, str(error))
             else:
                 found.update({group.group_id: group.members for group in consumers.groups if not group.error_code})

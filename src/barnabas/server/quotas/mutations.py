@@ -1,6 +1,7 @@
-"""Changes of metadata held to the quota of who asks for them (KIP-599): a partition made or deleted costs one token.
+"""Quotas on changes of metadata (KIP-599): each partition that a client creates or deletes costs one token.
 
-Clients that know how (by the version of their request) are refused topics they cannot pay; others are served and told to wait.
+Clients that can handle it (by the version of their request) get an error for topics that they cannot pay for. Other clients are served,
+and must wait afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.client_quotas import ClientQuotas
     from barnabas.server.requests import RequestContext
 
-STRICT_SINCE: dict[int, int] = {  # versions of requests that may be refused
+STRICT_SINCE: dict[int, int] = {  # first versions of requests that may be refused
     ApiKey.METADATA: 0,
     ApiKey.CREATE_TOPICS: 6,
     ApiKey.DELETE_TOPICS: 5,
@@ -52,11 +53,11 @@ class MutationBroker(Protocol):
 
 
 class MutationQuota:
-    """Of one request.
+    """The quota that pays for one request.
 
     Args:
-        meter: of who asks.
-        strict: whether what cannot be paid is refused.
+        meter: the meter of the client.
+        strict: whether to refuse what the client cannot pay for.
     """
 
     __slots__ = ("_broker", "_meter", "_strict")
@@ -67,7 +68,7 @@ class MutationQuota:
         self._strict = strict
 
     async def create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> list[TopicOutcome]:
-        """One outcome for each name; what could not be made anyway costs nothing."""
+        """Create topics, with one outcome for each name. Topics that cannot be created for other reasons cost nothing."""
         controller = self._broker.controller
         planned = await controller.create_topics(wanted, validate_only=True)
         refused = {
@@ -81,7 +82,7 @@ class MutationQuota:
         return [made[outcome.name] for outcome in planned]
 
     def refuse_new(self, names: Sequence[str]) -> dict[str, KafkaError | None]:
-        """Topics that are not made by asking for them, though they might be: the client asks again, as for one that is being made."""
+        """Errors for topics that the client cannot pay for. It asks again, as for a topic that is being created."""
         cost = self._broker.config.num_partitions
         return {
             name: KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -90,7 +91,7 @@ class MutationQuota:
         }
 
     async def create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> list[TopicOutcome]:
-        """One outcome for each name."""
+        """Add partitions, with one outcome for each name."""
         controller, image = self._broker.controller, self._broker.metadata
         planned = await controller.create_partitions(wanted, validate_only=True)
         counts = {topic.name: topic.count for topic in wanted}
@@ -107,7 +108,7 @@ class MutationQuota:
         return [made[outcome.name] for outcome in planned]
 
     async def delete_topics(self, wanted: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
-        """One outcome for each topic that is meant."""
+        """Delete topics, with one outcome for each topic."""
         image = self._broker.metadata
         refused = []
         for outcome in resolve_deletions(image, wanted):
@@ -128,14 +129,14 @@ class MutationQuota:
 
     @property
     def throttle_ms(self) -> int:
-        """The time to wait that the answer tells."""
+        """The throttle time in ms for the answer."""
         wait_ms = self._meter.throttle_ms(self._broker.quotas.now_ms())
         self._meter.throttled_ms += wait_ms
         return wait_ms
 
 
 def mutation_quota(broker: MutationBroker, context: RequestContext) -> MutationQuota | None:
-    """The quota that the request of `context` pays from; None where it need not pay."""
+    """The quota that pays for the request of `context`; None if it is free."""
     quotas = broker.client_quotas
     budget = None if quotas is None else quotas.budget(context.principal, context.client_id)
     if budget is None or budget.mutations is None:

@@ -1,1 +1,1 @@
-"""Replication's shell: fetchers of followed partitions, and the way of in-sync changes to the controller."""
+"""Replication on this broker: the fetchers of followed partitions, and the requests to change in-sync replicas."""

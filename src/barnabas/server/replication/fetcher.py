@@ -1,10 +1,10 @@
-"""One fetcher: asks one leader for the records of the partitions that follow it, and hands them what comes.
+"""One fetcher: fetches the records of followed partitions from one leader, and gives them to the partitions.
 
 Rules
-  1. One request waits at the leader. A second goes out before its answer only where partitions have come to be followed meanwhile, which
-     are not to wait until the first is answered; the leader answers the first at once then.
-  2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others go on.
-  3. A large answer is taken in in pieces, so that the loop does not stand still for all of it.
+  1. One request waits at the leader. A second is sent before its answer only if more partitions are followed in the meantime, so that
+     these need not wait; the leader then answers the first at once.
+  2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others continue.
+  3. The fetcher handles a large answer in pieces, so that the loop does not stop for all of it.
   4. A throttled partition that is behind is left out while its rate is used up.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-FIRST_PAUSE_MS = 20  # after the first error; twice as long after each that follows
+FIRST_PAUSE_MS = 20  # after the first error; doubles after each further error
 CONNECTION_PAUSE_MS, CONNECTION_PAUSE_MAX_MS = 50, 1_000
-BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
+BYTES_PER_TURN = 512 * 1024  # appended before the loop gets a turn
 LATEST, EARLIEST = -1, -2
 NO_RECORDS = b""
 REQUESTS_IN_FLIGHT = 2
@@ -48,8 +48,8 @@ class Fetcher:
     """Follows one leader, until `close`.
 
     Args:
-        requests: connections for what is not a fetch.
-        number: of this fetcher among those of the leader.
+        requests: connections for requests other than Fetch.
+        number: the number of this fetcher among those of the same leader.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Fetcher:
         self._log_start_offsets = log_start_offsets
         self._requests = requests
         self._leader_id = leader_id
-        self._peers = peers_of(  # of its own: nothing else is to wait behind a fetch that waits
+        self._peers = peers_of(  # own connections, so that nothing else waits behind a waiting fetch
             lambda: services.metadata,
             services,
             f"fetcher-{number}",
@@ -76,15 +76,16 @@ class Fetcher:
         self._session = LeaderSession()
         self._broker_epoch = UNKNOWN_BROKER_EPOCH
         self._partitions: dict[FollowerPartition, None] = {}
-        self._pauses: dict[FollowerPartition, int] = {}  # how long the last one was, in milliseconds
-        self._held_back: set[FollowerPartition] = set()  # by a throttle, each with a timer
-        self._busy: set[FollowerPartition] = set()  # whose start is being written down, or whose log is about to be cut
+        self._pauses: dict[FollowerPartition, int] = {}  # the last pause in milliseconds
+        self._held_back: set[FollowerPartition] = set()  # partitions that a throttle holds back, each with a timer
+        # partitions whose log start offset is being written, or whose log is about to be cut
+        self._busy: set[FollowerPartition] = set()
         self._jobs: set[asyncio.Task[None]] = set()
         self._in_flight: deque[tuple[int, asyncio.Future[FetchResponse]]] = deque()
-        self._is_in_hurry = False  # partitions came while a request waits
+        self._is_in_hurry = False  # partitions were added while a request waits
         self._awake = asyncio.Event()
         self._is_parked = False  # the task waits for `_awake`
-        self._has_failed = False  # outside of the task, which is to begin anew
+        self._has_failed = False  # an error outside of the task, which must start again
         self._task = services.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
 
     def __len__(self) -> int:
@@ -105,14 +106,14 @@ class Fetcher:
             self._session.leave(partition)
 
     async def close(self) -> None:
-        self._is_parked = False  # an answer that comes now is for nobody
+        self._is_parked = False  # ignore answers from now on
         tasks: list[asyncio.Future[Any]] = [self._task, *self._jobs, *(answer for _, answer in self._in_flight)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._peers.close()
 
-    # --- asking
+    # --- requests
 
     async def _run(self) -> None:
         pause_ms = CONNECTION_PAUSE_MS
@@ -126,7 +127,7 @@ class Fetcher:
                 logger.info(
                     "event=fetch-failed leader=%d partitions=%d error=%r", self._leader_id, len(self._partitions), str(error)
                 )
-            except Exception:  # a fault of ours must not end replication for good
+            except Exception:  # a fault of the broker must not end replication
                 logger.exception("event=fetch-failed leader=%d", self._leader_id)
             self._has_failed = False
             await self._drop_requests()
@@ -135,7 +136,7 @@ class Fetcher:
             pause_ms = min(pause_ms * 2, CONNECTION_PAUSE_MAX_MS)
 
     async def _turn(self) -> None:
-        """Send what is to be sent, take in one answer."""
+        """Send a request if one is due, and handle one answer."""
         in_flight = self._in_flight
         self._send_if_due()
         if not in_flight or not in_flight[0][1].done():
@@ -151,7 +152,7 @@ class Fetcher:
                 await asyncio.sleep(0)
 
     def _turn_at_once(self) -> bool:
-        """As `_turn` for an answer that came, without waking the task; False where it is one for that."""
+        """Do the same as `_turn` for an answer that has come, without waking the task; False if the task must handle it."""
         number, answer = self._in_flight[0]
         if not answer.done() or answer.cancelled() or answer.exception() is not None:
             return False
@@ -175,7 +176,8 @@ class Fetcher:
         services = self._services
         config = services.config
         own = services.metadata.brokers.get(config.broker_id)
-        if own is not None:  # else the one that it had: none would be taken for any
+        # otherwise keep the last epoch: the leader would accept an unknown epoch for any registration
+        if own is not None:
             self._broker_epoch = own.epoch
         replica = ReplicaState(replica_id=config.broker_id, replica_epoch=self._broker_epoch)
         may_wait = self._session.may_wait
@@ -190,7 +192,7 @@ class Fetcher:
         self._in_flight.append((number, answer))
 
     def _answered(self, _: object) -> None:
-        """Take in a small answer at once: waking the task takes two more turns of the loop."""
+        """Handle a small answer at once, because waking the task takes two more turns of the loop."""
         try:
             if self._is_parked and not self._awake.is_set() and self._in_flight and self._turn_at_once():
                 return
@@ -206,12 +208,12 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*dropped, return_exceptions=True)
         if dropped:
-            self._peers.disconnect(self._leader_id)  # an answer that still comes belongs to nobody
+            self._peers.disconnect(self._leader_id)  # an answer that still arrives would match no request
 
-    # --- taking in
+    # --- answers
 
     def _take(self, number: int, answer: FetchResponse) -> Iterator[None]:
-        """Take in an answer; wherever something is yielded others are to have their turn of the loop."""
+        """Handle an answer; each yield lets the loop do other work."""
         if answer.error_code:
             logger.info("event=fetch-session-ended leader=%d error_code=%s", self._leader_id, ErrorCode(answer.error_code).name)
             self._session.restart()
@@ -269,8 +271,9 @@ class Fetcher:
         self._go_on(partition, step, told.error)
 
     async def _keep_start(self, partition: FollowerPartition) -> None:
-        """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash, and what
-        follows a cut stays there."""
+        """Write the checkpoints of the log before the next fetch tells the leader its start. So records that DeleteRecords deleted stay
+        deleted after a crash, and records after a truncation stay in the log.
+        """
         try:
             await self._log_start_offsets.keep([partition.log])
         except StorageError as error:
@@ -282,7 +285,7 @@ class Fetcher:
         self._resume(partition)
 
     async def _cut(self, partition: FollowerPartition) -> None:
-        """Cut the log where the leader has it end, when it is known who its producers were there."""
+        """Truncate the log at the leader's end, after a thread has found the producer state at that offset."""
         follower_state, end = partition.follower_state, partition.log.log_end_offset
         cut = follower_state.planned
         assert cut is not None, "the answer that asked for it planned it"
@@ -306,14 +309,15 @@ class Fetcher:
         self._resume(partition)
 
     def _may_ask(self, partition: FollowerPartition) -> bool:
-        """Whether the next fetch may go out; where it may not, the partition is resumed when its flush is done, its start is written
-        down, its log is cut, or its throttle has it go on."""
+        """Whether the next fetch may include the partition. If not, it resumes after its flush, its checkpoints, its truncation, or the
+        throttle's wait.
+        """
         if partition in self._busy or not partition.is_ready:
             return False
         return self._is_start_kept(partition) and not self._is_held_back(partition)
 
     def _is_start_kept(self, partition: FollowerPartition) -> bool:
-        """Whether where the log begins is written down; else that is under way."""
+        """Whether the checkpoints of the log are written; if not, start to write them."""
         if partition.log.is_written_down:
             return True
         self._busy.add(partition)
@@ -363,7 +367,9 @@ class Fetcher:
         self._services.loop.call_later(pause_ms / 1000, self._resume, partition)
 
     def _became_ready(self, partition: FollowerPartition) -> None:
-        """Its flush is done. Where it is asked for already, a request in a hurry would only have the leader send the same again."""
+        """Resume a partition after its flush. If a fetch asks for it already, another request would only make the leader send the same
+        data again.
+        """
         if not self._session.asks_for(partition):
             self._resume(partition)
 
@@ -374,7 +380,7 @@ class Fetcher:
             self._awake.set()
 
     def _is_held_back(self, partition: FollowerPartition) -> bool:
-        """Whether a throttle has it wait; it goes on by itself then."""
+        """Whether a throttle delays the partition; it then resumes by itself."""
         wait_ms = self._throttles.fetching_wait_ms(partition)
         if wait_ms and partition not in self._held_back:
             self._held_back.add(partition)
@@ -391,7 +397,7 @@ class Fetcher:
         task.add_done_callback(self._jobs.discard)
 
     async def _ask_range(self, partition: FollowerPartition) -> None:
-        """The position is outside of the leader's log: ask where that begins and ends."""
+        """Ask for the start and end of the leader's log, because the position is outside of it."""
         epoch = partition.leader_epoch
         try:
             start = await self._ask_offset(partition, EARLIEST)

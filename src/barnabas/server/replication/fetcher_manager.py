@@ -1,6 +1,6 @@
 """The fetchers of a broker: one for each leader that it follows, or `num.replica.fetchers` that share its partitions.
 
-A partition is with at most one fetcher. One that nobody leads is with none.
+A partition has at most one fetcher, and none while it has no leader.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from barnabas.server.replication.throttles import Throttles
     from barnabas.server.services import Services
 
-Slot = tuple[int, int]  # leader, number
+Slot = tuple[int, int]  # leader id, number of the fetcher
 
 
 class FetcherManager:
-    """See the module."""
+    """The fetchers of one broker."""
 
     def __init__(self, services: Services, throttles: Throttles, log_start_offsets: LogStartOffsets) -> None:
         self._services = services
@@ -39,7 +39,7 @@ class FetcherManager:
         return len(self._fetchers)
 
     def follow(self, partition: FollowerPartition) -> None:
-        """Fetch from whoever leads the partition now, from its position on."""
+        """Fetch from the current leader of the partition, from its position on."""
         slot = self._slot(partition)
         if self._home.get(partition) != slot:
             self.leave(partition)
@@ -62,7 +62,7 @@ class FetcherManager:
         ) % self._services.config.num_replica_fetchers
 
     def leave(self, partition: FollowerPartition) -> None:
-        """Do not fetch it any more; a partition that is closed leaves by itself."""
+        """Stop fetching the partition. A closed partition leaves by itself."""
         slot = self._home.pop(partition, None)
         if slot is None:
             return

@@ -1,16 +1,17 @@
-"""The link of this broker's leaders to the cluster: which replicas may be in sync, when brokers were heard of, changes to the controller.
+"""The link of this broker's leaders to the cluster: which replicas may be in sync, the last fetch of each broker, changes for the
+controller.
 
-Changes are sent with AlterPartition, all that are there in one request, one request at a time. A change that its partition no longer waits
-for (the controller's word came another way, or it leads no more) is not sent, and its answer means nothing.
+AlterPartition sends all waiting changes in one request, one request at a time. Some partitions do not wait for their change any more (the
+metadata came first, or they do not lead now). Such a change is not sent, and its answer does not count.
 
 The meaning of the controller's refusals (KIP-497):
-    INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED    not done, and not going to be: may be proposed again
+    INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED    the change was not made and will not be; it may be proposed again
     FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NEW_LEADER_ELECTED, unknown topics or partitions, INVALID_REQUEST
-                                                   the metadata on its way here says how it is; until then the change stays under way
-    all else, and no answer                        sent again: nobody knows whether it was done, and a second time does no harm
+                                                   the next metadata has the result; until then the change stays under way
+    all other errors, and no answer                sent again: the change may have been made, and a second time does no harm
 
-That the in-sync set is smaller is taken from the metadata, not from the answer, and the old set binds until then. For the answer may be
-here before a larger min.insync.replicas is, by which the controller counts those that have left among the eligible (KIP-966).
+A leader takes a smaller in-sync set from the metadata, not from the answer, and uses the larger set until then. Otherwise the answer could
+come before a raised min.insync.replicas, by which the controller adds removed replicas to the eligible ones (KIP-966).
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-RETRY_MS = 50.0  # Kafka's
+RETRY_MS = 50.0  # Kafka's value
 RETRY_MAX_MS = 1_000.0
-MAX_CHUNKS_PER_REQUEST = 32  # of partitions' states that a request may change: 10 to 25 kB each, and a commit takes 1 MB
+# chunks of partition states that one request may change: 10 to 25 kB each, and a commit takes 1 MB
+MAX_CHUNKS_PER_REQUEST = 32
 REFUSED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 OVERTAKEN = frozenset(
     {
@@ -87,7 +89,7 @@ class IsrChanges:
         return int(self._services.clock.monotonic_ms())
 
     def heard_of(self, broker_id: int) -> None:
-        """A broker asked for records."""
+        """Note that a broker has sent a fetch."""
         self._heard[broker_id] = self.now_ms()
 
     def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
@@ -114,11 +116,11 @@ class IsrChanges:
         await self._peers.close()
 
     async def _run(self) -> None:
-        """Send until nothing waits."""
+        """Send until no change waits."""
         pause_ms = RETRY_MS
         try:
             while True:
-                await asyncio.sleep(0)  # what is proposed in this turn of the loop goes along
+                await asyncio.sleep(0)  # the same request takes all changes proposed in this turn of the loop
                 asked = self._next_asked()
                 if not asked:
                     return
@@ -134,7 +136,7 @@ class IsrChanges:
             self._task = None
 
     def _next_asked(self) -> Asked:
-        """Of what waits, as much as the controller can write in one commit; those whose outcome is known meanwhile are left out."""
+        """As many of the waiting changes as the controller can write in one commit, without those whose outcome is known already."""
         asked: Asked = {}
         chunks: set[tuple[UUID, int]] = set()
         for partition, change in list(self._waiting.items()):
@@ -148,7 +150,7 @@ class IsrChanges:
         return asked
 
     async def _send(self, asked: Asked) -> Asked:
-        """Ask the controller; what is to be asked again."""
+        """Ask the controller. Returns the changes that must be sent again."""
         image = self._services.metadata
         registered = image.brokers.get(self._services.config.broker_id)
         if registered is None or image.controller_id < 0:
@@ -161,7 +163,7 @@ class IsrChanges:
                 "event=in-sync-changes-not-sent controller=%d count=%d error=%r", image.controller_id, len(asked), str(error)
             )
             return asked
-        except Exception:  # a fault of ours must not end the sending for good
+        except Exception:  # a fault of the broker must not end the sending
             logger.exception("event=in-sync-changes-not-sent controller=%d", image.controller_id)
             return asked
         if answer.error_code:
@@ -183,7 +185,7 @@ class IsrChanges:
         return left
 
     def _settle(self, partition: LeaderPartition, change: IsrChange, data: ResponsePartitionData) -> bool:
-        """Take one answer; whether that was the last word on the change."""
+        """Handle the answer for one change. Returns whether the change is settled."""
         code = ErrorCode(data.error_code)
         if code is ErrorCode.NONE:
             if partition.is_within_isr(data.isr):

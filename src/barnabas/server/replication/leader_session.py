@@ -1,16 +1,16 @@
-"""A follower's side of one fetch session with a leader (KIP-227): what the next request must say, and what an answer belongs to.
+"""A follower's side of one fetch session with a leader (KIP-227): the content of the next request, and the positions that an answer
+belongs to.
 
-Owns what the leader remembers of each partition (`_told`), and the request numbers. No I/O.
+Owns the positions that the leader remembers (`_told`), and the request numbers. No I/O.
 
 Rules
-  1. A request names the partitions whose position differs from what the leader was told last, and forgets those that are not asked for any
-     more; so nothing costs anything that has no news.
+  1. A request names the partitions whose position differs from the last one told to the leader. It forgets those that are not fetched any
+     more. So partitions without news cost nothing.
   2. An answer belongs to the positions told up to its request. A later position of a partition makes the older answer void.
-  3. Without a session (the leader has no place for one) every request names everything.
-  4. A request that is to begin a session does not wait at the leader for records: nothing could follow it until it is answered, so
-     partitions that come to be followed meanwhile would wait as well. Where the leader had no place for one, requests wait as they do in
-     a session.
-  5. After an error of the session, `restart`: the next request begins another, and answers to earlier ones are void.
+  3. Without a session (the leader has no place for one) every request names all partitions.
+  4. A request that begins a session does not wait at the leader for records. No other request can follow before its answer, so partitions
+     that are followed in the meantime would have to wait too. If the leader has no place for a session, requests wait as in a session.
+  5. After an error of the session, `restart`: the next request begins another session, and answers to earlier requests are void.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from barnabas.replication.follower_partition import FollowerPartition
 
-Key = tuple[int, int]  # a topic's id, as a number because looking up a UUID runs Python code, and a partition
+# the topic id as a number, because looking up a UUID runs Python code; and the partition
+Key = tuple[int, int]
 
 
 class LeaderSession:
@@ -35,37 +36,37 @@ class LeaderSession:
 
     def __init__(self) -> None:
         self._asked: dict[Key, FollowerPartition] = {}  # partitions that are fetched now
-        self._changed: dict[Key, None] = {}  # of those: the leader may not know their position
-        self._forgotten: dict[Key, UUID] = {}  # and the id of the topic
-        self._told: dict[Key, tuple[Position, int]] = {}  # and the number of the request that said so
+        self._changed: dict[Key, None] = {}  # fetched partitions whose position the leader may not know
+        self._forgotten: dict[Key, UUID] = {}  # partitions that the leader must forget, with the topic id
+        self._told: dict[Key, tuple[Position, int]] = {}  # the last position told to the leader, and the number of its request
         self._session_id = 0
         self._epoch = 0
         self._number = 0
         self._void_up_to = 0
-        self._is_without = False  # the leader had no place for one
+        self._is_without = False  # the leader had no place for a session
 
     def __len__(self) -> int:
         return len(self._asked)
 
     @property
     def is_open(self) -> bool:
-        """Whether the leader keeps a session, so that a request may follow another before its answer came."""
+        """Whether the leader keeps a session, so that a second request may be sent before the answer to the first."""
         return self._session_id != 0
 
     @property
     def may_wait(self) -> bool:
-        """Whether the next request may wait at the leader until there is something to say."""
+        """Whether the next request may wait at the leader for news."""
         return self.is_open or self._is_without
 
     def ask(self, partition: FollowerPartition) -> None:
-        """Fetch a partition, or fetch on at a new position."""
+        """Fetch a partition, or continue at its next position."""
         key = partition.topic_id.int, partition.index
         self._asked[key] = partition
         self._changed[key] = None
         self._forgotten.pop(key, None)
 
     def leave(self, partition: FollowerPartition) -> None:
-        """Do not fetch a partition any more, for good or for now."""
+        """Stop fetching a partition, for now or for good."""
         key = partition.topic_id.int, partition.index
         if self._asked.get(key) is partition:
             del self._asked[key]
@@ -88,7 +89,7 @@ class LeaderSession:
         self._changed = dict.fromkeys(self._asked)
 
     def next_request(self, replica: ReplicaState, *, partition_max_bytes: int) -> tuple[int, FetchRequest]:
-        """The number of the request, and the request but for its limits."""
+        """The number of the next request, and the request without its limits."""
         self._number += 1
         if not self.is_open:
             self._changed = dict.fromkeys(self._asked)
@@ -126,7 +127,7 @@ class LeaderSession:
         return self._number, request
 
     def receive(self, number: int, session_id: int) -> bool:
-        """The answer to a request came, without an error of the session; False if it is void."""
+        """Take an answer that has no error of the session; False if it is void."""
         if number <= self._void_up_to:
             return False
         if not self.is_open:
@@ -136,7 +137,7 @@ class LeaderSession:
         return True
 
     def position_told(self, key: Key, number: int) -> Position | None:
-        """The position that an answer to this request begins at; None where the leader was told another one since."""
+        """The position at which an answer to this request begins; None if the leader was told another one later."""
         told = self._told.get(key)
         return told[0] if told is not None and told[1] <= number else None
 

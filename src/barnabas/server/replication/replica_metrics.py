@@ -1,4 +1,4 @@
-"""The metrics of replicas for Prometheus: of those led here, and of the cluster as this broker sees it."""
+"""The metrics of replicas for Prometheus: of partitions led here, and of the cluster as this broker sees it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ReplicaMetricsBroker(Protocol):
 
 
 def measures(broker: ReplicaMetricsBroker, gauge: Any) -> Iterator[Metric | None]:
-    """The metrics of `NAMES`, and None where a turn of the loop may end."""
+    """The metrics of `NAMES`, and None at points where the loop may do other work."""
     yield from _of_leaders(broker, gauge)
     yield from _of_the_cluster(broker, gauge)
 

@@ -1,7 +1,8 @@
-"""Which replica a consumer reads from (KIP-392): `replica.selector.class`.
+"""The replica from which a consumer reads (KIP-392): `replica.selector.class`.
 
-Kafka's two classes are known by their names. RackAwareReplicaSelector sends a consumer that says its rack to a replica in that rack: the
-leader if it is there, else the one in sync that has most. With the other, or none, everybody reads from the leader.
+The setting takes the names of Kafka's two classes. RackAwareReplicaSelector sends a consumer that gives its rack to a replica in that
+rack: to the leader if it is there, else to the in-sync replica with the highest end offset. With the other class, or none, every consumer
+reads from the leader.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class SelectorBroker(Protocol):
 
 
 def preferred_replica(broker: SelectorBroker, partition: LeaderPartition, rack: str, offset: int) -> int | None:
-    """The follower that a consumer in `rack` should rather read `offset` from; None for this leader."""
+    """The follower from which a consumer in `rack` should read `offset`; None for this leader."""
     followers = partition.followers
     if followers is None or broker.config.replica_selector_class != RACK_AWARE_SELECTOR or rack == broker.config.broker_rack:
         return None

@@ -1,13 +1,15 @@
-"""How fast replicas that are brought up to date may be sent and fetched (KIP-73), so that clients keep their share of disks and network.
+"""Limits the rates at which the broker sends to and fetches for replicas that catch up (KIP-73). So clients keep their share of disks and
+network.
 
-`leader.replication.throttled.rate` holds for what this broker sends, `follower.replication.throttled.rate` for what it fetches. Both count
-the replicas that the topic's `*.replication.throttled.replicas` name: `partition:broker`, where the broker is the leader in the one list
-and the follower in the other, or `*`.
+`leader.replication.throttled.rate` limits the bytes that this broker sends, `follower.replication.throttled.rate` those that it fetches.
+Both count the replicas in the topic's `*.replication.throttled.replicas`: `partition:broker`, where the broker is the leader in the first
+list and the follower in the second, or `*`.
 
 Rules
-  1. Only a replica that is out of sync is held back: one in sync has acknowledgements waiting for it. Bytes sent to one in sync count.
-  2. A throttled partition is passed over, its fetch goes on with the others.
-  3. A waiting fetch looks again after a second at the latest, because the rate may have been raised.
+  1. A throttle delays only replicas that are out of sync, because acknowledgements wait for in-sync replicas. Bytes to in-sync replicas
+     count too.
+  2. A fetch skips a throttled partition and continues with the others.
+  3. A waiting fetch looks again after at most a second, because the rate may have been raised.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Throttles:
         return self._is_named(partition.log.config.leader_replication_throttled_replicas, partition)
 
     def room_to_send(self, partition: LeaderPartition, replica_id: int) -> int | None:
-        """The bytes that a replica may be sent now, 0 if it must wait; None where it is not held back."""
+        """The bytes that may be sent to a replica now, 0 if it must wait; None if no throttle applies."""
         if self.sending.is_unlimited or not self.is_sending_throttled(partition):
             return None
         followers = partition.followers
@@ -65,7 +67,7 @@ class Throttles:
     # As a follower
 
     def fetching_wait_ms(self, partition: FollowerPartition) -> float:
-        """How long a partition is not to be asked for; 0 if it may be now."""
+        """The time in ms for which a partition must not be fetched; 0 if it may be fetched now."""
         if self.fetching.is_unlimited or partition.follower_state.has_caught_up or not self._is_fetching_throttled(partition):
             return 0.0
         return min(self.fetching.wait_ms(self._now_ms()), LONGEST_WAIT_MS)

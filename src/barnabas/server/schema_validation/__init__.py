@@ -1,1 +1,1 @@
-"""Validation of schema ids: topics whose records must name a schema that is registered under the topic's subject."""
+"""Validation of schema ids: the records of some topics must name a schema that is registered under the topic's subject."""

@@ -1,7 +1,6 @@
 """The appender of a log whose records must name registered schemas.
 
-It takes the place of the log's `LogAppender`, so a log without validation pays nothing, and no way to a log with validation leads
-past the check.
+It replaces the log's `LogAppender`. So a log without validation pays nothing, and every append to a log with validation passes the check.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class CheckedAppender(LogAppender):
     def append_as_leader(
         self, records: Buffer, *, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
     ) -> AppendResult:
-        """As that of a LogAppender.
+        """See `LogAppender.append_as_leader`.
 
         Raises:
             InvalidRecordError: INVALID_RECORD, for records without a registered schema id.
@@ -52,7 +51,7 @@ class CheckedAppender(LogAppender):
         return super().append_as_leader(records, leader_epoch=leader_epoch, now_ms=now_ms, origin=origin)
 
     def admits_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> bool:
-        """As that of a LogAppender; also not where an id is not known: batch by batch is found which."""
+        """See `LogAppender.admits_run`. Also False if an id is unknown: the append of each batch then finds the unknown ids."""
         for _, start, end, count, _ in ROW.iter_unpack(run.rows):
             batch = buffer[start:end]
             data = self._records_of(batch, read_header(batch))
@@ -61,7 +60,7 @@ class CheckedAppender(LogAppender):
         return super().admits_run(run, buffer, leader_epoch=leader_epoch)
 
     def _records_of(self, batch: Buffer, header: BatchHeader) -> Buffer | None:
-        """The uncompressed records of a batch, valid until others are asked for; None if the log refuses the batch anyway."""
+        """The uncompressed records of a batch, valid until the next call; None if the log refuses the batch anyway."""
         count = header.records_count
         if header.size > self._log.config.max_message_bytes or not 0 <= count <= limits.MAX_BATCH_RECORDS:
             return None
@@ -73,7 +72,7 @@ class CheckedAppender(LogAppender):
             return None
 
     def _refuse(self, batch: Buffer, header: BatchHeader, now_ms: int) -> None:
-        """Raises an error of the batch itself first, and then what the check says; nothing if its ids are known after all."""
+        """Raise an error of the batch itself first, and then the error of the check; return if the ids are known in the end."""
         validate_batch(batch, header, config=self._log.config, now_ms=now_ms, origin=AppendOrigin.CLIENT)
         data = self._records_of(batch, header)
         ids = None if data is None else self.check.ids_in(data, header.records_count)

@@ -1,4 +1,4 @@
-"""Asks a schema registry, in a thread, whether an id is registered as a rule says.
+"""Asks a schema registry, in a thread, whether an id is registered as a rule demands.
 
 | question | requests |
 |---|---|
@@ -18,14 +18,14 @@ from barnabas.schemas.registry_client import RegistryClient, RegistryError
 from barnabas.server.schema_validation.subject import Question, SubjectRule, Verdict
 
 DEFAULT_CONTEXT = "."
-PAGE = 1_000  # names in an answer of this length may not be all
+PAGE = 1_000  # names in one page; if an answer has so many, more may follow
 
 
 def verdict_of(client: RegistryClient, question: Question) -> Verdict:
-    """The registry's word.
+    """The registry's answer to a question.
 
     Raises:
-        RegistryError, RegistryUnreachable: it cannot say.
+        RegistryError, RegistryUnreachable: the registry has no answer.
     """
     rule = question.rule
     schema_id = _number(client, question.schema_id)
@@ -41,7 +41,7 @@ def verdict_of(client: RegistryClient, question: Question) -> Verdict:
 
 
 def _get(client: RegistryClient, *path: object, **query: object) -> Any:
-    """The answer's JSON; None if there is no such thing, or cannot be."""
+    """The JSON of the answer; None if the item does not exist or is invalid."""
     try:
         return client.get(*path, **query)
     except RegistryError as error:
@@ -53,7 +53,7 @@ def _get(client: RegistryClient, *path: object, **query: object) -> Any:
 def _number(client: RegistryClient, schema_id: SchemaId) -> int | None:
     if len(schema_id) == ID_BYTES:
         number = int.from_bytes(schema_id[1:], signed=True)
-        return None if number < 0 else number  # no registry gives such ids
+        return None if number < 0 else number  # no registry gives negative ids
     text = schema_id[1:].hex()
     guid = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     for each in _get(client, "schemas", "guids", guid, "ids") or []:
@@ -84,11 +84,11 @@ def _is_under(client: RegistryClient, schema_id: int, subject: str) -> bool:
 
 
 def _subjects(client: RegistryClient, schema_id: int, subject: str) -> set[str]:
-    """The subjects of the default context that have an id."""
+    """The subjects of the default context in which an id is registered."""
     found: set[str] = set()
     while True:
         page = _get(client, "schemas", "ids", schema_id, "subjects", subject=subject, offset=len(found) or None) or []
         before = len(found)
         found.update(page)
-        if len(page) < PAGE or len(found) == before:  # a registry that knows no pages gives the same again
+        if len(page) < PAGE or len(found) == before:  # a registry without pages gives the same names again
             return found

@@ -1,12 +1,12 @@
-"""The known schema ids of one subject, and how long each answer holds.
+"""The known schema ids of one subject, and how long each answer is valid.
 
-A subject here is a name, or for strategies with the name of the record a rule that makes a name of each schema.
+A subject here is a name. For strategies with the name of the record it is a rule that makes a name from each schema.
 
 Rules
-  1. A registered id holds for `limits.SCHEMA_ID_KEPT_S`. Its first use after that still passes, and asks the registry again in the
-     background: while the registry is down, producers with known ids go on.
-  2. An id that is not registered holds for `limits.UNKNOWN_SCHEMA_ID_KEPT_S` only: it may be registered at any time.
-  3. Registered ids are bounded, and those that are not are bounded apart from them: garbage does not push out what is good.
+  1. A registered id is valid for `limits.SCHEMA_ID_KEPT_S` seconds. Its first use after that still passes, and asks the registry again in
+     the background. So while the registry is down, producers with known ids continue.
+  2. The answer "not registered" is valid only for `limits.UNKNOWN_SCHEMA_ID_KEPT_S` seconds, because the id may be registered at any time.
+  3. Registered and unregistered ids have separate limits, so that invalid ids do not push out valid ones.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from barnabas.protocol.records.schema_ids import SchemaId
 
 
 class SubjectRule(NamedTuple):
-    """Which subjects an id must be registered under.
+    """The subjects under which an id must be registered.
 
     Fields:
         prefix: the subject, or its part before the name of the record.
-        by_record: the name of the record follows.
+        by_record: whether the name of the record follows.
     """
 
     prefix: str
@@ -35,17 +35,17 @@ class SubjectRule(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Whether an id is registered as a rule says."""
+    """The question whether an id is registered as a rule demands."""
 
     schema_id: SchemaId
     rule: SubjectRule
 
 
 class Verdict(NamedTuple):
-    """The registry's word on a question.
+    """The registry's answer to a question.
 
     Fields:
-        subject: the subject that was looked for; for a rule by record the names that the schema has.
+        subject: the subject in the question; for a rule by record, the subjects of the schema's records.
     """
 
     is_registered: bool
@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
 
 
 def rule_of(topic: str, strategy: str, *, is_key: bool) -> SubjectRule:
-    """The rule that a strategy makes for the keys or the values of a topic."""
+    """The rule of a strategy for the keys or the values of a topic."""
     if strategy == TOPIC_NAME:
         return SubjectRule(f"{topic}-key" if is_key else f"{topic}-value", False)
     return SubjectRule("" if strategy == RECORD_NAME else f"{topic}-", True)
@@ -63,26 +63,27 @@ class Subject:
     """The ids of one rule.
 
     Args:
-        ask_again: called with questions whose answers are old, and which nobody waits for.
+        ask_again: called with questions whose answers are old; no request waits for them.
     """
 
     def __init__(self, rule: SubjectRule, ask_again: Callable[[Iterable[Question]], None]) -> None:
         self.rule = rule
         self.registered: set[SchemaId] = set()
         self._ask_again = ask_again
-        self._old: set[SchemaId] = set()  # registered when they were asked about last
+        self._old: set[SchemaId] = set()  # ids that were registered when the registry was last asked
         self._turn_s = float("-inf")  # when `registered` becomes `_old`
-        self._refused: dict[SchemaId, tuple[float, str]] = {}  # until when, and the subject that was looked for
+        # schema id -> end of the refusal, and the subject that was looked for
+        self._refused: dict[SchemaId, tuple[float, str]] = {}
 
     def known(self, now_s: float) -> set[SchemaId]:
-        """The ids that need no question; of old ones only `missing` knows."""
+        """The ids that need no question. For old ids, call `missing`."""
         if now_s >= self._turn_s or len(self.registered) > limits.MAX_KNOWN_SCHEMA_IDS:
             self._old, self.registered = self.registered, set()
             self._turn_s = now_s + limits.SCHEMA_ID_KEPT_S
         return self.registered
 
     def missing(self, ids: Iterable[SchemaId | None], now_s: float) -> set[SchemaId]:
-        """Those that are not known to be registered; null keys and values need none."""
+        """The ids that are not known as registered. Null keys and values need no id."""
         unknown = {each for each in ids if each is not None} - self.known(now_s)
         if still := unknown & self._old:
             self.registered |= still
@@ -91,12 +92,12 @@ class Subject:
         return unknown
 
     def refused(self, schema_id: SchemaId, now_s: float) -> str | None:
-        """The subject that an id is not registered under; None if that is not known."""
+        """The subject under which an id is not registered; None if the broker has no such answer."""
         found = self._refused.get(schema_id)
         return found[1] if found is not None and now_s < found[0] else None
 
     def take(self, schema_id: SchemaId, verdict: Verdict, now_s: float) -> None:
-        """Remember the registry's word."""
+        """Remember the registry's answer."""
         if verdict.is_registered:
             self.registered.add(schema_id)
             self._refused.pop(schema_id, None)

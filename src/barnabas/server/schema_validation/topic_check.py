@@ -1,6 +1,6 @@
-"""The check of the batches of one topic, against what is known of its subjects.
+"""The check of the batches of one topic, with the known ids of its subjects.
 
-It only decides: every id is known, some records are to be refused, or the registry must be asked first (`SchemaIdsUnknown`).
+The check has three results: every id is known, some records are refused, or the registry must be asked first (`SchemaIdsUnknown`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's l
 
 
 class SchemaIdsUnknown(KafkaError):
-    """The registry must be asked before a batch may be appended; as an answer, that it could not be asked.
+    """The registry must be asked before the append of a batch; in an answer: the registry could not be asked.
 
-    A producer may try again. Of Kafka's errors that say this, only NOT_ENOUGH_REPLICAS also says that nothing was appended, and has
-    no other effect on clients; Kafka answers it as well for a transaction coordinator that cannot be asked.
+    A producer may retry. Among Kafka's errors for a retry, only NOT_ENOUGH_REPLICAS also says that nothing was appended, and has no other
+    effect on clients. Kafka gives the same error if a transaction coordinator cannot be asked.
 
     Args:
-        questions: what to ask.
+        questions: the questions for the registry.
     """
 
     def __init__(self, questions: Sequence[Question], reason: str) -> None:
@@ -44,9 +44,9 @@ class TopicCheck:
     """The check of the keys, the values, or both.
 
     Args:
-        keys, values: the subject of each; None if it is not checked.
+        keys, values: the subject of each; None for no check.
         now_s: a monotonic clock.
-        why_unknown: why the registry could not be asked last.
+        why_unknown: returns the last reason why the registry could not be asked.
     """
 
     __slots__ = ("_now_s", "_why_unknown", "keys", "values")
@@ -67,11 +67,11 @@ class TopicCheck:
         )
 
     def ids_in(self, data: Buffer, count: int) -> SchemaIds | None:
-        """The ids that are checked; None if the records are not well-formed."""
+        """The ids to check; None if the records are not well-formed."""
         return schema_ids(bytes(data), count, keys=self.keys is not None, values=self.values is not None)
 
     def refuse(self, ids: SchemaIds) -> None:
-        """Raises InvalidRecordError for ids that are not registered, and SchemaIdsUnknown if only the registry knows."""
+        """Raise InvalidRecordError for ids that are not registered, and SchemaIdsUnknown if only the registry has the answer."""
         now_s = self._now_s()
         errors: dict[int, str] = {}
         questions: list[Question] = []
@@ -94,7 +94,7 @@ class TopicCheck:
 
 
 def shown(schema_id: SchemaId) -> str:
-    """An id for people."""
+    """A schema id as text for messages."""
     if len(schema_id) == ID_BYTES:
         return f"schema id {int.from_bytes(schema_id[1:], signed=True)}"
     text = schema_id[1:].hex()

@@ -1,11 +1,12 @@
 """The schema validation of one broker: which logs are checked, and the questions to the registry.
 
-The registry is asked by a blocking client in threads of its own, so a slow one delays nobody but the produce requests that need its
-answer. All who ask the same wait for one request.
+Blocking clients in separate threads ask the registry. So a slow registry delays only the produce requests that need its answer. Equal
+questions share one request.
 
 Rules
-  1. A registry that does not answer is not asked again for `limits.SCHEMA_REGISTRY_PAUSE_S`; meanwhile every question fails at once.
-  2. Threads and the client are made for the first question: a broker without such topics loads and starts nothing.
+  1. A registry that does not answer is not asked again for `limits.SCHEMA_REGISTRY_PAUSE_S` seconds; during that time every question fails
+     at once.
+  2. The first question creates the threads and clients, so a broker without such topics loads and starts nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class SchemaValidation:
         self._is_down = False  # the registry did not answer the last question
 
     def fit(self, log: Log) -> None:
-        """Check what is appended to a log, or do not, as its settings say."""
+        """Give a log the appender with or without the check, as its settings demand."""
         config = log.config
         if not config.validates_schemas:
             if type(log.appender) is CheckedAppender:
@@ -81,7 +82,7 @@ class SchemaValidation:
         return found
 
     async def ask(self, questions: Iterable[Question], timeout_s: float) -> None:
-        """Wait until the registry has answered, could not be asked, or the time is over; subjects know the answers then."""
+        """Wait until the registry has answered, cannot be asked, or the timeout is over. The subjects then have the answers."""
         asked = {self._begin(question) for question in questions} - {None}
         if asked:
             _, late = await asyncio.wait([each for each in asked if each is not None], timeout=timeout_s)
@@ -89,10 +90,10 @@ class SchemaValidation:
                 self._reason = f"no answer within {timeout_s:g} s"
 
     async def close(self) -> None:
-        """Ask nothing more."""
+        """Stop asking the registry."""
         if self._threads is None:
             return
-        self._paused_until_s, self._is_down = float("inf"), True  # what ends now is no news
+        self._paused_until_s, self._is_down = float("inf"), True  # from now on, log no change of the registry's state
         self._threads.shutdown(wait=False, cancel_futures=True)
         for client in self._clients:
             client.abort()
@@ -105,7 +106,7 @@ class SchemaValidation:
             self._begin(question)
 
     def _begin(self, question: Question) -> asyncio.Future[Verdict] | None:
-        """The answer that will come; None if the registry is not asked now."""
+        """A future for the answer; None if the registry cannot be asked now."""
         found = self._asking.get(question)
         if found is not None:
             return found
@@ -126,7 +127,7 @@ class SchemaValidation:
         return asked
 
     def _answer(self, question: Question) -> Verdict:
-        """In a thread."""
+        """Ask the registry; runs in a thread."""
         from barnabas.server.schema_validation.registry_answers import verdict_of
 
         if self._services.loop.time() < self._paused_until_s:
@@ -181,4 +182,4 @@ class SchemaValidation:
 
 
 class _Paused(BarnabasError):
-    """The registry did not answer just before."""
+    """The registry has just failed to answer."""

@@ -1,1 +1,1 @@
-"""TLS under a connection: the handshake, decryption into its buffers, encryption of what its outbox sends."""
+"""TLS under a connection: the handshake, decryption into the connection's buffers, and encryption of its outbox."""

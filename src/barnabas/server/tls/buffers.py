@@ -1,8 +1,8 @@
 """The memory that all TLS connections of a loop share.
 
 Owns the two BIOs of OpenSSL and the buffers beside them. One turn of the loop works on one connection, and leaves both BIOs empty: OpenSSL
-takes the start of an unfinished record to itself before it asks for more, and what it has to send is taken out at once. So one pair serves
-all connections, and one that is idle holds nothing but what OpenSSL keeps for it.
+takes the start of an unfinished record out of the incoming BIO, and the output is read at once. So one pair of BIOs serves all
+connections, and an idle connection holds only OpenSSL's own memory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from barnabas import limits
 
 
 class TlsBuffers:
-    """`received` is where sockets are read into, `received_small` as much of it as is for small frames, `plain` where what is to be
-    encrypted is gathered."""
+    """The buffers: `received` for reads of sockets, `received_small` as its part for small frames, `plain` for data to encrypt."""
 
     def __init__(self) -> None:
         self.received = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))

@@ -1,6 +1,6 @@
-"""Changes of TLS and SASL settings while a broker runs, looked at before they are made.
+"""Checks changes of TLS and SASL settings of a running broker before they are made.
 
-Only the broker itself can say whether a key store of its own can be read, so it does so before the change goes to whoever is controller.
+Only the broker itself knows whether it can read its own key store. So it checks a change before the change goes to the controller.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TlsBroker(Protocol):
 
 
 def refuse_security(broker: TlsBroker, change: ResourceChange) -> KafkaError | None:
-    """Why this broker cannot take a change of its own TLS or SASL settings; None where it can, or the change is of something else."""
+    """The error if this broker cannot take a change of its own TLS or SASL settings; None if it can, or for a change of other settings."""
     if change.kind != ResourceType.BROKER or change.name != str(broker.config.node_id):
         return None
     if not any("sasl." in name or "ssl." in name for name, _, _ in change.changes):

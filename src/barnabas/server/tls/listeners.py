@@ -1,13 +1,13 @@
-"""The terms on which each TLS listener of a broker accepts, and how they change while it runs.
+"""The TLS settings of each listener of a broker, and their changes at run time.
 
-Owns the context and the mapping of names of every listener with TLS, and the context by which this broker connects to others. A change of
-settings or of files makes new contexts for new connections; open ones keep theirs.
+Owns the context and the mapping of names of every TLS listener, and the context for connections to other brokers. A change of settings or
+files makes new contexts for new connections; open connections keep theirs.
 
 Rules
-  1. At the start whatever is wrong is a ConfigError. Later, settings that do not hold are refused where they are asked for (`check`), and
-     files that cannot be read leave what was there before.
-  2. A new certificate bears the names of the old one, unless `ssl.allow.dn.changes` and `ssl.allow.san.changes` allow others, as in Kafka:
-     clients check the name, and a broker that nobody can reach any more cannot be told better.
+  1. At the start every fault is a ConfigError. Later, `check` refuses unusable settings when a client requests them, and unreadable files
+     leave the earlier context in use.
+  2. A new certificate must have the names of the old one, unless `ssl.allow.dn.changes` and `ssl.allow.san.changes` allow others, as in
+     Kafka. The reason is that clients check the name, and no client could correct the settings of a broker that it cannot reach.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class ListenerTls:
-    """The terms of one listener; raises ConfigError."""
+    """The TLS settings of one listener; raises ConfigError."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ListenerTls:
         return self.source.context
 
     def name(self, connection: Connection, certificate: bytes | None) -> None:
-        """Name who showed a certificate (DER), or none; raises NoMatchingRule and PrincipalRefused."""
+        """Set the principal for a client certificate (DER), or for none; raises NoMatchingRule and PrincipalRefused."""
         if self._naming.names(connection.listener):
             subject = "" if certificate is None else subject_of(certificate)
             self._naming.of_tls(connection, certificate, subject, self._default(certificate, subject))
@@ -80,7 +80,7 @@ class ListenerTls:
             return None
 
     def _groups_of(self, certificate: bytes) -> tuple[str, ...]:
-        """The groups that a certificate puts its owner in."""
+        """The groups of the certificate's owner."""
         return () if self._groups_attribute is None else tuple(values_of_subject(certificate, self._groups_attribute))
 
 
@@ -114,12 +114,12 @@ class BrokerTls:
         return self._listeners[listener]
 
     def for_peers(self) -> ssl.SSLContext:
-        """The TLS context of connections to other brokers, where the listener between brokers has TLS."""
+        """The TLS context for connections to other brokers, if the listener between brokers has TLS."""
         assert self._peers is not None, "asked before `open`, or without TLS between brokers"
         return self._peers.context
 
     def check(self, config: BrokerConfig) -> None:
-        """Whether the running broker can take these settings; raises ConfigError."""
+        """Check that the running broker can take these settings; raises ConfigError."""
         for listener, terms in self._listeners.items():
             settings = settings_of(config, listener)
             if settings != terms.source.settings:
@@ -127,7 +127,7 @@ class BrokerTls:
                 check_names(config, terms.source.settings, settings)
 
     def update(self, config: BrokerConfig) -> None:
-        """Take over changed settings; those that do not hold are logged and left."""
+        """Take over changed settings; unusable ones are logged, and the old ones stay."""
         for change in self._changes(config):
             try:
                 change()
@@ -141,7 +141,7 @@ class BrokerTls:
         return changes
 
     def refresh(self) -> None:
-        """Look at the files."""
+        """Reload changed files."""
         for listener, terms in self._listeners.items():
             if terms.source.refresh():
                 logger.info("event=certificates-reloaded listener=%s", listener)
@@ -152,7 +152,7 @@ class BrokerTls:
 def settings_of(config: BrokerConfig, listener: str) -> TlsSettings:
     """The TLS settings of a listener.
 
-    A listener with SASL asks for certificates only where `ssl.client.auth` is set for it alone (KIP-684).
+    A listener with SASL requests certificates only if `ssl.client.auth` is set for that listener alone (KIP-684).
     """
     settings = server_settings(listener, lambda name: setting(config, name, listener))
     protocol = next((each.protocol for each in config.listener_endpoints if each.listener == listener), "")
@@ -162,7 +162,7 @@ def settings_of(config: BrokerConfig, listener: str) -> TlsSettings:
 
 
 def check_names(config: BrokerConfig, before: TlsSettings, after: TlsSettings) -> None:
-    """Raises ConfigError where a new certificate bears other names than the old one and may not."""
+    """Raise ConfigError if a new certificate has other names than the old one and the settings do not allow this."""
     old, new = _certificate(before), _certificate(after)
     if old is None or new is None:
         return
@@ -179,7 +179,7 @@ def check_names(config: BrokerConfig, before: TlsSettings, after: TlsSettings) -
 
 
 def _certificate(settings: TlsSettings) -> bytes | None:
-    """The first certificate of a key store, or None where the store cannot be read any more."""
+    """The first certificate of a key store; None if the store is not readable any more."""
     try:
         keys = read_keys(settings)
     except ConfigError:

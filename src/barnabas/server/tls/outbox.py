@@ -1,12 +1,12 @@
-"""The sending half of a TLS connection: an `Outbox` that encrypts what it sends.
+"""The sending half of a TLS connection: an `Outbox` that encrypts its data.
 
-How it works: buffers and pieces of files are gathered into one stretch of plain text, encrypted as full records with one call, and written
-with one more. A file is read where the plain text is gathered, so its bytes are not held anywhere else.
+It gathers buffers and pieces of files into one block of plain text. One call encrypts the block as full records, another writes it. It
+reads files directly into the block, so their bytes are not held anywhere else.
 
 Rules
-  1. Nothing is encrypted before the kernel has taken what was encrypted before: a connection that does not read holds one stretch
-     (`limits.TLS_GATHERED_BYTES`) and no more, and its file regions stay regions.
-  2. OpenSSL's own records (the handshake, alerts, new keys) go behind records that are encrypted already (`push_sealed`), because records
+  1. It encrypts nothing before the kernel has taken the earlier encrypted bytes. So a connection that does not read holds at most one
+     block (`limits.TLS_GATHERED_BYTES`), and its file regions stay regions.
+  2. OpenSSL's own records (the handshake, alerts, new keys) follow the records that are encrypted already (`push_sealed`), because records
      are numbered.
 """
 
@@ -25,10 +25,10 @@ from barnabas.storage.file_region import FileRegion
 
 
 class TlsOutbox(Outbox):
-    """As `Outbox`; `waiting_bytes` counts plain text, and encrypted bytes that the kernel has not taken.
+    """An `Outbox` with TLS; `waiting_bytes` counts plain text, and encrypted bytes that the kernel has not taken.
 
     Args:
-        tls: of the connection; its outgoing BIO is that of `buffers`.
+        tls: the TLS object of the connection; its outgoing BIO is that of `buffers`.
     """
 
     __slots__ = ("_buffers", "_sealed", "_tls")
@@ -51,7 +51,7 @@ class TlsOutbox(Outbox):
         self._sealed = memoryview(b"")  # encrypted, not yet taken by the kernel
 
     def push_sealed(self, data: bytes) -> None:
-        """Queue what is encrypted already; sent by the next `flush`."""
+        """Queue data that is encrypted already; the next `flush` sends it."""
         self._sealed = memoryview(b"".join((self._sealed, data)) if self._sealed else data)
         self.waiting_bytes += len(data)
 
@@ -85,7 +85,7 @@ class TlsOutbox(Outbox):
         super().close()
 
     def _seal(self) -> None:
-        """Encrypt what waits, up to a buffer full."""
+        """Encrypt the waiting data, at most one buffer full."""
         plain = self._buffers.plain
         filled = 0
         while self._items and filled < len(plain):

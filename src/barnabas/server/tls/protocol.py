@@ -1,17 +1,18 @@
-"""TLS between a socket and a connection: shakes hands, decrypts into the connection's buffers, and is its transport.
+"""TLS between a socket and a connection: makes the handshake, decrypts into the connection's buffers, and is its transport.
 
-Owns one OpenSSL object over the BIOs that all connections of the loop share (`TlsBuffers`), and what was received and not decrypted while
-the connection was paused. The `Connection` above knows nothing of it but its principal: it is made with the socket, so that limits count
-half-open ones too, and gets no byte before the handshake is over.
+Owns one OpenSSL object over the BIOs that all connections of the loop share (`TlsBuffers`), and the encrypted bytes received during a
+pause. The `Connection` above knows nothing of TLS except its principal. It is made with the socket, so that limits count half-open
+connections too, and gets no byte before the handshake is complete.
 
 Rules
-  1. A handshake ends within `limits.TLS_HANDSHAKE_TIMEOUT_S` and `limits.MAX_TLS_HANDSHAKE_BYTES`, or its connection does.
-  2. When the connection or another one gets a turn, both BIOs are as they should be: the outgoing one empty (what it had is in the outbox),
-     the incoming one untouched by anybody else until this turn is over.
-  3. While the connection is paused nothing is decrypted; what was received stays as it came, one buffer of `TlsBuffers` at most.
+  1. If the handshake takes longer than `limits.TLS_HANDSHAKE_TIMEOUT_S` seconds or more than `limits.MAX_TLS_HANDSHAKE_BYTES`, the
+     connection ends.
+  2. While the `Connection` or another connection runs, the outgoing BIO is empty, because its bytes are in the outbox. Until the end of
+     this turn, no other connection touches the incoming BIO.
+  3. While the connection is paused, nothing is decrypted; received bytes stay encrypted, at most one buffer of `TlsBuffers`.
 
-A handshake that failed is answered with an alert, and then the connection is kept until the other side has hung up, for `LINGER_S` at
-most: a socket that is closed with unread bytes in it takes the alert back.
+After a failed handshake the client gets an alert. Then the connection stays open until the other side has closed it, for at most
+`LINGER_S` seconds: if a socket is closed with unread bytes in it, the alert is lost.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LINGER_S = 1.0
 class State(enum.Enum):
     HANDSHAKE = enum.auto()
     OPEN = enum.auto()
-    LINGERING = enum.auto()  # refused; what comes is dropped until the other side hangs up
+    LINGERING = enum.auto()  # refused; data is dropped until the other side closes the connection
     CLOSED = enum.auto()
 
 
@@ -51,7 +52,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     """The asyncio protocol of one TLS client, and the transport of its `Connection`.
 
     Args:
-        terms: of the listener; the context that it has now is this connection's for good.
+        terms: the TLS settings of the listener; this connection keeps their current context until its end.
     """
 
     def __init__(self, connection: Connection, terms: ListenerTls, buffers: TlsBuffers, loop: asyncio.AbstractEventLoop) -> None:
@@ -62,7 +63,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._tls = terms.context.wrap_bio(buffers.incoming, buffers.outgoing, server_side=True)
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1
-        self._target = buffers.received  # of the read that is under way
+        self._target = buffers.received  # the buffer of the current read
         self._outbox: TlsOutbox | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
@@ -71,13 +72,14 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._paused = False
         self._kept = b""  # received while paused
 
-    # --- the loop's side
+    # --- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._descriptor = transport.get_extra_info("socket").fileno()
         self._timer = self._loop.call_later(limits.TLS_HANDSHAKE_TIMEOUT_S, self._expire)
-        self._connection.connection_made(cast(asyncio.BaseTransport, self))  # as much of one as it asks for
+        # this object has the parts of a transport that the connection needs
+        self._connection.connection_made(cast(asyncio.BaseTransport, self))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
@@ -95,7 +97,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._state in RECEIVING:
             self._take(self._target[:nbytes])
 
-    # --- the connection's side
+    # --- called by the connection
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "outbox":
@@ -110,14 +112,15 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         if self._paused:
             self._paused = False
-            self._loop.call_soon(self._go_on)  # not within the turn of whoever resumes it: rule 2
+            self._loop.call_soon(self._go_on)  # not within the caller's turn of the loop: rule 2
 
     def abort(self) -> None:
-        """Say goodbye if the socket takes it, and close."""
+        """Send a close_notify if the socket takes it, and close."""
         is_free = self._outbox is None or not self._outbox.waiting_bytes
-        if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:  # else it would read what is another's
+        # with pending bytes, `unwrap` would read the data of another connection
+        if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:
             with contextlib.suppress(ssl.SSLError):
-                self._tls.unwrap()  # tells the other side; its answer is not waited for
+                self._tls.unwrap()  # sends close_notify, and does not wait for the answer
             self._write_now()
         self._end()
         if self._transport is not None:
@@ -137,10 +140,10 @@ class TlsProtocol(asyncio.BufferedProtocol):
         except (NoMatchingRule, PrincipalRefused) as error:
             self._fail(str(error))
         finally:
-            self._buffers.forget()  # what a connection left that was closed meanwhile; the next one must not find it
+            self._buffers.forget()  # the next connection must not find data of a connection that closed in the meantime
 
     def _work_on(self, data: memoryview) -> None:
-        """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
+        """Decrypt `data` and the data that OpenSSL still has, as far as the connection takes it."""
         incoming = self._buffers.incoming
         incoming.write(data)
         if self._state is State.HANDSHAKE:
@@ -148,7 +151,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         while self._state is State.OPEN:
             if self._paused:
                 self._kept += incoming.read()
-                self.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
+                self.pause_reading()  # uvloop begins to read even if `connection_made` has paused it
                 return
             filled, ended = self._fill(self._connection.get_buffer(-1))
             self._hand_over_sealed()
@@ -156,15 +159,15 @@ class TlsProtocol(asyncio.BufferedProtocol):
                 self._connection.buffer_updated(filled)
             if ended:
                 break
-        if self._has_goodbye:  # what came before it counts
+        if self._has_goodbye:  # the data before the goodbye is handled
             self._connection.close()
 
     def _fill(self, target: memoryview) -> tuple[int, bool]:
-        """Decrypt into `target`; how much is there, and whether that is all."""
+        """Decrypt into `target`. Returns the number of bytes, and whether that was all."""
         read, filled, size = self._tls.read, 0, len(target)
         try:
             while filled < size:
-                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
+                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # with a buffer, `read` returns the number of bytes
                 if not got:
                     self._has_goodbye = True
                     return filled, True
@@ -174,7 +177,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return filled, False
 
     def _shake_hands(self, received: int) -> None:
-        """One step of the handshake, with so many bytes more."""
+        """Take one step of the handshake, with `received` more bytes."""
         self._handshake_bytes += received
         if self._handshake_bytes > limits.MAX_TLS_HANDSHAKE_BYTES:
             self._fail(f"a handshake of more than {limits.MAX_TLS_HANDSHAKE_BYTES} bytes")
@@ -186,7 +189,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             return
         self._hand_over_sealed()
         certificate = self._tls.getpeercert(binary_form=True)
-        if self._connection.authentication is None:  # else the log-in says who it is
+        if self._connection.authentication is None:  # otherwise the log-in names the principal
             self._terms.name(self._connection, certificate)
         if self._timer is not None:
             self._timer.cancel()
@@ -194,7 +197,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._state = State.OPEN
 
     def _hand_over_sealed(self) -> None:
-        """Queue OpenSSL's own records behind the bytes that wait."""
+        """Queue OpenSSL's own records after the waiting bytes."""
         if self._buffers.outgoing.pending and self._outbox is not None:
             self._outbox.push_sealed(self._buffers.outgoing.read())
             self._outbox.flush()
@@ -204,7 +207,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         if self._paused or self._state not in RECEIVING:
             return
-        if self._state is State.OPEN:  # OpenSSL may have some of a record, too
+        if self._state is State.OPEN:  # OpenSSL may have a part of a record too
             kept, self._kept = self._kept, b""
             self._take(memoryview(kept))
         if not self._paused and self._state in RECEIVING and self._transport is not None:
@@ -216,7 +219,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._connection.close()
 
     def _fail(self, reason: str) -> None:
-        """Drop the connection, its alert sent."""
+        """Send an alert and close the connection; after a failed handshake, close it a little later."""
         if self._state is State.HANDSHAKE:
             self._refused(reason)
         else:
@@ -239,7 +242,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         )
 
     def _write_now(self) -> None:
-        """Send what OpenSSL has, if the socket takes it: an alert or a goodbye."""
+        """Send OpenSSL's output, an alert or a close_notify, if the socket takes it."""
         data = self._buffers.outgoing.read()
         if data and (self._outbox is None or not self._outbox.waiting_bytes):
             with contextlib.suppress(OSError):

@@ -1,1 +1,1 @@
-"""Transactions in the server: producer ids, partitions that join, markers that are written."""
+"""Transactions in the server: producer ids, partitions that join, and the writing of markers."""

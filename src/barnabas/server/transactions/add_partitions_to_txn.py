@@ -1,12 +1,13 @@
-"""How a partition joins a transaction: before the first batch of a transaction is appended, its coordinator is asked (KIP-890).
+"""How a partition joins a transaction: before the append of the first batch, the broker asks the transaction's coordinator (KIP-890).
 
-A client of transactions version 2 has named the partition by writing to it, so the coordinator adds it; one of version 1 has had it
-added before, and the coordinator is asked whether that is so, unless `transaction.partition.verification.enable` is off. Without this a
-batch that arrives after its transaction has ended would open another one that nobody ends.
+A client of transactions version 2 names the partition only by its batch, so the coordinator adds the partition. A client of version 1 has
+added it before. Then the broker asks the coordinator whether this is so, unless `transaction.partition.verification.enable` is off.
+Otherwise a batch that arrives after the end of its transaction would open another one without an end.
 
 Rules
-  1. While the coordinator is asked, the connection is not read from: the requests that follow belong behind this one.
-  2. A marker that is written meanwhile may be the end of the transaction that the coordinator has just confirmed: it is asked again.
+  1. While the coordinator is asked, the broker does not read from the connection, because later requests must be handled after this one.
+  2. If a marker is written in the meantime, it may be the end of the transaction that the coordinator has just confirmed. So the broker
+     asks again.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 PAUSE = "transaction"
 MOST_ATTEMPTS = 5
-ADDING_VERSION = 2  # of transactions, of clients that leave the adding to the broker
-# What a client is told of a coordinator that cannot answer now: to try again.
+ADDING_VERSION = 2  # of transactions, for clients that leave the adding to the broker
+# If the coordinator cannot answer now, the client is told to retry.
 UNDECIDED = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -65,7 +66,7 @@ class AddPartitionsToTxn:
         self._held: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Requests that are held stay unanswered; their connections are closed."""
+        """Stop all work. Held requests get no answer; their connections are closed."""
         for task in self._held:
             task.cancel()
         await asyncio.gather(*self._held, return_exceptions=True)
@@ -73,7 +74,7 @@ class AddPartitionsToTxn:
             await self._peers.close()
 
     def hold(self, work: Coroutine[Any, Any, None]) -> None:
-        """Carry out what ends the wait of a request that is held."""
+        """Run the work that ends the wait of a held request."""
         task = self._services.loop.create_task(work)
         self._held.add(task)
         task.add_done_callback(self._held.discard)
@@ -82,11 +83,11 @@ class AddPartitionsToTxn:
     async def join(
         self, transactional_id: str, owner: Owner, partitions: Iterable[LeaderPartition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode]:
-        """Why each partition may not be written to in the transaction of `owner`, or NONE.
+        """The error of each partition for writes in the transaction of `owner`, or NONE.
 
         Args:
-            adds: the partitions are to be added, where they are not; else they must have been.
-            knows_abortable: the client knows TRANSACTION_ABORTABLE; else it is told INVALID_TXN_STATE.
+            adds: the coordinator adds missing partitions; otherwise the client must have added them.
+            knows_abortable: the client knows TRANSACTION_ABORTABLE; otherwise it gets INVALID_TXN_STATE.
         """
         here = list(partitions)
         codes: Mapping[TopicPartition, ErrorCode] = {}
@@ -102,7 +103,7 @@ class AddPartitionsToTxn:
     def join_at_once(
         self, transactional_id: str, owner: Owner, partitions: Iterable[LeaderPartition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode] | None:
-        """As `join`, where the coordinator is here and has nothing to wait for; else None, and `join` is to be awaited."""
+        """The same as `join`, if the coordinator is here and need not wait; otherwise None, and the caller must await `join`."""
         transactions = self._transactions
         if self._coordinators.leader_of_transaction(transactional_id) != self._services.config.broker_id:
             return None
@@ -125,7 +126,7 @@ class AddPartitionsToTxn:
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
     def is_joined_at_once(self, transactional_id: str, owner: Owner, partition: LeaderPartition, *, adds: bool) -> bool:
-        """Whether the coordinator is here and has nothing to wait for, and says that one partition may be written to; else `join` tells."""
+        """Whether the coordinator is here, need not wait, and allows writes to one partition. For the reason of a False, call `join`."""
         if not adds:
             return self._transactions.holds_at_once(transactional_id, owner, (partition.topic, partition.index))
         told = self.join_at_once(transactional_id, owner, (partition,), adds=adds, knows_abortable=True)
@@ -178,7 +179,7 @@ def _told(code: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
     if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
         return ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH  # what producers are told by the log, and what Kafka makes of it
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # the log tells producers this error, and so does Kafka here
     if code not in UNDECIDED or (adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
         return code
     return ErrorCode.NOT_ENOUGH_REPLICAS

@@ -1,8 +1,8 @@
-"""Markers on their way to other brokers: many transactions in one request.
+"""Sends markers to other brokers: those of many transactions in one request.
 
-Markers that are handed over in one turn of the loop, and those that come while `MAX_REQUESTS` requests to a broker are under way, go
-together in the next one. There may be several requests, because a marker is answered when it is committed, and one partition whose
-followers are slow should not hold up the others.
+A request takes all markers of one turn of the loop. It also takes those that came while `MAX_REQUESTS` requests to the broker were under
+way. Several requests may be under way, because a marker has its answer only when it is committed. So one partition with slow followers
+does not delay the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Waiting = tuple[WritableTxnMarker, asyncio.Future[WritableTxnMarkerResult]]
 
 
 class MarkerChannel:
-    """Carries markers to brokers by `send`."""
+    """Sends markers to brokers with `send`."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

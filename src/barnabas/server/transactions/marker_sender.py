@@ -1,10 +1,10 @@
-"""Markers: written to the partitions that this broker leads, sent to the leaders of the others.
+"""Writes markers to the partitions that this broker leads, and sends the others to their leaders.
 
 Rules
-  1. A marker is written until it stands: what fails is tried again, after a pause that grows, for as long as the coordinator wants it.
-  2. A partition that exists no more has its marker, and so has one whose producer is at a newer epoch: its transaction was ended.
-  3. Markers for another broker go together with those of other transactions (`marker_channel.py`).
-  4. A marker for `__consumer_offsets` goes through the group coordinator, which has pending offsets to settle.
+  1. A marker is written until it succeeds: after a failure it is tried again, after a growing pause, as long as the coordinator wants it.
+  2. A deleted partition counts as done. So does one whose producer has a newer epoch, because its transaction was ended.
+  3. Markers for another broker are sent together with those of other transactions (`marker_channel.py`).
+  4. A marker for `__consumer_offsets` goes through the group coordinator, which must settle pending offsets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TopicPartition = tuple[str, int]
 
 
 class MarkerServices(AppendServices, Protocol):
-    """The parts of the broker that writing a marker uses."""
+    """The parts of the broker that are needed to write a marker."""
 
     clock: Clock
     partitions: HostedPartitions
@@ -54,7 +54,9 @@ class MarkerServices(AppendServices, Protocol):
 def begin_marker(
     services: MarkerServices, groups: GroupCoordinator, topic: str, index: int, marker: EndMarker
 ) -> ErrorCode | asyncio.Future[None]:
-    """Write the end of a transaction to a partition that this broker leads: a future where that is not committed at once."""
+    """Write the end of a transaction to a partition that this broker leads. Returns an error code, or a future if the end is not committed
+    at once.
+    """
     try:
         if topic == OFFSETS_TOPIC:
             commit = groups.end_transaction(index, marker)
@@ -67,13 +69,13 @@ def begin_marker(
             commit = append_marker(services, partition, marker, services.clock.now_ms())
     except KafkaError as error:
         return _refused(error)
-    except InvariantViolated:  # of the groups, which have said so; they are read again
+    except InvariantViolated:  # the group coordinator has logged it, and loads the groups again
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE if commit is None else commit
 
 
 async def marked(begun: ErrorCode | asyncio.Future[None]) -> ErrorCode:
-    """The result of a marker that `begin_marker` has begun to write, once it is committed."""
+    """The result of a marker from `begin_marker`, once it is committed."""
     if isinstance(begun, ErrorCode):
         return begun
     try:
@@ -92,15 +94,15 @@ class _Begun(NamedTuple):
 
     codes: dict[TopicPartition, ErrorCode]
     uncommitted: dict[TopicPartition, asyncio.Future[None]]
-    elsewhere: dict[int, list[TopicPartition]]  # by their leader, who is to be sent it
+    elsewhere: dict[int, list[TopicPartition]]  # leader id -> partitions whose marker it must write
 
     def is_done(self, partitions: frozenset[TopicPartition]) -> bool:
-        """Whether the marker stands in all of them."""
+        """Whether the marker is written in all `partitions`."""
         return self.codes.keys() == partitions and all(code in DONE for code in self.codes.values())
 
 
 class MarkerSender:
-    """`MarkerSender` of the coordinator."""
+    """The `MarkerSender` of the coordinator."""
 
     def __init__(self, services: Services, groups: GroupCoordinator) -> None:
         self._services = services
@@ -110,7 +112,7 @@ class MarkerSender:
         self._channel = MarkerChannel(self._request)
 
     def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
-        """Markers of partitions that are led here are written before this returns, and so is told of them where that is all."""
+        """Write a marker to partitions led here before the return, and tell `delivery` at once if these are all; a task does the rest."""
         end = EndMarker(
             Producer(marker.producer_id, marker.producer_epoch), marker.commit, coordinator_epoch, marker.client_version
         )
@@ -123,7 +125,7 @@ class MarkerSender:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Markers that are not written are for the next start."""
+        """Stop. Markers that are not written remain for the next start."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -137,7 +139,7 @@ class MarkerSender:
             codes = await self._finish(end, begun)
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
                 logger.info("event=transaction-marker-fenced producer=%d", end.producer.producer_id)
-                return  # another coordinator has the transaction
+                return  # another coordinator owns the transaction
             done = {each for each, code in codes.items() if code in DONE}
             delivery.written(done)
             left -= done
@@ -154,7 +156,7 @@ class MarkerSender:
         for place in sorted(partitions):
             state = metadata.partition(*place)
             if state is None:
-                begun.codes[place] = ErrorCode.NONE  # deleted
+                begun.codes[place] = ErrorCode.NONE  # the partition was deleted
             elif state.leader == self._services.config.broker_id:
                 written = begin_marker(self._services, self._groups, *place, end)
                 if isinstance(written, ErrorCode):

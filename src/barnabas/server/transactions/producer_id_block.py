@@ -1,4 +1,4 @@
-"""Producer ids for transactional ids: a few at hand, because a coordinator decides without waiting."""
+"""Producer ids for transactional ids: a few are ready, because a coordinator decides without waiting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.errors import ErrorCode, KafkaError
 
-AT_HAND = 2  # one decision takes one at most
+AT_HAND = 2  # a decision takes at most one id
 
 
 class ProducerIdBlock:

@@ -1,4 +1,4 @@
-"""The metrics of transactions for Prometheus: by coordinators, and by leaders of partitions that wait for an end."""
+"""The metrics of transactions for Prometheus: of coordinators, and of leaders whose partitions wait for the end of a transaction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TransactionMetricsBroker(Protocol):
 
 
 def measures(broker: TransactionMetricsBroker, counter: Any, gauge: Any) -> Iterator[Metric | Series | None]:
-    """The metrics of `NAMES`, and None where a turn of the loop may end."""
+    """The metrics of `NAMES`, and None at points where the loop may do other work."""
     now_ms = broker.clock.now_ms()
     yield from _coordinated(broker, counter, gauge, now_ms)
     yield from _held_back(broker, now_ms)

@@ -7,8 +7,8 @@ Rules
   2. The offsets of a damaged stretch come from its neighbours: its own content cannot be trusted.
   3. A damaged batch does not end the check: it continues at the next whole one.
 
-How it works: the file is read in large pieces; a batch costs one parse, one CRC and one check of its records. Base offset,
-length, leader epoch and magic lie outside the CRC. A wrong length or magic is detected because the next batch is not at the
+How it works: the file is read in large pieces; a batch costs one parse, one CRC and one check of its records. The CRC does not
+cover base offset, length, leader epoch and magic. A wrong length or magic is detected because the next batch is not at the
 expected place. A wrong base offset is detected because offsets neither decrease nor overlap. So a batch is held back until the
 next one is read; if two contradict each other, the wrong one is the one whose neighbours are consistent without it. Leader
 epochs are checked in `partition.py`.
@@ -38,19 +38,19 @@ from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.check.record_check import fault_in_records
 from barnabas.storage.files import Files
 
-CHUNK_BYTES = 4 * 1024 * 1024  # read at once
+CHUNK_BYTES = 4 * 1024 * 1024  # per read
 SECTOR_BYTES = 4096  # bytes skipped if the disk cannot read
 
 Progress = Callable[[int], None]
 
 
 class CheckedBatch(NamedTuple):
-    """A batch of a segment or, if `whole` is False, a stretch of which only the position is known."""
+    """A batch of a segment or, if `whole` is False, a stretch whose batches are unknown; only its position is known."""
 
     position: int
     header: BatchHeader
     whole: bool
-    end: int  # end position
+    end: int
 
 
 class SegmentWalk(Struct):
@@ -75,13 +75,14 @@ class SegmentWalk(Struct):
     may_have_gaps: bool = False
     findings: list[Finding] = field(default_factory=list)
     size: int = 0
-    whole_end: int = 0  # end of the last whole batch
+    whole_end: int = 0
     next_offset: int = 0  # offset after the last batch
     gaps: int = 0
     _fileno: int = -1
     _chunk: memoryview = field(default_factory=lambda: memoryview(b""))
     _chunk_start: int = 0
-    _held: tuple[CheckedBatch, int] | None = None  # the last batch, and the offset that was expected there
+    # The last batch and the offset expected there; yielded once the next batch was checked.
+    _held: tuple[CheckedBatch, int] | None = None
 
     def __iter__(self) -> Iterator[CheckedBatch]:
         self.next_offset = self.base_offset
@@ -162,7 +163,7 @@ class SegmentWalk(Struct):
         data = self._bytes_at(position, size)
         if len(data) < size or crc32c(data[CRC_START:]) != int.from_bytes(head[17:21], "big"):
             return None
-        return data if data[23] < 0x80 else None  # the last offset delta is not negative
+        return data if data[23] < 0x80 else None  # no negative last offset delta
 
     # Offsets
 

@@ -32,7 +32,7 @@ KNOWN_NAMES = {
     "metadata.db",
     "metadata.db-wal",
     "metadata.db-shm",
-    "metadata.db.reserve",  # disk space for a stop on a full disk
+    "metadata.db.reserve",  # reserved disk space for a stop on a full disk
     *checkpoints.OFFSET_CHECKPOINTS,
 }
 UNFINISHED = {name + TEMPORARY_SUFFIX for name in OWN_FILES}
@@ -45,9 +45,10 @@ class DataFolder(Struct):
     findings: list[Finding] = field(default_factory=list)
     was_clean: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
-    offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)  # by the checkpoint's name
+    offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)  # checkpoint file name -> its offsets
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)  # names, before their last dot, of deleted partitions that still exist
+    # Deleted partitions whose folder still exists: folder names up to the last dot.
+    deleted: set[str] = field(default_factory=set)
 
     def context(self, key: TopicPartition, topic_id: UUID | None, *, is_compacted: bool = False) -> PartitionContext:
         """The folder's facts about a partition; `is_compacted` comes from the metadata."""
@@ -83,7 +84,7 @@ def _name(files: Files, found: DataFolder, name: str) -> Iterator[Finding]:
         yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
     elif is_directory and FUTURE_FOLDER.fullmatch(name):
         if found.was_clean:
-            return  # a stop leaves it, and the next start continues from it
+            return  # a clean stop leaves this folder, and the next start continues the copy
         what, loss = (
             "an unfinished copy of a partition on its way to this folder",
             "nothing is lost: the next start copies it anew",

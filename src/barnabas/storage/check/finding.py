@@ -14,7 +14,7 @@ class Repair(Enum):
     """A repair without loss; the values are for programs that read the JSON."""
 
     REBUILD_INDEXES = "rebuild-indexes"  # both sparse indexes of a segment
-    REBUILD_ABORTED = "rebuild-aborted"  # its index of aborted transactions
+    REBUILD_ABORTED = "rebuild-aborted"  # the index of aborted transactions of a segment
     REBUILD_EPOCHS = "rebuild-epochs"
     REBUILD_SNAPSHOT = "rebuild-snapshot"
     RESTORE_TOPIC_ID = "restore-topic-id"
@@ -67,7 +67,7 @@ class Finding(Struct, frozen=True):
         return f"{self.place}: {self.what}; {self.loss}"
 
     def without_repair(self, reason: str) -> Finding:
-        """The same, left alone for `reason`."""
+        """The same finding without a repair; `reason` says why."""
         return replace(self, repair=None, why_not=reason)
 
     def as_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def fault_in_records(batch: memoryview, header: BatchHeader) -> str | None:
     try:
         data = decompress(header.attributes & COMPRESSION_MASK, batch[HEADER_SIZE:])
     except KafkaError as error:
-        if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # possibly correct, but too large to decompress here
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:  # may be correct, but is too large to decompress here
             return None
         return (error.message or error.code.name).rstrip(".")
     scan = scan_records(data, header.records_count)

@@ -25,7 +25,7 @@ from barnabas.storage.segment import SNAPSHOT_SUFFIX
 from barnabas.storage.transaction_index import encode_entries
 
 SEGMENT_FILE = re.compile(r"\d{20}(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
-NEVER = 2**63 - 1  # as a recovery point: the whole log is flushed
+NEVER = 2**63 - 1  # the recovery point of a log that is flushed completely
 NOT_ALL_THERE = "the batches that it would be made from are not all there"
 
 
@@ -87,7 +87,7 @@ class SegmentsCheck:
         self._epochs = EpochCheck(files, folder)
 
     def run(self, segments: Sequence[SegmentFiles]) -> None:
-        """Of the segments in order."""
+        """Check the segments, given in order."""
         first = segments[0].base_offset if segments else 0
         names = [name for name in self._names if name.endswith(SNAPSHOT_SUFFIX) and SEGMENT_FILE.fullmatch(name)]
         snapshots = [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in names]
@@ -101,7 +101,7 @@ class SegmentsCheck:
         self._end()
 
     def _check(self, segment: SegmentFiles, following: int | None) -> None:
-        """Check one segment; the next one begins at `following`, or it is the last."""
+        """Check one segment; the next one begins at `following`, None for the last segment."""
         context, report = self._context, self._report
         is_active = following is None
         # The next start reads the log after the recovery point, and rebuilds its other files.
@@ -139,7 +139,7 @@ class SegmentsCheck:
                 continue
             indexes.batch(batch.position, header)
             self._epochs.batch(segment.log, batch.position, header)
-            self._note_thinned(walk.gaps > 0)  # before the snapshots up to this batch are checked
+            self._note_thinned(walk.gaps > 0)  # before `producers.batch` checks the snapshots up to this batch
             producers.batch(header, walk.records_of(batch) if header.is_control else ())
             self._note_thinned(header.records_count != header.last_offset_delta + 1)
             report.batches += 1
@@ -149,8 +149,7 @@ class SegmentsCheck:
         producers.is_exact = producers.is_exact and not walk.findings
 
     def _note_thinned(self, is_thinned: bool) -> None:
-        """Compaction also removes a producer's batches, except the last one: the log lacks them, but an older snapshot may have
-        them."""
+        """Note whether compaction removed records; then it may lack batches of a producer that an older snapshot has."""
         if is_thinned:
             self._is_thinned, self._producers.is_exact = True, False
 
@@ -166,7 +165,7 @@ class SegmentsCheck:
                 report.findings.append(found.without_repair(NOT_ALL_THERE))
 
     def _end(self) -> None:
-        """The findings after all segments."""
+        """Add the findings that follow from all segments."""
         context, report, producers, epochs = self._context, self._report, self._producers, self._epochs
         if not self._is_thinned and not context.is_compacted:  # only compaction creates gaps
             report.findings += self._holes

@@ -50,9 +50,9 @@ from barnabas.storage.transaction_index import AbortedTransactions
 
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
-SEGMENTS_IN_ONE = 8  # full ones that may become one, though next to nothing is left: until it is done both are on the disk
+SEGMENTS_IN_ONE = 8  # full segments per merge: until the merge ends, old and cleaned files are both on the disk
 SMALLEST_READ = 64 * 1024
-KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # max timestamp of a batch without records
+KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # attributes that a batch without records keeps
 
 
 def clean(task: CleaningTask, files: Files, engine: Engine, meter: Meter) -> Generator[CleanedGroup, None, CleaningResult]:
@@ -72,7 +72,7 @@ class _Cleaning:
         self._engine = engine
         self._meter = meter
         self._aborted = self._read_aborted()
-        self._latest_offset = task.first_dirty_offset - 1  # the log is clean up to it, or its keys are in the map
+        self._latest_offset = task.first_dirty_offset - 1  # up to this offset the log is clean, or its keys are in the map
         self._records_read = self._records_kept = self._bytes_read = self._bytes_written = 0
 
     def run(self) -> Generator[CleanedGroup, None, CleaningResult]:
@@ -96,7 +96,7 @@ class _Cleaning:
             self._bytes_written,
         )
 
-    # The first pass
+    # First pass
 
     def _map_dirty(self) -> KeyMap:
         """The last offsets of the keys in the dirty part, up to the memory limit."""
@@ -116,7 +116,7 @@ class _Cleaning:
                     self._latest_offset = max(self._latest_offset, batches.last_offsets[added - 1])
                 if added < len(batches):
                     return keys
-            self._latest_offset = segment.next_offset - 1  # it may end in a gap
+            self._latest_offset = segment.next_offset - 1  # a gap may follow the last batch
         return keys
 
     def _not_mapped(self, batches: Batches, transactions: TransactionFilter) -> bytearray:
@@ -131,7 +131,7 @@ class _Cleaning:
                 skipped[row] = transactions.is_aborted(header)
         return skipped
 
-    # The second pass
+    # Second pass
 
     def _clean_group(
         self, segments: Sequence[SegmentRef], keys: KeyMap, batch_filter: BatchFilter
@@ -215,7 +215,7 @@ class _Cleaning:
     # Reading
 
     def _chunks(self, segment: SegmentRef) -> Iterator[tuple[int, Batches]]:
-        """The batches of a segment, many at a time, with where in the file they begin."""
+        """The batches of a segment, many at a time, with their start position in the file."""
         path = self._task.directory / file_name(segment.base_offset, LOG_SUFFIX)
         fileno = self._files.open(path)
         try:
@@ -226,7 +226,7 @@ class _Cleaning:
                 if not len(batches):
                     wanted = self._size_of_batch(data, path, position, segment.size)
                     continue
-                for row, offset in enumerate(batches.last_offsets):  # the CRC does not cover it
+                for row, offset in enumerate(batches.last_offsets):  # the CRC does not cover the base offset
                     if not last_offset < offset < segment.next_offset:
                         raise CorruptLog(
                             str(path), position + batches.positions[row], "the offsets are not those of their neighbours"
@@ -241,7 +241,8 @@ class _Cleaning:
             self._files.close(fileno)
 
     def _read(self, fileno: int, path: Path, size: int, position: int) -> bytes:
-        """Unreadable bytes count as corrupt: this log is not cleaned any more, and the others on the disk still are."""
+        """Read bytes of a segment. Unreadable bytes count as corrupt: this log is not cleaned any more, but other logs on the
+        disk are."""
         try:
             return self._files.pread(fileno, size, position)
         except OSError as error:
@@ -285,9 +286,9 @@ class _Rewriter:
         self._batches = batches
         self._retentions = retentions
         self._filtered = filtered
-        self._horizon_ms = horizon_ms  # for batches that get a delete horizon
+        self._horizon_ms = horizon_ms  # the delete horizon for batches that get one
         self._parts: list[Buffer] = []
-        self._run_start = self._run_end = 0  # bytes of the chunk that are copied, not yet among the parts
+        self._run_start = self._run_end = 0  # bytes of the chunk to copy that are not in `_parts` yet
 
     def run(self) -> PlacedBatches | None:
         """The retained bytes; None for the whole chunk unchanged."""

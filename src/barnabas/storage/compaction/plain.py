@@ -1,6 +1,6 @@
-"""The passes over the records in plain Python: for where numpy and numba are not installed, and for small logs.
+"""The passes over the records in plain Python: for installations without numpy and numba, and for small logs.
 
-How it works: a dict from key to offset; records are read in one loop that takes no more out of them than it must.
+How it works: a dict from key to offset; one loop reads the records, and only the fields that it needs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.storage.compaction.batch_retention import BatchRetention
 from barnabas.storage.compaction.engine import CorruptBatch
 from barnabas.tuples import new_tuple
 
-BYTES_PER_KEY = 200  # of a dict's entry, the key's and the offset's objects; sys.getsizeof of each, at the worst fill
+BYTES_PER_KEY = 200  # dict entry, key object and offset object by sys.getsizeof, at the worst fill of the dict
 NOTHING_MAPPED = 2**63 - 1
 FILTERED = (BatchRetention.FILTER, BatchRetention.FILTER_KEEP_HEADER, BatchRetention.KEEP_WITH_HORIZON)
 
@@ -70,7 +70,7 @@ class PlainBatches:
 class PlainKeys:
     """See `KeyMap`.
 
-    Once all is added, the last offsets in order (`kept_of`) tell of most batches what stays of them without a look at their records.
+    After all keys were added, the sorted last offsets (`kept_of`) tell for most batches how many records stay, without reading them.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -96,15 +96,15 @@ class PlainKeys:
             at = [header.base_offset + delta for delta in records.offset_deltas]
             first = bisect_left(at, from_offset)
             before = len(offsets)
-            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # a null key goes again
-            offsets.pop(None, None)  # type: ignore[call-overload]  # what came in by the line above
+            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # may include a null key
+            offsets.pop(None, None)  # type: ignore[call-overload]  # drops the null key
             if len(offsets) > before:
                 self._room -= (len(offsets) - before) * (BYTES_PER_KEY + max(len(key) for key in records.keys if key is not None))
             self._has_tombstones = self._has_tombstones or not all(records.have_value)
         return len(batches)
 
     def kept_of(self, header: BatchHeader, latest_offset: int) -> int | None:
-        """How many records of a batch stay, all with values: None where its records must be looked at."""
+        """How many records of a batch stay, all of them with values; None if the records must be read."""
         last_offset = header.base_offset + header.last_offset_delta
         if header.base_offset < self._first_offset or last_offset > latest_offset or header.attributes & DELETE_HORIZON_BIT:
             return None
@@ -117,7 +117,7 @@ class PlainKeys:
 
 
 class Columns(NamedTuple):
-    """The records of a batch: where each ends in the uncompressed `data`, and what the cleaning asks of them."""
+    """The records of a batch: the end of each in the uncompressed `data`, and the fields that the cleaning needs."""
 
     data: bytes
     ends: list[int]
@@ -137,11 +137,11 @@ class PlainFilteredRecords:
         self._records: dict[int, tuple[BatchHeader, bytes, list[Kept]]] = {}
 
     def count(self, row: int, header: BatchHeader, kept: int) -> None:
-        """All of a batch stay, or none."""
+        """Set the number of records that stay, if these are all records of a batch or none."""
         self.kept[row], self.counts[row] = kept, header.records_count
 
     def set(self, row: int, header: BatchHeader, records: Columns, stays: list[int]) -> None:
-        """Of a batch those records stay whose indexes are in `stays`."""
+        """Set the records of a batch that stay, by their indexes."""
         self.count(row, header, len(stays))
         if stays:
             kept = [_read_kept(records, index) for index in stays]
@@ -164,8 +164,8 @@ class PlainFilteredRecords:
 
 
 class Kept(NamedTuple):
-    """A record and where it lies in the uncompressed records of its batch: bytes [start, end), the offset delta at `delta_at`,
-    `head_bytes` behind the attributes."""
+    """A record and its place in the uncompressed records of its batch: bytes [start, end). Its offset delta is at `delta_at`, which is
+    `head_bytes` after the attributes."""
 
     start: int
     end: int
@@ -235,7 +235,7 @@ def unfold(data: bytes, position: int, header: BatchHeader) -> bytes | bytearray
 def read_columns(batches: PlainBatches, row: int) -> Columns:
     """The records of a batch.
 
-    Written out in one loop, without a call for the numbers that are short: it is run for every record.
+    One loop reads them, without a call for short numbers, because it runs for every record.
     """
     where = batches.positions[row]
     data = bytes(unfold(batches.data, where, batches.headers[row]))
@@ -246,14 +246,14 @@ def read_columns(batches: PlainBatches, row: int) -> Columns:
     end = 0
     try:
         for _ in range(batches.headers[row].records_count):
-            size = data[end]  # of the record; like all numbers here it is doubled, and odd where it is negative
+            size = data[end]  # size of the record; every number here is the raw zigzag value: doubled, and odd if negative
             at = end + 1
             if size >= 0x80:
                 high = data[at]
                 size, at = (size & 0x7F | high << 7, at + 1) if high < 0x80 else _doubled(data, end)
             end = at + (size >> 1)
             at += 1
-            while data[at] >= 0x80:  # the time
+            while data[at] >= 0x80:  # skip the timestamp delta
                 at += 1
             at += 1
             delta = data[at]
@@ -286,7 +286,7 @@ def read_columns(batches: PlainBatches, row: int) -> Columns:
 
 
 def _doubled(data: bytes, position: int) -> tuple[int, int]:
-    """A number as it is written, and the position behind it."""
+    """A number as it is written, and the position after it."""
     number, position = read_varlong(data, position)
     return (number << 1) ^ (number >> 63), position
 

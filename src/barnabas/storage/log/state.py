@@ -51,9 +51,9 @@ class LogState:
         self.topic_id = topic_id
         self.config = config
         self.log_start_offset = 0
-        self.kept_start_offset = 0  # at most `log_start_offset`: where the log begins after a crash, as far as is known
-        self.is_overstated = False  # since a cut the disk may say that the log begins, was synced, or goes on past where it does
-        self.lowest_cut = MAX_OFFSET  # of those that may not be on the disk
+        self.kept_start_offset = 0  # the log start offset that the disk is known to hold; at most `log_start_offset`
+        self.is_overstated = False  # set by a truncation: the offsets in the checkpoint files may be too high
+        self.lowest_cut = MAX_OFFSET  # lowest end offset of the truncations that may not be on the disk yet
         self.announced_cuts = 0
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
@@ -63,21 +63,22 @@ class LogState:
         self.epoch_file: EpochFile
         self.flusher: Flusher
         self.producer_states = ProducerStates()
-        self.roll_size = self.roll_time = self.roll_offset = -1  # a batch past one of them may begin a new segment
-        self.is_torn = False  # a write failed: bytes may lie behind the active segment's size
-        self.snapshot_offset = -1  # of the last snapshot of the producers that was written since the log was opened, or cut
-        # Where the last roll was that left its snapshot to a flush, and the producers there.
+        self.roll_size = self.roll_time = self.roll_offset = -1  # a batch past one of these bounds may need another segment
+        self.is_torn = False  # a write failed: the file may hold bytes past the active segment's size
+        self.snapshot_offset = -1  # of the last producer snapshot written since the log was opened or truncated; -1: none
+        # Offset of the last roll that left its snapshot to a flush, and the producers at that offset.
         self.rolled_producers: tuple[int, Sequence[ProducerEntry]] = -1, ()
         self.garbage: list[Garbage] = []
-        self.as_on_disk: tuple[int, int, int, int] | None = None  # `extent` of which the files tell everything
+        self.as_on_disk: tuple[int, int, int, int] | None = None  # the value of `extent` at which the files were complete
         self.closed = False
-        self.swapping: Segment | None = None  # the cleaned one
-        self.cleaned_end = 0  # below it records may be gone for newer ones of their keys, which lie below it as well
-        self.lowest_truncation = MAX_OFFSET  # since whoever counts how far the log is clean has set it back
+        self.swapping: Segment | None = None  # the cleaned segment
+        # Compaction may have removed records below this offset whose keys have later records below it.
+        self.cleaned_end = 0
+        self.lowest_truncation = MAX_OFFSET  # since the log cleaner (`server.cleaning`) last reset this field
 
     @property
     def extent(self) -> tuple[int, int, int, int]:
-        """Differs after every change: appends move the end, what moves it back counts as a truncation, a roll begins a segment."""
+        """Differs after every change: appends move the end, removals from the end count as truncations, a roll begins a segment."""
         return self.log_start_offset, self.log_end_offset, self.active_base_offset, self.flusher.truncations
 
     @property
@@ -92,24 +93,24 @@ class LogState:
 
     @property
     def is_written_down(self) -> bool:
-        """Whether a crash leaves the log where it begins now, with all that is appended from now on."""
+        """Whether the log would begin at the same offset after a crash, with all that is appended from now on."""
         return self.kept_start_offset >= self.log_start_offset and not self.is_overstated
 
     @property
     def unflushed_bytes(self) -> int:
-        """Bytes of the active segment past the recovery point; all of them where it is not known how many lie before."""
+        """Bytes of the active segment past the recovery point; all its bytes if the number before that point is unknown."""
         base, flushed = self.flusher.position
         active = self.segments.active
         return max(0, active.size - flushed) if base == active.base_offset else active.size
 
     @property
     def truncations(self) -> int:
-        """Grows whenever records were dropped at the end: what was copied from the log's files before is not to be trusted."""
+        """Grows whenever records were dropped at the end: earlier copies of the log's files are not trusted after that."""
         return self.flusher.truncations
 
     @property
     def epoch_entries(self) -> list[tuple[int, int]]:
-        """(leader epoch, its first offset), as they are to be in the file."""
+        """(leader epoch, its first offset) pairs, as they should be in the file."""
         return self.epoch_file.epochs.entries
 
     @property
@@ -128,14 +129,14 @@ class LogState:
 
     @property
     def is_swapping(self) -> bool:
-        """Whether files are being renamed in a thread: which segment a name is of is uncertain until that is done.
+        """Whether a thread is renaming files: until that is done, it is uncertain which segment a name belongs to.
 
-        It takes a few syncs; retention, truncations and moves wait until it is over.
+        It takes a few syncs; retention, truncations and moves wait for the end.
         """
         return self.swapping is not None
 
     def validate(self) -> None:
-        """Raises InvariantViolated where the marks are out of order, or the parts disagree; takes a time in proportion to the segments."""
+        """Raises InvariantViolated if the marks are out of order or the parts disagree; its time grows with the number of segments."""
         segments, end = list(self.segments), self.log_end_offset
         ordered = {
             "starts": (self.kept_start_offset, self.log_start_offset, end),
@@ -161,7 +162,7 @@ class LogState:
             self.is_torn = False
 
     def snapshot(self) -> None:
-        """Write down the producers as they are at the log's end."""
+        """Write a snapshot of the producers at the log's end."""
         path = self.directory / file_name(self.log_end_offset, SNAPSHOT_SUFFIX)
         self.files.replace_file(path, encode_snapshot(self.producer_states), sync=False)
         self.snapshot_offset = self.log_end_offset

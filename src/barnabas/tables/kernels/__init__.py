@@ -1,1 +1,1 @@
-"""The loops over the bytes of values, compiled by numba. Importing a module of this package imports numba."""
+"""The loops over bytes that tables need, compiled by numba, in the manner of `protocol/records/kernels.py`."""

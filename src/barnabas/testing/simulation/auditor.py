@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 AUDITOR = "auditor"
-ROTTEN_PATIENCE_MS = 100  # the client gives up soon: a damaged batch is refused for ever
+ROTTEN_PATIENCE_MS = 100  # short, because the broker refuses a damaged batch on every attempt
 
 
 class Auditor:
     """One audit.
 
     Args:
-        address: of a broker.
-        crashed: the broker did not stop by itself.
-        may_lose_tail: what topics that do not flush had not synced may be gone.
+        address: the address of a broker.
+        crashed: the broker crashed instead of stopping cleanly.
+        may_lose_tail: topics that do not flush may have lost the records that were not synced.
     """
 
     def __init__(self, world: World, address: str, *, crashed: bool, may_lose_tail: bool) -> None:
@@ -55,7 +55,7 @@ class Auditor:
             except KafkaError as error:
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-                position = start = await self._start_behind(key, history, position)  # records expire while others are read
+                position = start = await self._start_behind(key, history, position)  # records expire while the auditor reads
                 records = [record for record in records if record.offset >= start]
                 continue
             found, following = records_of(fetched, position)
@@ -67,7 +67,8 @@ class Auditor:
         history.audited(start, end, records, self._world.now_ms())
 
     async def _read_what_is_left(self, key: TopicPartition, history: PartitionHistory, start: int, end: int) -> None:
-        """Where bits have rotted: offset by offset, what is served must be right, and what is refused is counted."""
+        """Read a partition with damaged bits offset by offset: records that are served must be right, and refused offsets are
+        counted."""
         client = AsyncClient(client_config(self._address, AUDITOR, patience_ms=ROTTEN_PATIENCE_MS))
         position, refused = start, []
         while position < end:
@@ -80,7 +81,7 @@ class Auditor:
             except KafkaError as error:
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
-                # Time passes while damage is asked for again and again, and records expire.
+                # Records expire while the auditor requests the damaged batch again and again.
                 position = start = await self._start_behind(key, history, position)
                 continue
             if following == position:
@@ -91,7 +92,7 @@ class Auditor:
         await client.close()
 
     async def _start_behind(self, key: TopicPartition, history: PartitionHistory, position: int) -> int:
-        """Where the log begins now, which must be behind a position that was refused."""
+        """The log start offset, which must be higher than the `position` that was refused."""
         start = (await self._client.list_offsets({key: EARLIEST}))[key].offset
         history.started_at(start, self._world.now_ms())
         if start <= position:

@@ -1,4 +1,4 @@
-"""The clients: they talk to the broker over the real protocol, and tell the history what they asked for and what they were told."""
+"""The clients: they talk to the broker over the real protocol, and report their requests and the answers to the history."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ LOST_ITS_PLACE = (
 NOT_KNOWN_EVERYWHERE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
-)  # a broker learns of a topic later than another
+)  # brokers learn of a topic at different times
 
 
 def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:
-    """The settings of a client at `address` ("host:port"): short times, so that a run has many retries; `patience_ms` for a whole call."""
+    """The settings of a client at `address` ("host:port"): short timeouts, so that a run has many retries; a whole call may
+    take `patience_ms`."""
     options = {
         "bootstrap.servers": address,
         "client.id": client_id,
@@ -57,9 +58,9 @@ def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) ->
 
 
 def records_of(fetched: Fetched, offset: int) -> tuple[list[Found], int]:
-    """The records from `offset` on, and where to read on.
+    """The records from `offset` on, and the next offset to read.
 
-    A batch whose checksum is wrong must not have been served; of a compacted topic there may be batches without records.
+    A batch with a wrong checksum must not have been served. A compacted topic may have batches without records.
     """
     data = memoryview(fetched.records)
     found = []
@@ -76,24 +77,24 @@ def records_of(fetched: Fetched, offset: int) -> tuple[list[Found], int]:
 
 
 class Producing(Struct):
-    """How one producer works."""
+    """The settings of one producer."""
 
     idempotent: bool
     acks: int
     batches: int
     pause_s: float
     value_bytes: int
-    keys: int = 0  # of the topic, if its records have some
-    tombstones: float = 0.0  # how many of the records
-    codec: int = 0  # of compression
+    keys: int = 0  # number of different keys; 0: records without keys
+    tombstones: float = 0.0  # share of tombstones
+    codec: int = 0  # compression codec
 
 
 class Producer:
-    """Sends batches to one partition, one after the other, and repeats each until it knows what became of it.
+    """Sends batches to one partition, one after the other, and repeats each until it knows the outcome.
 
     Args:
-        topic_id: of the topic that `history` is about, where others have the name before or after it. A broker that has not heard of a
-            topic's end takes records for it for a while, and they end with it.
+        topic_id: the id of the topic of `history`, if other topics have the same name before or after it. For a while, a broker
+            that does not know of a topic's deletion accepts records for it; they are deleted with it.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class Producer:
         self._history = history
         self._how = how
         self._topic_id = topic_id
-        self._life = 0  # of the producer id; numbers start anew with it, as sequences do
+        self._life = 0  # number of the current producer id; record numbers start again with it, like sequences
         self._number = 0
 
     async def run(self) -> None:
@@ -133,7 +134,7 @@ class Producer:
                     continue
                 if error.code not in LOST_ITS_PLACE or not how.idempotent:
                     raise Violation(f"{self.name}: a batch was refused with {error.code.name}") from error
-                producer_id, epoch = await self._new_producer_id()  # the batch may have been appended or not
+                producer_id, epoch = await self._new_producer_id()  # it is unknown whether the batch was appended
             except ClientError:
                 if how.idempotent:
                     producer_id, epoch = await self._new_producer_id()
@@ -141,7 +142,7 @@ class Producer:
                 if self._topic_id not in (None, self._client.cluster.topics[self._topic].topic_id):
                     producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
                     continue
-                # Answers of before a power cut say nothing of what is left, nor do those of a leader that did not wait for others.
+                # A power cut after the request, or a leader that did not wait for its followers, may lose the records.
                 if cuts == self._history.power_cuts and (how.acks == ACKS_ALL or not self._history.replicated):
                     self._history.acknowledged(produced.base_offset, identities)
             await asyncio.sleep(how.pause_s * self._random.random())
@@ -186,7 +187,7 @@ class Producer:
 
 
 class Consumer:
-    """Reads a partition from its start on, and commits how far it is."""
+    """Reads a partition from its start on, and commits its position."""
 
     def __init__(
         self,
@@ -224,10 +225,11 @@ class Consumer:
                     continue
                 raise Violation(f"{self._history.name}: a fetch at {position} was refused with {error.code.name}") from error
             except ClientError:
-                position += self._history.rotten > 0  # the broker refuses a damaged batch for ever: step over it
+                # the broker refuses a damaged batch on every attempt, so the reader skips it
+                position += self._history.rotten > 0
                 continue
             if life != self._world.epoch:
-                continue  # the broker was restarted meanwhile, the answer may be older than that
+                continue  # a broker was restarted in the meantime, and the response may be older
             if cuts != self._history.power_cuts:
                 position, cuts = min(position, self._history.high_watermark), self._history.power_cuts
                 continue
@@ -249,7 +251,7 @@ class Consumer:
 
 
 async def patiently(ask: Callable[[], Awaitable[tuple[int, int]]]) -> tuple[int, int]:
-    """Ask until there is an answer."""
+    """Repeat `ask` until there is an answer."""
     while True:
         try:
             return await ask()

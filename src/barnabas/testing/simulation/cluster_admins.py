@@ -1,6 +1,7 @@
 """The clients that change a cluster: replicas and leaders of partitions, numbers of partitions, settings of brokers.
 
-As with `admins.py`: each is one task that asks again and again, is answered or not, and knows what may be true from then on.
+As in `admins.py`, each client is one task. It sends requests again and again, gets an answer or none, and records which states
+are possible after that.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from barnabas.testing.simulation.history import Register, TopicPartition, Violat
 MIN_IN_SYNC = "min.insync.replicas"
 UNKNOWN = "where it was made"
 PREFERRED = 0
-CANCELLED_OFTEN = 0.25  # of the requests to move
+CANCELLED_OFTEN = 0.25  # share of requests that cancel a move
 MAY_REFUSE_MOVE = (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
 MAY_REFUSE_ELECTION = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-MOST_PARTITIONS = 4  # of a topic that is enlarged
+MOST_PARTITIONS = 4  # of a topic that gets more partitions
 
 
 async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicPartition, Register]) -> None:
-    """Move partitions to other brokers, now and then change one's mind; `places` has what was asked for."""
+    """Move partitions to other brokers, and sometimes change the target before a move is done; `places` has the requested
+    replicas."""
     while not admin.is_over():
         await admin.pause()
         key = admin.random.choice(admin.lasting)
@@ -43,7 +45,7 @@ async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicParti
         place = places.setdefault(key, Register(f"the place of {key[0]}-{key[1]}", [UNKNOWN]))
         number = place.asking(text_of(target)) if target is not None else 0
         if target is None:
-            place.lost_power()  # back to where it was, which is any of the places before
+            place.lost_power()  # a cancelled move may return to any earlier placement
         item = ReassignableTopic(name=key[0], partitions=[ReassignablePartition(partition_index=key[1], replicas=target)])
         answer = await _answer(admin, AlterPartitionReassignmentsRequest(topics=[item], timeout_ms=2_000))
         if answer is None:
@@ -61,7 +63,7 @@ def text_of(replicas: Sequence[int]) -> str:
 
 
 async def elect(admin: Admin) -> None:
-    """Give partitions back to their preferred leaders."""
+    """Request elections of the preferred leaders."""
     while not admin.is_over():
         await admin.pause()
         topic, index = admin.random.choice(admin.lasting)
@@ -82,14 +84,14 @@ async def tune_brokers(
     choices: Mapping[str, tuple[str, ...]],
     settings: Mapping[tuple[str, str], Register],
 ) -> None:
-    """Change the settings of all brokers, or of one; those of topics may be told as these from then on."""
+    """Change the settings of all brokers, or of one. From then on, brokers may report these values as settings of topics."""
     while not admin.is_over():
         await admin.pause()
         name = admin.random.choice(sorted(choices))
         value = admin.random.choice(choices[name])
         where = admin.random.choice((ALL_BROKERS, str(admin.random.choice(brokers))))
         if name == MIN_IN_SYNC:
-            where = ALL_BROKERS  # one has none of its own
+            where = ALL_BROKERS  # this setting exists only for all brokers together
             for (_, setting), register in settings.items():
                 if setting == name:
                     register.asking(value)
@@ -107,7 +109,7 @@ async def enlarge(admin: Admin, topic: str, partitions: int, use: Callable[[int]
     """Give a topic more partitions.
 
     Args:
-        use: told of each one that is there, so that somebody produces to it.
+        use: called with each partition that was added, so that a producer writes to it.
     """
     while not admin.is_over() and partitions < MOST_PARTITIONS:
         await admin.pause()

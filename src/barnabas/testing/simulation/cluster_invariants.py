@@ -1,15 +1,16 @@
 """The invariants of a cluster at every moment, checked from outside of the brokers.
 
-After every event of a broker: what that broker leads.
+After every event of a broker, for the partitions that this broker leads:
     - one leader for each partition and epoch;
-    - the high watermark never above the log's end, and never back while the same broker leads in the same epoch.
-After every write to the store: what was written.
-    - the leader is in sync, those in sync hold the partition, somebody is always in sync;
+    - the high watermark is never above the log end, and never goes back while the same broker leads in the same epoch.
+After every write to the store, for the entry that was written:
+    - the leader is in sync, the replicas in sync have the partition, and at least one replica is in sync;
     - another leader has a higher epoch; epochs never go back;
-    - a lost partition is led by who goes furthest of the last known.
-Every PULSE_S of virtual time: who is in sync by the store, and active, has all below the high watermark of the leader.
+    - a lost partition is led by the replica whose log goes furthest, among those that were last known.
+Every PULSE_S of virtual time: a replica that is active, and in sync according to the store, has all records below the leader's
+high watermark.
 
-That what was acknowledged stays, and is the same everywhere, is the business of the histories and of `convergence.py`.
+The histories and `convergence.py` check that acknowledged records stay and are the same everywhere.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ Term = tuple[UUID, int, int]  # topic id, partition, leader epoch
 
 
 class InvariantChecker:
-    """The rules of the module; raises Violation, or has it reported where somebody else would catch it."""
+    """Checks the rules of the module. Raises Violation, or reports it where other code would catch the exception."""
 
     def __init__(self, simulation: ClusterSimulation) -> None:
         self._simulation = simulation
         self._leaders: dict[Term, str] = {}
-        self._marks: dict[Term, int] = {}  # high watermarks
+        self._marks: dict[Term, int] = {}  # high watermark of each term
         self._states: dict[tuple[str, int], PartitionState] = {}
         self._heads: dict[str, bytes] = {}
         self._tree = simulation.ensemble.tree
@@ -86,11 +87,11 @@ class InvariantChecker:
                     self._head_written(path)
                 elif path.startswith(store_entries.PARTITIONS):
                     self._chunk_written(path)
-        except Violation as violation:  # the broker that wrote would catch it
+        except Violation as violation:  # report it to the run: the writing broker would catch the exception
             self._simulation.report_violation(violation)
 
     def _head_written(self, path: str) -> None:
-        """Another topic of the name begins anew."""
+        """If another topic has this name now, forget the states of the former one."""
         entry = self._tree.entries.get(path)
         name = store_entries.topic_of_path(path)
         identity = b"" if entry is None else store_entries.decode_head(entry.value)[0].bytes
@@ -112,8 +113,8 @@ class InvariantChecker:
                 self._check_recovery(topic, index, before, state)
 
     def _check_recovery(self, topic: str, index: int, before: PartitionState | None, state: PartitionState) -> None:
-        """Records that another replica has beyond the leader's log would be truncated. The histories cannot tell: of a loss of
-        power everywhere they expect that an end is gone."""
+        """If another replica's log goes further than the leader's, its last records would be truncated. The histories cannot
+        detect it: after a loss of power everywhere they expect that an end of the log is missing."""
         if before is None or not before.is_lost or state.leader == NO_LEADER:
             return
         ends = {}
@@ -127,7 +128,7 @@ class InvariantChecker:
             told = f"{state.leader} leads with {ends[state.leader]}, and {furthest} has {ends[furthest]} (epoch, end)"
             raise Violation(f"{topic}-{index} was lost: {told}")
 
-    # --- now and then
+    # --- from time to time
 
     def _compare(self) -> None:
         """Check that replicas in sync have all committed records, and that no log contradicts itself."""
@@ -138,7 +139,7 @@ class InvariantChecker:
             for partition in process.broker.partitions:
                 partition.log.validate()
                 if not partition.is_leader or self._heads.get(partition.topic) != partition.topic_id.bytes:
-                    continue  # the topic was deleted, be there another of the name or not
+                    continue  # the topic was deleted, and may have been created again
                 state = self._states.get((partition.topic, partition.index))
                 if state is not None and state.leader == node.number and state.leader_epoch == partition.leader_epoch:
                     self._compare_with(partition, state)
@@ -148,7 +149,7 @@ class InvariantChecker:
             process = self._simulation.nodes[number - 1].process
             broker = None if process is None or process.files.dead else process.broker
             if broker is None or broker.member is None or broker.member.is_down:
-                continue  # it is taken out before it is active, where it has not all it had
+                continue  # a broker that lost data leaves the in-sync replicas before it becomes active
             other = broker.partitions.get(leading.topic, leading.index)
             if other is None or other.is_offline or other.topic_id != leading.topic_id:
                 continue

@@ -1,7 +1,7 @@
 """The scenario of a cluster run, drawn from its seed: brokers, topics, clients, admins, faults.
 
 Kinds of runs
-    faults      anything, but for the loss of all machines: nothing acknowledged may be lost
+    faults      any fault except the loss of all machines: nothing acknowledged may be lost
     blackout    all machines lose power at once, among other things: topics without flush.messages may lose their unsynced ends,
                 and the cluster comes back by itself
     flushed     the same with flush.messages=1, where one disk may be lost with it: nothing acknowledged may be lost
@@ -21,7 +21,7 @@ from barnabas.testing.simulation.scenario import CODECS, DAY_MS, Topic
 
 BROKERS = (3, 3, 3, 3, 3, 4, 4, 5, 5, 7)
 REPLICAS = 3
-MIN_IN_SYNC = 2  # so that one machine may be lost
+MIN_IN_SYNC = 2  # the cluster tolerates the loss of one machine
 KINDS = ("faults",) * 8 + ("blackout", "flushed")
 PROCESSES = ("kill", "kill", "kill-leader", "kill-controller", "die-writing", "kill-all", "restart", "roll", "freeze")
 NETWORK = ("isolate", "isolate", "one-way", "disconnect", "linger")
@@ -42,19 +42,19 @@ BROKER_SETTINGS = {
     "num.replica.fetchers": ("1", "2"),
     "message.max.bytes": ("1048588", "2097152"),
     "background.threads": ("5", "10"),
-    "min.insync.replicas": ("2", "3"),  # of all brokers
+    "min.insync.replicas": ("2", "3"),  # a setting of all brokers
 }
 ADMINS = ("reassign", "elect", "delete-records", "tune", "tune-brokers", "enlarge")
 
 
 class ClusterIncident(Struct):
-    """One thing that befalls the cluster.
+    """One fault of the cluster.
 
     Args:
-        after_s: since the one before.
-        while_s: how long it lasts.
-        waits: for its end, before the next one.
-        changes: a process dies in the middle of this one of its next changes to the disk.
+        after_s: seconds since the incident before.
+        while_s: its duration in seconds.
+        waits: the next incident comes only after its end.
+        changes: a process dies in the middle of its next change to the disk with this number.
     """
 
     kind: str
@@ -76,8 +76,9 @@ class ClusterScenario(Struct):
     admins: dict[str, float] = field(default_factory=dict)
     churned: tuple[Topic, Producing] | None = None
     incidents: list[ClusterIncident] = field(default_factory=list)
-    directories: int = 1  # of each broker
-    members: list[str | None] = field(default_factory=list)  # of one group: the instance id of each, None for a dynamic one
+    directories: int = 1  # log directories of each broker
+    # instance id of each member of the one group; None for a dynamic member
+    members: list[str | None] = field(default_factory=list)
 
     @property
     def flushed(self) -> bool:
@@ -89,7 +90,7 @@ def draw_cluster(random: Random, kind: str | None = None, incidents: Sequence[st
 
     Args:
         kind: drawn if None.
-        blows: the only ones that fall, if some are given.
+        incidents: if given, no others are drawn.
     """
     kind = kind or random.choice(KINDS)
     timeout_s = random.choice((3.0, 9.0))
@@ -109,7 +110,7 @@ def draw_cluster(random: Random, kind: str | None = None, incidents: Sequence[st
         how.batches = 4
         scenario.churned = churned, how
     scenario.incidents = [_incident(random, incidents or _incidents_of(kind)) for _ in range(random.randint(2, 6))]
-    if kind != "blackout" and random.random() < 0.4:  # a group has lost what was not synced there
+    if kind != "blackout" and random.random() < 0.4:  # in a blackout the group loses its unsynced state
         scenario.members = [random.choice((None, None, f"static-{number}")) for number in range(random.randint(2, 4))]
     if not incidents:
         scenario.directories = random.choice((1, 1, 2))
@@ -121,7 +122,7 @@ def draw_cluster(random: Random, kind: str | None = None, incidents: Sequence[st
 def _properties(random: Random, timeout_s: float) -> dict[str, str]:
     return {
         "zookeeper.session.timeout.ms": str(int(timeout_s * 1000)),
-        "broker.heartbeat.interval.ms": "6000",  # signs of life are asked for less often: they are half of all events else
+        "broker.heartbeat.interval.ms": "6000",  # longer than the default: otherwise heartbeats are half of all events
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": str(REPLICAS),
         "default.replication.factor": str(REPLICAS),

@@ -24,13 +24,13 @@ from barnabas.testing.simulation.scenario import Incident
 
 AUDITOR = "auditor"
 START_LIMIT_S = 60.0
-LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never come
-LOOKS_S = 0.2  # between two looks of the operator
+LONGEST_WAIT_S = 3.0  # for a process to die during a change; the change may never happen
+LOOKS_S = 0.2  # between two checks by the operator
 CHANGES = frozenset(Operation) - {Operation.READ}
 
 
 class FaultTarget(Protocol):
-    """The run of a single broker, as fate sees it."""
+    """The run of a single broker, as the fault injector sees it."""
 
     world: World
     node: Node
@@ -40,7 +40,7 @@ class FaultTarget(Protocol):
     def is_over(self) -> bool: ...
 
     async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
-        """The broker is back, and nobody else is let in."""
+        """Read all records; the broker has started again, and no other client may connect."""
         ...
 
     async def elsewhere(self, task: asyncio.Task[Any]) -> Any:
@@ -48,7 +48,7 @@ class FaultTarget(Protocol):
         ...
 
     def rotten(self, folder: str) -> None:
-        """A bit of the log in this folder is wrong."""
+        """A bit of the log in this folder was flipped."""
         ...
 
     def gone(self, node: Node) -> None:
@@ -57,7 +57,7 @@ class FaultTarget(Protocol):
 
 
 class FaultInjector:
-    """The blows of one run."""
+    """Executes the faults of one run."""
 
     def __init__(self, simulation: FaultTarget, random: Random) -> None:
         self._simulation = simulation
@@ -78,7 +78,7 @@ class FaultInjector:
             await self._pause(LOOKS_S)
 
     async def _pause(self, pause_s: float) -> None:
-        """Wait; a broker that cannot go on, or goes on without a log directory, is started again, as an operator would."""
+        """Wait. Restart a broker that cannot continue, or that continues without a log directory, as an operator would."""
         end_s = self._world.now_s + pause_s
         while self._world.now_s < end_s:
             await asyncio.sleep(min(LOOKS_S, end_s - self._world.now_s))
@@ -88,7 +88,7 @@ class FaultInjector:
                 self._node.disk.capacity_bytes = None
                 await self._come_back(Incident("restart", 0), crashed=True, may_lose_tail=True)
 
-    # --- blows that the broker survives
+    # --- faults that the broker survives
 
     async def _disconnect(self, _: Incident) -> None:
         ends = self._world.network.connections(self._node.host)
@@ -116,7 +116,7 @@ class FaultInjector:
         self._simulation.logged_errors.excuse("cleaner-dies")
         process.cleaner.files.kill_in = incident.changes
 
-    # --- those it does not
+    # --- faults that stop the broker
 
     async def _restart(self, incident: Incident) -> None:
         await self._stop()
@@ -133,7 +133,7 @@ class FaultInjector:
         await self._come_back(incident, crashed=True, may_lose_tail=True)
 
     async def _disk_fails(self, incident: Incident) -> None:
-        """A log directory, or all of them, refuses what changes it, until the broker starts again."""
+        """One log directory, or all of them, refuses changes until the broker starts again."""
         self._simulation.logged_errors.excuse("disk")
         where = self._random.choice([*self._node.directories, Path("/")])
         operations = self._random.choice((frozenset({Operation.SYNC}), frozenset({Operation.WRITE}), CHANGES))
@@ -149,7 +149,7 @@ class FaultInjector:
         await self._come_back(incident, crashed=True, may_lose_tail=True)
 
     async def _rot(self, incident: Incident) -> None:
-        """A bit of a sealed segment is not what it was."""
+        """Flip a bit of a sealed segment."""
         await self._stop()
         sealed = self._sealed()
         if sealed:
@@ -167,7 +167,7 @@ class FaultInjector:
                 logs.setdefault(path.parent, []).append((path, file))
         return [each for segments in logs.values() for each in segments[:-1]]
 
-    # --- down and up again
+    # --- stop and restart
 
     async def _stop(self) -> None:
         try:
@@ -175,7 +175,7 @@ class FaultInjector:
         except StorageError:
             if not self._node.faults.armed:
                 raise
-            self._node.kill()  # a process that ends with an error
+            self._node.kill()  # the process ends with an error
         else:
             self._simulation.gone(self._node)
 
@@ -183,7 +183,7 @@ class FaultInjector:
         if incident.changes:
             self._simulation.logged_errors.excuse(
                 "cleaner-dies"
-            )  # where it is the one to die, the broker may notice before it is killed
+            )  # the cleaner may be the process that dies, and the broker notices that before it is killed
             self._node.kill_in(incident.changes)
             waited_s = 0.0
             while not self._node.has_died and waited_s < LONGEST_WAIT_S:
@@ -192,9 +192,10 @@ class FaultInjector:
         self._node.kill(power=power)
 
     async def _come_back(self, incident: Incident, *, crashed: bool, may_lose_tail: bool) -> None:
-        """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
+        """Start the broker again, with a second crash in between if the incident has one. Audit it before any other client
+        connects."""
         power = incident.kind == "power-cut"
-        self._node.faults.heal()  # a broker whose disk fails while it starts need not start
+        self._node.faults.heal()  # a broker need not start while its disk fails
         self._world.network.admitted = frozenset({AUDITOR})
         if incident.again:
             starting = self._node.start()

@@ -1,11 +1,12 @@
-"""`Files` of one process on a simulated disk, with errors when they are due.
+"""`Files` of one process on a simulated disk, with the planned errors.
 
-Owns the process's descriptors (numbers of its own, no descriptors of the system) and what happens to them when it dies.
+Owns the process's descriptors, and closes them when the process dies. They are numbers of the simulation, not descriptors of
+the system.
 
 Rules
   1. An operation either raises before it changes anything, or does all of it; a short write is the exception that POSIX allows.
-  2. When the process is killed, the operation under way is done, half done (a write) or not done; every later one raises `ProcessKilled`,
-     but for `close`, which finalizers call.
+  2. When the process is killed, the current operation is done, half done (only a write) or not done. Every later operation
+     raises `ProcessKilled`, except `close`, because finalizers call it.
 """
 
 from __future__ import annotations
@@ -20,33 +21,33 @@ from barnabas.storage.files import TEMPORARY_SUFFIX, Buffer
 from barnabas.testing.simulation.disk import Disk, File, Folder, missing
 from barnabas.testing.simulation.disk_faults import Faults, Operation
 
-FIRST_DESCRIPTOR = 1 << 20  # no number that the system gives, should one get to it by mistake
+FIRST_DESCRIPTOR = 1 << 20  # larger than any real descriptor, so that an accidental use of a real one fails
 
 
 class ProcessKilled(BaseException):
-    """The process is dead; nothing may catch this and go on."""
+    """The process is dead; no code may catch this and continue."""
 
 
 class FaultyFiles:
-    """One process's use of a disk.
+    """The files of one process on a disk.
 
     Args:
-        faults: the errors to come.
-        observe: told of every change; for traces.
+        faults: the planned errors.
+        observe: called with every change; for traces.
     """
 
     def __init__(self, disk: Disk, faults: Faults | None = None, observe: Callable[[str], None] | None = None) -> None:
         self.disk = disk
         self.faults = faults or Faults()
         self.dead = False
-        self.kill_in: int | None = None  # changes from now until the process dies in the middle of one
+        self.kill_in: int | None = None  # number of changes until the process dies during one
         self._observe = observe
         self._open: dict[int, tuple[File, Path]] = {}
         self._locks: dict[int, File] = {}
         self._numbers = count(FIRST_DESCRIPTOR)
 
     def die(self) -> None:
-        """The process is gone: its locks too."""
+        """The process has died; its locks are released."""
         self.dead = True
         self.disk.locked.difference_update(self._locks.values())
         self._open.clear()
@@ -248,7 +249,7 @@ class FaultyFiles:
         if sync:
             self.sync_directory(path.parent)
 
-    # --- inside
+    # --- internal
 
     def _descriptor(self, file: File, path: Path) -> int:
         fileno = next(self._numbers)
@@ -301,7 +302,7 @@ class FaultyFiles:
             raise ProcessKilled
 
     def _change(self, operation: Operation, path: Path, *details: int) -> None:
-        """Before every change: it may fail, and the process may die before it is done."""
+        """Called before every change: the change may fail, or the process may die before it is done."""
         self._check()
         if self._observe is not None:
             self._observe(f"{operation.value} {path} {details}" if details else f"{operation.value} {path}")
@@ -313,7 +314,7 @@ class FaultyFiles:
                 raise ProcessKilled
 
     def _after_change(self) -> None:
-        """The process may die after a change, too, before it gets to know of it."""
+        """The process may die after a change, before it gets the result."""
         if self.kill_in is not None and self.kill_in < 0:
             self.die()
             raise ProcessKilled

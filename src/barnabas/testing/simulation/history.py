@@ -1,20 +1,23 @@
 """The answers to the clients, and whether they are possible: the checker, which is independent of the code under test.
 
-Owns a plain list for each partition: which value lies at which offset, as acknowledgements and reads say, and what must not be lost.
+Owns a plain list for each partition: the value at each offset, according to acknowledgements and reads, and the records that
+must not be lost.
 
-Rules (each broken one is a `Violation` that names the offset and both sides; where Jepsen has a name for it, it begins with that name)
-  1. An offset holds one value for ever, under the key it was sent with. A value that nobody sent into this topic is never read.
+Rules (breaking one is a `Violation` that names the offset and both sides; it begins with Jepsen's name for the error, if there
+is one)
+  1. An offset always has the same value, with the key that the producer sent. A value that no producer sent to this topic is
+     never read.
   2. Acknowledged or read records exist at every audit, up to the log end and without a gap, unless they were deleted, or are
      the tail that a topic without flushing may lose in a power cut.
-  3. A compacted topic may have holes, but of each key the last record is there, or it was a tombstone, older than `delete.retention.ms`,
-     and then no record of its key is there.
-  4. A record of an idempotent producer lies at one offset; its records are in the order in which they were sent, and no gap is among them
-     (but for what was compacted). Without idempotence a record is there at most as often as it was sent.
-  5. Records go only when `DeleteRecords` asked for it, or when they are older than `retention.ms`, or when `retention.bytes` are there
-     without them. Records that DeleteRecords confirmed as deleted do not come back.
-  6. The high watermark and the log's start never go back, as long as no tail was lost and no process killed.
-  7. A group's committed offset is one that it asked for, none older than the last that was acknowledged. The same holds for a topic's
-     settings.
+  3. A compacted topic may have gaps, but the last record of each key exists. The only exception is a tombstone older than
+     `delete.retention.ms`; then no record of its key exists.
+  4. A record of an idempotent producer is at one offset. The producer's records are in the order in which it sent them, without
+     a gap (except after compaction). Without idempotence a record exists at most as often as it was sent.
+  5. Records disappear only for one of these reasons: `DeleteRecords` requested it, they are older than `retention.ms`, or the
+     log has `retention.bytes` without them. Records that DeleteRecords confirmed as deleted do not come back.
+  6. The high watermark and the log start offset never go back, unless a tail was lost or a process was killed.
+  7. A group's committed offset is one that a member requested, and not older than the last acknowledged one. The same is true
+     for a topic's settings.
 """
 
 from __future__ import annotations
@@ -25,16 +28,16 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 MOST_RECORDS_OF_A_BATCH = 4
-RECORD_OVERHEAD_BYTES = 200  # of a record, at most: its batch's header, its own fields, its key
+RECORD_OVERHEAD_BYTES = 200  # upper bound for the header of a record's batch, the record's own fields and its key
 TopicPartition = tuple[str, int]
 
 
 class Violation(Exception):
-    """Something was promised and not kept."""
+    """The broker has broken a rule."""
 
 
 class Found(NamedTuple):
-    """A record as it was read. Its identity is its value, or, where that is null, a header."""
+    """A record as it was read. Its identity is its value, or a header if the value is null."""
 
     offset: int
     identity: bytes
@@ -42,7 +45,7 @@ class Found(NamedTuple):
 
 
 class Sent(Struct):
-    """A record that a producer handed over."""
+    """A record that a producer sent."""
 
     producer: str
     number: int
@@ -57,24 +60,24 @@ class PartitionHistory(Struct):
     """The observations of one partition."""
 
     name: str
-    flushed: bool = False  # flush.messages=1: a power cut takes nothing
+    flushed: bool = False  # with flush.messages=1 a power cut loses no record
     compacted: bool = False
-    replicated: bool = False  # reads go to several brokers; one may know a lower high watermark than another
-    retention_ms: int = -1  # the shortest that was ever set; -1 is for ever
-    retention_bytes: int = -1  # the fewest
+    replicated: bool = False  # reads go to several brokers; some may have a lower high watermark
+    retention_ms: int = -1  # the shortest that was ever set; -1 is unlimited
+    retention_bytes: int = -1  # the smallest that was ever set; -1 is unlimited
     delete_retention_ms: int = 86_400_000
     sent: dict[bytes, Sent] = field(default_factory=dict)
-    values: dict[int, bytes] = field(default_factory=dict)  # offset -> what lies there
+    values: dict[int, bytes] = field(default_factory=dict)  # offset -> identity of the record
     kept: set[int] = field(default_factory=set)  # offsets that were acknowledged or read
-    deletable: int = 0  # DeleteRecords asked for everything below
-    deleted: int = 0  # and was told that everything below is gone
+    deletable: int = 0  # a DeleteRecords request named this offset, so records below it may be gone
+    deleted: int = 0  # a broker confirmed the deletion below this offset
     high_watermark: int = 0
     log_start: int = 0
-    power_cuts: int = 0  # of those that may have taken a tail
-    tail_losses: int = 0  # records they took
-    rotten: int = 0  # bits that were flipped: what cannot be read is to be refused, not served
+    power_cuts: int = 0  # power cuts that may have lost the end of the log
+    tail_losses: int = 0  # records that these cuts have lost
+    rotten: int = 0  # flipped bits: a broker must refuse damaged records and not return them
 
-    # --- what clients tell
+    # --- observations of clients
 
     def sending(self, value: bytes, sent: Sent) -> None:
         self.sent[value] = sent
@@ -112,7 +115,7 @@ class PartitionHistory(Struct):
         self.high_watermark, self.log_start = high_watermark, log_start
 
     def started_at(self, log_start: int, now_ms: int) -> None:
-        """The log begins at `log_start`: what lay before must have been allowed to go."""
+        """The log begins at `log_start`; check that the records before it may be deleted."""
         gone = sorted(offset for offset in self.values if offset < log_start)
         for offset in gone:
             if offset >= self.deletable and not self._is_full(log_start):
@@ -122,7 +125,7 @@ class PartitionHistory(Struct):
             self.kept.discard(offset)
 
     def _is_full(self, log_start: int) -> bool:
-        """Whether what lies behind `log_start` may be as much as `retention.bytes` keeps."""
+        """Whether the records from `log_start` on may have the size of `retention.bytes`."""
         if self.retention_bytes < 0:
             return False
         left = sum(len(identity) + RECORD_OVERHEAD_BYTES for offset, identity in self.values.items() if offset >= log_start)
@@ -133,14 +136,14 @@ class PartitionHistory(Struct):
         if self.retention_ms < 0 or age_ms <= self.retention_ms:
             raise Violation(f"lost write: {self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
 
-    # --- what happens to the broker
+    # --- restarts and audits
 
     def restarted(self, *, crashed: bool, may_lose_tail: bool, start: int, end: int) -> None:
-        """The broker is back, and says that the log is [start, end); called before clients are let in again."""
+        """The broker has started again and reports the log as [start, end); called before clients may connect."""
         if start < self.deleted:
             raise Violation(f"{self.name}: the log begins at {start}, and all below {self.deleted} was deleted")
         if crashed:
-            self.log_start = 0  # its checkpoint is written now and then
+            self.log_start = 0  # the checkpoint of the log start may be older
             self.high_watermark = min(self.high_watermark, end)
         lost = sorted(offset for offset in self.kept if offset >= end)
         if may_lose_tail and not self.flushed:
@@ -154,7 +157,7 @@ class PartitionHistory(Struct):
             raise Violation(f"lost write: {self.name}: {known}")
 
     def audited(self, start: int, end: int, records: list[Found], now_ms: int) -> None:
-        """All records from `start` to `end` were read, after `read` was told of each of them."""
+        """All records from `start` to `end` were read; `read` was called with each of them before."""
         if self.compacted:
             self._check_keys(records, now_ms)
         elif [record.offset for record in records] != list(range(start, end)):
@@ -166,7 +169,7 @@ class PartitionHistory(Struct):
     def refused(self, offsets: list[int]) -> None:
         """Record the offsets that an audit could not read because of damaged bits."""
         most = self.rotten * MOST_RECORDS_OF_A_BATCH
-        if len(offsets) > most and not self.compacted:  # there a gap behind the damage is refused with it
+        if len(offsets) > most and not self.compacted:  # in a compacted log, the gap after a damaged batch is refused with it
             raise Violation(
                 f"{self.name}: {len(offsets)} offsets are refused from {offsets[0]} on, {self.rotten} bits have rotted"
             )
@@ -212,11 +215,11 @@ class PartitionHistory(Struct):
 
 
 class Register(Struct):
-    """One value that is written again and again, by one writer: a committed offset, a setting."""
+    """One value that one writer changes repeatedly: a committed offset or a setting."""
 
     name: str
-    asked: list[str] = field(default_factory=list)  # the first is what it was before anybody wrote
-    acknowledged: int = 0  # index into `asked`: nothing older can be read
+    asked: list[str] = field(default_factory=list)  # the first is the value before any write
+    acknowledged: int = 0  # index into `asked`: a read returns this value or a later one
 
     def asking(self, value: str) -> int:
         self.asked.append(value)
@@ -231,5 +234,5 @@ class Register(Struct):
             raise Violation(f"{self.name} is {value}, and can only be one of {allowed[:5]}")
 
     def lost_power(self) -> None:
-        """It may be back at any former value."""
+        """After a power cut the value may be any earlier one."""
         self.acknowledged = 0

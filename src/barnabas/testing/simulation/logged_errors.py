@@ -40,7 +40,7 @@ FOREIGN_CONTEXT = "was created in a different Context"
 
 
 class LoggedErrors(logging.Handler):
-    """Collects what has no excuse."""
+    """Collects the errors without an excuse."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -48,16 +48,16 @@ class LoggedErrors(logging.Handler):
         self._excused: set[str] = set()
 
     def excuse(self, reason: str) -> None:
-        """From now on the broker may complain of `reason`, one of EXCUSES."""
+        """From now on the broker may log the errors of `reason`, one of EXCUSES."""
         self._excused.update(EXCUSES[reason])
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ProcessKilled):
-            return  # the process is dead, and says nothing
+            return  # the process is dead and would log nothing
         if isinstance(error, ValueError) and FOREIGN_CONTEXT in str(error):
-            return  # a process that dies: the simulation closes its coroutines from outside, which no real death does
+            return  # the simulation closes the coroutines of a dead process from outside; a real death does not
         text = record.getMessage()
-        # A traceback in the log is always a mistake: what was foreseen is a line.
+        # A traceback in the log is always a mistake: an expected error is a line without one.
         if record.exc_info or not any(text.startswith(known) for known in self._excused):
             self.unexcused.append(text + (f" ({record.exc_info[1]!r})" if record.exc_info else ""))

@@ -1,16 +1,17 @@
 """Virtual time: one queue of events for every process of the simulated world, and an event loop for each process that feeds it.
 
-Owns the time, and which event comes next.
+Owns the time and the choice of the next event.
 
 Rules
-  1. Time stands still while anything can run; then it jumps to the next event. So every `asyncio.sleep` in this package, the broker's too,
-     is one of virtual time: it takes no real time, and what comes after it comes in the same order in every run of a seed.
-  2. Events of one moment run in the order in which they were asked for. Events without a fixed order in the real world (a job
+  1. Time stands still while any event can run; then it jumps to the next event. So every `asyncio.sleep`, in this package and
+     in the broker, is in virtual time. It takes no real time, and the events after it have the same order in every run of a
+     seed.
+  2. Events of one moment run in the order in which they were scheduled. Events without a fixed order in the real world (a job
      in a thread, a packet) get a random time from their creator.
-  3. A process that is killed runs nothing more: its events are dropped, its coroutines are closed. One that is frozen runs them later.
+  3. A killed process runs nothing more: its events are dropped and its coroutines closed. A frozen process runs them later.
 
-The loop is what `asyncio` itself needs (tasks, futures, timeouts, locks run on it as they are) and what our server and client ask for;
-everything else raises NotImplementedError, which is how a use of something real would show.
+The loop implements the methods that `asyncio` itself needs for its tasks, futures, timeouts and locks, and those that our
+server and client call. Every other method raises NotImplementedError, so a use of something real shows at once.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from barnabas.testing.simulation.trace import Trace
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-START_S = 1_000.0  # of the monotonic clock
-START_MS = 1_750_000_000_000  # of the wall clock
-STEPS_WITHOUT_TIME = 200_000  # events of one moment, after which something must be going round in circles
+START_S = 1_000.0  # start of the monotonic clock
+START_MS = 1_750_000_000_000  # start of the wall clock
+STEPS_WITHOUT_TIME = 200_000  # more events at one time mean an endless loop
 
 
 class Stuck(Exception):
-    """Nothing is left to happen, or one moment never ends."""
+    """No event is left, or the events of one moment never end."""
 
 
 class World:
-    """Time and everything that is going to happen.
+    """The time and all future events.
 
     Args:
-        seed: of every choice.
-        trace: told of what happens.
+        seed: determines every choice.
+        trace: records the events.
     """
 
     def __init__(self, seed: int | str, trace: Trace | None = None) -> None:
@@ -56,14 +57,14 @@ class World:
         self.now_s = START_S
         self.wall_offset_ms = START_MS - int(START_S * 1000)
         self.network = Network(self)
-        self.epoch = 0  # grows when a broker comes or goes
+        self.epoch = 0  # increases when a broker starts or ends
         self._ready: deque[events.Handle] = deque()
         self._timed: list[tuple[float, int, events.Handle]] = []
         self._order = count()
         self._steps = 0
 
     def now_ms(self) -> int:
-        """Of the wall clock."""
+        """The time of the wall clock, in milliseconds."""
         return int(self.now_s * 1000) + self.wall_offset_ms
 
     def monotonic_ms(self) -> float:
@@ -79,9 +80,9 @@ class World:
         heapq.heappush(self._timed, (when_s, next(self._order), handle))
 
     def step(self) -> VirtualLoop | None:
-        """Let the next event happen; the loop whose event it was, None where it was cancelled or put off.
+        """Run the next event. Returns its loop, or None if the event was cancelled or postponed.
 
-        Raises Stuck where there is none.
+        Raises Stuck if there is no event.
         """
         if not self._ready:
             if not self._timed:
@@ -96,7 +97,7 @@ class World:
         self._steps += 1
         if self._steps > STEPS_WITHOUT_TIME:
             raise Stuck(f"one moment does not end: {handle!r}")
-        loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's own base class works with it too
+        loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's base class uses it too
         if handle._cancelled or loop.dead:
             return None
         if loop.frozen_until_s > self.now_s:
@@ -110,7 +111,7 @@ class World:
         return loop
 
     def run_until(self, is_done: Callable[[], bool], limit_s: float = 3600.0) -> None:
-        """Let things happen until `is_done`; raises Stuck if that takes longer than `limit_s` of virtual time."""
+        """Run events until `is_done`; raises Stuck if that takes longer than `limit_s` of virtual time."""
         end_s = self.now_s + limit_s
         while not is_done():
             self.step()
@@ -119,7 +120,7 @@ class World:
 
 
 class _Job:
-    """Work for a thread; done once, at its time or when its executor is shut down."""
+    """Work for a thread. It runs once, at its time or when its executor is shut down."""
 
     __slots__ = ("args", "function", "future", "is_done", "loop")
 
@@ -137,14 +138,14 @@ class _Job:
         self.loop.world.note(f"{self.loop.name} job {getattr(self.function, '__qualname__', '?')}")
         try:
             result = self.function(*self.args)
-        except Exception as error:  # noqa: BLE001 - it is whoever waits for the job that has to deal with it
+        except Exception as error:  # noqa: BLE001 - the code that awaits the job handles the error
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
 
 
 class VirtualExecutor(Executor):
-    """Threads that are no threads: a job is an event that comes somewhat later, so that others come in between."""
+    """An executor without threads: a job is an event with a small delay, so that other events come in between."""
 
     def __init__(self, workers: int, name: str) -> None:
         self.name = name
@@ -189,9 +190,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     """The event loop of one process.
 
     Args:
-        name: in traces.
+        name: its name in traces.
         host: the address of the machine it runs on.
-        on_error: told of exceptions that nobody caught.
+        on_error: called with exceptions that no code caught.
     """
 
     def __init__(self, world: World, name: str, host: str, on_error: Callable[[str], None]) -> None:
@@ -199,11 +200,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.name = name
         self.host = host
         self.dead = False
-        self.frozen_until_s = 0.0  # a process that is stopped and continued (SIGSTOP): what is due comes late, and in order
+        self.frozen_until_s = 0.0  # the process is stopped (SIGSTOP) until this time; its events come late, but in order
         self._on_error = on_error
         self._default_executor = VirtualExecutor(4, f"{name}-default")
 
-    # --- asyncio's needs
+    # --- methods that asyncio needs
 
     def time(self) -> float:
         return self.world.now_s
@@ -222,7 +223,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.world.soon(handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # there are no threads
+    call_soon_threadsafe = call_soon  # the simulation has no threads
 
     def call_later(
         self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
@@ -237,7 +238,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
-        """asyncio tells its loop; a cancelled one is dropped when its time comes."""
+        """asyncio calls this; nothing to do, because `step` skips a cancelled timer when its time comes."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -250,7 +251,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if not self.dead and not isinstance(error, ProcessKilled):
             self._on_error(f"{context.get('message')}: {error!r}")
 
-    # --- what goes to threads
+    # --- threads
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         pool = executor or self._default_executor
@@ -270,18 +271,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         return await self.world.network.connect(self, protocol_factory, host, port)
 
-    # --- life and death
+    # --- the end of the process
 
     def die(self) -> None:
-        """The process is gone in this moment."""
+        """The process dies now."""
         self.dead = True
         for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # nobody waits for it, and that is as it should be
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # a dead process awaits no tasks
             coroutine = task.get_coro()
-            with suppress(RuntimeError, ProcessKilled):  # it may await something on its way out, which it never will get
+            # the coroutine may await again while it closes, which raises RuntimeError
+            with suppress(RuntimeError, ProcessKilled):
                 coroutine.close()
 
 
 def new_loop(world: World, name: str, host: str, on_error: Callable[[str], None]) -> VirtualLoop:
-    """A loop; what asyncio's has and no process of the simulation calls is not there."""
-    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # nobody calls the missing methods
+    """A loop without the methods of asyncio's loop that no process of the simulation calls."""
+    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # the simulation does not call the missing methods

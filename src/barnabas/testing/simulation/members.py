@@ -1,7 +1,7 @@
-"""Members of a group that share the partitions of a run: they join, lead, consume, commit, leave, stand still and come back as zombies.
+"""Members of a group that share the partitions of a run: they join, lead, consume, commit, leave, pause and return as zombies.
 
-Each is one task with connections of its own and speaks the classic protocol (JoinGroup, SyncGroup, Heartbeat); `group_history.py` says
-whether what they are told can be.
+Each is one task with connections of its own and speaks the classic protocol (JoinGroup, SyncGroup, Heartbeat);
+`group_history.py` checks the answers.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 GROUP = "members"
-SETTINGS = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "300"}  # of brokers
+SETTINGS = {"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "300"}  # of the brokers
 SESSION_MS, REBALANCE_MS = 3_000, 1_000
 PROTOCOL = "shares"
-STANDS_STILL, LEAVES = 0.03, 0.03  # how often, of its turns
+STANDS_STILL, LEAVES = 0.03, 0.03  # shares of turns in which a member pauses or leaves
 RETRY_S = 0.1
 OTHER_COORDINATOR = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a coordinator that has not heard of a topic yet refuses a commit
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # the coordinator does not know the topic yet and refuses the commit
 )
 OUT_OF_THE_GROUP = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID)
 
 
 class Rejoin(Exception):
-    """The generation is over for this member."""
+    """The generation has ended for this member."""
 
 
 class Member:
@@ -60,7 +60,7 @@ class Member:
 
     Args:
         instance_id: of a static member (KIP-345); None for a dynamic one.
-        places: the partitions that the group shares, which may become more.
+        places: the partitions that the group shares; partitions may be added.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Member:
         )
         self._check(synced.error_code)
         places = _decode(bytes(synced.assignment))
-        # A static member that comes back under another id takes over its own part, in the same generation (KIP-345).
+        # A static member that returns with another member id takes over its own partitions in the same generation (KIP-345).
         self._book.assigned(self._generation, self._instance_id or self._member_id, places)
         for place in places:
             offset = await committed_offset(self._client, self._book.name, place, stable=False)
@@ -161,13 +161,13 @@ class Member:
             self._member_id = ""
             await self._ask(LeaveGroupRequest(group_id=self._book.name, members=[identity]))
 
-    # --- at work
+    # --- work
 
     async def _turn(self) -> None:
         chance = self._random.random()
         if chance < STANDS_STILL:
             await asyncio.sleep(SESSION_MS / 1000 * (0.5 + self._random.random()))
-            await self._commit_all()  # as if nothing had been
+            await self._commit_all()  # like a process that did not notice the pause
         elif chance < STANDS_STILL + LEAVES and self._instance_id is None:
             await self._leave()
             raise Rejoin
@@ -200,7 +200,7 @@ class Member:
                 return
             raise Violation(f"{history.name}: a fetch at {position} was refused with {error.code.name}") from error
         if life != self._world.epoch:
-            return  # a broker came or went, and the answer may be older than that
+            return  # a broker started or ended in the meantime, and the response may be older
         records, following = records_of(fetched, position)
         history.started_at(fetched.log_start_offset, self._world.now_ms())
         history.read(position, records, high_watermark=fetched.high_watermark, log_start=fetched.log_start_offset)
@@ -230,7 +230,7 @@ class Member:
     # --- requests
 
     async def _ask(self, request: Any) -> Any:
-        """To the coordinator, in a version that names topics."""
+        """Send a request to the coordinator, in a version with names of topics."""
         if self._coordinator is None:
             self._coordinator = await self._client.run(self._find())
         return await self._client.run(call(request, self._coordinator, _last_version(request)))
@@ -240,7 +240,7 @@ class Member:
         return (yield from coordinator_of(self._client.config, self._book.name))
 
     def _check(self, code: int) -> None:
-        """Raises Rejoin where this generation is over, KafkaError for another error."""
+        """Raises Rejoin if this generation has ended, KafkaError for another error."""
         if code in OUT_OF_THE_GROUP:
             self._member_id = ""
             raise Rejoin

@@ -31,7 +31,7 @@ DEFAULTS = {
     "min.cleanable.dirty.ratio": "0.5",
     "index.interval.bytes": "4096",
     "min.insync.replicas": "1",
-}  # of what `admins.tune` changes
+}  # defaults of the settings that `admins.tune` changes
 
 
 class Workload(SimulatedRun):
@@ -45,7 +45,7 @@ class Workload(SimulatedRun):
         super().__init__(seed, echo=echo)
         self.flushed = flushed
         self.histories: dict[TopicPartition, PartitionHistory] = {}
-        self.lasting: list[TopicPartition] = []  # of topics that stay
+        self.lasting: list[TopicPartition] = []  # partitions of topics that are never deleted
         self.groups: dict[TopicPartition, Register] = {}
         self.settings: dict[tuple[str, str], Register] = {}
         self._producing = 0
@@ -60,10 +60,10 @@ class Workload(SimulatedRun):
         """Whether all producers are done, and the others may end."""
         return not self._producing
 
-    # --- the books
+    # --- histories
 
     def keep_books(self, topic: Topic, *, replicated: bool = False, defaults: dict[str, str] | None = None) -> None:
-        """Of a topic that stays."""
+        """Start the histories of a topic that is never deleted."""
         for index in range(topic.partitions):
             self.keep_book(topic, index, replicated=replicated)
         first = {**DEFAULTS, **(defaults or {}), **topic.configs}
@@ -115,7 +115,7 @@ class Workload(SimulatedRun):
     def client(self, name: str, patience_ms: int = 60_000) -> tuple[VirtualLoop, AsyncClient]:
         return self._loop(name), AsyncClient(client_config(self.addresses, name, patience_ms=patience_ms))
 
-    # --- ends
+    # --- the end of a broker
 
     def gone(self, node: Node) -> None:
         """A broker has stopped by itself."""

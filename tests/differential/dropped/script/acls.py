@@ -15,7 +15,7 @@ def _binding(name: str, kind: int = ResourceType.TOPIC, principal: str = "User:a
         "resource_type": kind, "resource_name": name, "resource_pattern_type": PatternType.LITERAL, "principal": principal,
         "host": "*", "operation": Operation.READ, "permission_type": Permission.ALLOW,
     }  # fmt: skip
-    return AclCreation(**(given | changed))  # type: ignore[arg-type]  # of the fields' types
+    return AclCreation(**(given | changed))  # type: ignore[arg-type]  # the values have the types of the fields
 
 
 def _asked(name: str | None, kind: int = ResourceType.TOPIC, **changed: int | str | None) -> DescribeAclsRequest:
@@ -23,7 +23,7 @@ def _asked(name: str | None, kind: int = ResourceType.TOPIC, **changed: int | st
         "resource_type_filter": kind, "resource_name_filter": name, "principal_filter": None, "host_filter": None,
         "operation": Operation.ANY, "permission_type": Permission.ANY,
     }  # fmt: skip
-    return DescribeAclsRequest(**(given | changed))  # type: ignore[arg-type]  # of the fields' types
+    return DescribeAclsRequest(**(given | changed))  # type: ignore[arg-type]  # the values have the types of the fields
 
 
 def _gone(name: str | None, kind: int = ResourceType.TOPIC, operation: int = Operation.ANY) -> DeleteAclsRequest:

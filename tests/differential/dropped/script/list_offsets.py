@@ -40,7 +40,7 @@ def segments(talk: Talk) -> None:
     _ask_all(talk, "empty", topic)
     talk.do(produce(topic, Batch(values("a", "b", "c"))), 9)
     _ask_all(talk, "one segment", topic)
-    for _ in range(3):  # each begins a segment
+    for _ in range(3):  # each batch starts a segment
         large = Batch([Record(value=b"v" * 350_000), Record(offset_delta=1, value=b"w" * 350_000)])
         answer = talk.do(produce(topic, large), 9)
         assert answer.responses[0].partition_responses[0].error_code == 0, answer

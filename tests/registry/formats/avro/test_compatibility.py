@@ -192,7 +192,7 @@ class Other:
 
 
 def test_another_format_is_not_compatible() -> None:
-    found = FORMAT.parse('"int"', {}).unreadable(Other())  # type: ignore[arg-type]  # only its class counts
+    found = FORMAT.parse('"int"', {}).unreadable(Other())  # type: ignore[arg-type]  # only its class matters
     assert [one.text for one in found] == ["Incompatible because of different schema type"]
 
 

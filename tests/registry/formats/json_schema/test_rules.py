@@ -60,7 +60,7 @@ def test_a_bound_may_be_removed_and_moved_outwards_only(type_name: str, keyword:
 
 
 CASES: list[tuple[object, object, set[str]]] = [
-    # what says nothing of values
+    # keywords without effect on values
     ({"title": "a"}, {"title": "b"}, {"TITLE_CHANGED #/"}),
     ({"description": "a"}, {"description": "b"}, {"DESCRIPTION_CHANGED #/"}),
     ({**TEXT, "default": "a"}, {**TEXT, "default": "b"}, {"DEFAULT_CHANGED #/"}),
@@ -311,7 +311,7 @@ def test_another_format_cannot_be_read() -> None:
     class Other:
         schema_type = "AVRO"
 
-    [found] = parsed(TEXT).unreadable(Other())  # type: ignore[arg-type]  # it has no more than it is asked for
+    [found] = parsed(TEXT).unreadable(Other())  # type: ignore[arg-type]  # has all attributes that the code reads
     assert found.text == "Incompatible because of different schema type"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.registry.formats.protobuf import FORMAT
 
-E = " } enum E { OFF = 0; ON = 1;"  # ends M, and begins an enum
+E = " } enum E { OFF = 0; ON = 1;"  # ends M and begins an enum
 
 RULES = {
     "a name in full": ("N n = 1; message N {}", ".M.N n = 1; message N {}", [], True),

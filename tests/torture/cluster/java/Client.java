@@ -20,7 +20,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** The client of ../client.py with Kafka's own library; the words it says are explained there. */
+/** The client of ../client.py, with Kafka's own library. ../client.py explains the lines of its output. */
 public final class Client {
     private static final int TURN_MS = 50;
     private static final int COMMIT_EACH_MS = 500;

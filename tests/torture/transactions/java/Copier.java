@@ -17,7 +17,7 @@ import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.OutOfOrderSequenceException;
 import org.apache.kafka.common.errors.TimeoutException;
 
-/** A copier with Kafka's Java client; it runs until it is killed, and ends with 3 where its producer can go no further. */
+/** A copier with Kafka's Java client. It runs until it is killed. It exits with code 3 if its producer cannot continue. */
 public final class Copier {
     private static final Duration POLL = Duration.ofMillis(200);
     private final KafkaConsumer<byte[], byte[]> consumer;

@@ -69,7 +69,7 @@ class KraftDeclared(Struct):
                 Operation(operation),
                 Permission(permission),
             )
-        except ValueError:  # a name of a later version
+        except ValueError:  # a value of a later Kafka version
             self.refused[WORDS[Kind.ACL]] += 1
 
     def _add_user(self, reader: Reader) -> None:
@@ -104,7 +104,7 @@ class KraftDeclared(Struct):
         self.tokens[token_id] = Token(token_id, owner, requester, renewers, issued_ms, expires_ms, max_ms)
 
     def declarations(self, secret: bytes) -> Iterator[tuple[Kind, str, Any]]:
-        """All of them as our declarations.
+        """All of them, converted to our declarations.
 
         Args:
             secret: makes unknown users look like known ones (`security.users`).

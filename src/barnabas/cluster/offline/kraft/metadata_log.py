@@ -1,8 +1,8 @@
 """Reads Kafka's metadata log, as far as an adoption needs it.
 
 Owns the records of `__cluster_metadata-0` about topics, leaders and leader epochs of partitions, settings, given-out producer
-ids, and declarations about principals (`declared.py`). It replays them from the newest snapshot and the log after it. Other
-records are counted by kind, so that the user sees what is left out.
+ids, and declarations about principals (`declared.py`). It replays them from the newest snapshot and the log after it. It
+counts other records by kind, so that the user sees the parts that are not adopted.
 
 A record's value is: frame version 1, kind and version as unsigned varints, then the fields in the flexible encoding (KIP-482),
 tagged fields last. Source: Kafka's record schemas (metadata/src/main/resources/common/metadata), KIP-500, KIP-631.
@@ -33,7 +33,7 @@ FRAME_VERSION = 1
 TOPIC, PARTITION, CONFIG, PARTITION_CHANGE, REMOVE_TOPIC, PRODUCER_IDS = 2, 3, 4, 5, 9, 15
 LEADER_TAG = 1  # "no leader" in a partition change
 NO_LEADER_CHANGE = -2
-# Other kinds that a node with both roles writes; a single broker does not need them.
+# Other record kinds that a node with both roles writes; a single broker does not need them.
 WITHOUT_LOSS = {
     0: "registrations",
     1: "unregistrations",
@@ -63,16 +63,16 @@ class KraftMetadata(Struct):
 
     names: dict[UUID, str] = field(default_factory=dict)
     partitions: dict[UUID, dict[int, KraftPartition]] = field(default_factory=dict)
-    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # by resource type and name
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # (resource type, name) -> settings
     next_producer_id: int = 0
     declared: KraftDeclared = field(default_factory=KraftDeclared)
-    left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that are left out
+    left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that are not adopted
 
     def replay(self, value: bytes) -> None:
         """Replay one record.
 
         Raises:
-            ValueError: it is not a metadata record.
+            ValueError: `value` is not a metadata record.
         """
         reader = Reader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()
@@ -84,7 +84,7 @@ class KraftMetadata(Struct):
         elif kind == PARTITION:
             index, topic_id = reader.int32(), reader.uuid()
             replicas = reader.int32s()
-            for _ in range(3):  # in sync, being removed, being added
+            for _ in range(3):  # in-sync, removing and adding replicas
                 reader.int32s()
             leader, leader_epoch = reader.int32(), reader.int32()
             self.partitions.setdefault(topic_id, {})[index] = KraftPartition(leader, leader_epoch, replicas)
@@ -126,7 +126,7 @@ def read_metadata_log(files: Files, folder: Path) -> KraftMetadata:
 
     Raises:
         CorruptLog: a record or a batch in it is damaged.
-        OSError: it cannot be read.
+        OSError: the log cannot be read.
     """
     found = KraftMetadata()
     names = files.list_directory(folder)

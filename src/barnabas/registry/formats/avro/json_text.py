@@ -1,4 +1,4 @@
-"""JSON as Avro's Java library reads and writes it, because canonical texts must be equal to the bytes of Confluent's registry."""
+"""JSON in the form of Avro's Java library, because canonical texts must have the same bytes as in Confluent's registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.registry.formats.interface import InvalidSchema
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _LOWER_ESCAPE = re.compile(r"\\u00[01][0-9a-f]")
-# An unclosed string or comment matches up to the end, so the whole text is searched once.
+# An unclosed string or comment matches up to the end, so the search takes linear time.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+"?|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 
 
@@ -42,7 +42,7 @@ def _without_comment(match: re.Match[str]) -> str:
 
 
 def string_text(value: str) -> str:
-    """A string in quotes; escapes have capital letters as Java writes them."""
+    """A string in quotes; its escapes have capital letters, as in Java."""
     quoted = _quote(value)
     if "\\u00" in quoted:
         return re.sub(r"\\\\|" + _LOWER_ESCAPE.pattern, lambda match: match[0][:2] + match[0][2:].upper(), quoted)
@@ -50,7 +50,7 @@ def string_text(value: str) -> str:
 
 
 def float_text(value: float) -> str:
-    """As Java's `Double.toString`: an exponent below 0.001 and from ten millions on."""
+    """A number as in Java's `Double.toString`: with an exponent below 0.001 and from 10,000,000 on."""
     if not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     size = abs(value)
@@ -59,7 +59,7 @@ def float_text(value: float) -> str:
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     shown = "".join(map(str, digits)).rstrip("0")
     power = int(exponent) + len(digits) - 1
-    if len(shown) == 1:  # Java writes two digits at least, those nearest to the value
+    if len(shown) == 1:  # Java writes at least two digits, the two nearest to the value
         mantissa, _, scale = f"{size:.1e}".partition("e")
         return f"{'-' * sign}{mantissa}E{int(scale)}"
     return f"{'-' * sign}{shown[0]}.{shown[1:]}E{power}"
@@ -87,5 +87,5 @@ def json_text(value: Any, *, ordered: bool = False, depth: int = MAX_AVRO_DEPTH)
 
 
 def sorted_names(names: Any) -> list[str]:
-    """In the order of Java's strings, which compare by UTF-16 code units."""
+    """Names in the order of Java's strings, which compare UTF-16 code units."""
     return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))

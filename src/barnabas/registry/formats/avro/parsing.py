@@ -1,8 +1,8 @@
 """Parses the text of an Avro schema into a graph of types.
 
-A name may stand before its definition. So names that are unknown when they are read are resolved at the end, and the rules that need
-the whole graph are checked after that: branches of unions, repeated definitions and, if strict, defaults. Errors begin with the words of
-Avro's own parser, which clients look for.
+A text may use a name before its definition. So the parser resolves unknown names at the end. After that it checks the rules
+that need the whole graph: branches of unions, repeated definitions and, if strict, defaults. Errors begin with the words of
+Avro's own parser, because clients search for them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ _RESERVED_OF_FIELD = frozenset(("default", "doc", "name", "order", "type", "alia
 _ORDERS = ("ascending", "descending", "ignore")
 _WORD = re.compile(r"[^\W\d]\w*")
 _ASCII_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHOWN = 100  # characters of a wrong value that an error shows
+_SHOWN = 100  # characters of an invalid value in an error message
 MAX_FIXED_SIZE = (1 << 31) - 1
 
 
 class _Unresolved(NamedTuple):
-    """A name that was unknown when it was read. `holder` takes the type at `position`, or as its content or type without one."""
+    """A name that was unknown when it was read. `holder` gets the type at `position`; without a position, as its content or
+    type."""
 
     name: str
     holder: Collected | Field | list[Type]
@@ -105,7 +106,7 @@ class Parser:
             if kind is None:
                 full = word if "." in word or not namespace else f"{namespace}.{word}"
                 self._unresolved.append(_Unresolved(full, holder, len(holder) if isinstance(holder, list) else 0, place))
-                kind = PLAIN["null"]  # until it is resolved
+                kind = PLAIN["null"]  # a placeholder until the name is resolved
         _put(holder, kind)
 
     def _parse(self, node: Any, namespace: str, place: Place | None, depth: int) -> Type:
@@ -232,7 +233,7 @@ class Parser:
         return first
 
     def _name(self, node: dict[str, Any], namespace: str, place: Place | None) -> tuple[str, str]:
-        """The full name and the namespace of a type."""
+        """The full name of a type, and its namespace."""
         name = node.get("name")
         if not isinstance(name, str):
             raise _wrong(f"No name in schema: {_shown(node)}", place)

@@ -1,4 +1,4 @@
-"""The rule for keywords that bound a number: a length, a count, a value."""
+"""The rule for keywords that set a bound for a number: a length, a count, a value."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def _value(node: Node, keyword: str) -> int | Decimal | None:
     value = node.raw.get(keyword)
     exclusive = "exclusiveM" + keyword.removeprefix("m")
     if keyword in ("maximum", "minimum") and node.raw.get(exclusive) is True:
-        return None  # draft 4 makes the bound exclusive by a flag beside it
+        return None  # in draft 4 this flag makes the bound exclusive, so the keyword sets no inclusive bound
     if value is True:
         value = node.raw.get("m" + keyword.removeprefix("exclusiveM"))
     return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
 
 def bound(original: Node, update: Node, keyword: str, kind: str) -> list[Difference]:
-    """How a bound has changed; empty if it has not."""
+    """The difference of a bound; empty if it has not changed."""
     before, after = _value(original, keyword), _value(update, keyword)
     if before == after:
         return []

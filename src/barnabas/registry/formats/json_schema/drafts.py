@@ -1,6 +1,6 @@
-"""The drafts of JSON Schema: how a text names its draft, and whether a text is right in its draft.
+"""The drafts of JSON Schema: finds the draft of a text, and checks the text against the metaschema of its draft.
 
-The metaschemas are inside jsonschema-rs. The validators are offline: they never read a file and never ask the network.
+The metaschemas are in jsonschema-rs. The validators are offline: they never read a file or use the network.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def check(text: str, schema: Json, draft: Draft) -> None:
     except jsonschema_rs.ValidationError as error:
         place = "#/" + "/".join(str(step) for step in error.instance_path)
         raise InvalidSchema(f"Invalid JSON Schema at '{place[:200]}': {error.message[:500]}") from None
-    except ValueError as error:  # a number beyond every number of jsonschema-rs
+    except ValueError as error:  # a number is too large for jsonschema-rs
         raise InvalidSchema(f"Invalid JSON Schema: {error}") from None

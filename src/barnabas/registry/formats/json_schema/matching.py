@@ -1,4 +1,4 @@
-"""The largest set of pairs in which nobody stands twice, of rows and columns that may be paired."""
+"""The maximum matching: the largest set of pairs of a row and a column in which each row and each column occurs at most once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 def maximum_matching(columns_of_row: Sequence[Sequence[int]], columns: int) -> dict[int, int]:
     """The column of each paired row.
 
-    Each row looks for a path that alternates between free and used pairs (Kuhn's algorithm); time is rows times pairs at most.
+    For each row it searches a path that alternates between free and used pairs (Kuhn's algorithm). The time is at most rows
+    times pairs.
     """
     row_of_column: list[int | None] = [None] * columns
     for start in range(len(columns_of_row)):
@@ -18,8 +19,8 @@ def maximum_matching(columns_of_row: Sequence[Sequence[int]], columns: int) -> d
 
 
 def _augment(start: int, columns_of_row: Sequence[Sequence[int]], row_of_column: list[int | None]) -> None:
-    came_from: dict[int, int] = {}  # the row from which a column was reached
-    column_of: dict[int, int] = {}  # the column of a row on the way
+    came_from: dict[int, int] = {}  # column -> the row from which the search reached it
+    column_of: dict[int, int] = {}  # row on the path -> the column that it holds
     waiting = deque([start])
     while waiting:
         row = waiting.popleft()
@@ -32,7 +33,7 @@ def _augment(start: int, columns_of_row: Sequence[Sequence[int]], row_of_column:
                 column_of[holder] = column
                 waiting.append(holder)
                 continue
-            while True:  # free: give every row on the way the column that it reached
+            while True:  # the column is free: each row on the path takes the column that the search reached from it
                 row = came_from[column]
                 row_of_column[column] = row
                 if row == start:

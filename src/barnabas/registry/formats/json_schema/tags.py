@@ -1,7 +1,7 @@
-"""The tags of a schema: which records and fields it has, and the tags that stand at them.
+"""The records and fields of a schema, and their tags.
 
-A path names the kinds of schemas on the way down, as Confluent's does: `object.address.object.city`, `array.object`, `oneof.0.object`.
-References are not followed; definitions have paths of their own.
+As in Confluent's registry, a path has the kinds of schemas from the root on: `object.address.object.city`, `array.object`,
+`oneof.0.object`. References are not followed; definitions have paths of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.registry.formats.json_schema.model import RANK, Kind, Node
 from barnabas.registry.formats.json_schema.text import Json, mapping, write
 
 TAGS = "confluent:tags"
-_ONE_SCHEMA = {  # the step of a path for each keyword that holds one schema
+_ONE_SCHEMA = {  # keyword that holds one schema -> step of the path
     Kind.ARRAY: {"items": "array"},
     Kind.NOT: {"not": "not"},
     Kind.CONDITIONAL: {"if": "conditional.if", "then": "conditional.then", "else": "conditional.else"},
@@ -21,7 +21,7 @@ _ONE_SCHEMA = {  # the step of a path for each keyword that holds one schema
 
 
 def tags_at(raw: Json) -> list[str]:
-    """The tags that stand at a schema, in their order."""
+    """The tags of a schema, in their order."""
     found = mapping(raw).get(TAGS)
     return [tag if isinstance(tag, str) else write(tag) for tag in found] if isinstance(found, list) else []
 
@@ -37,9 +37,9 @@ def entities(root: Node) -> Iterator[tuple[Entity, Json]]:
             if path in seen:
                 continue
             seen.add(path)
-            yield Entity(path, "SR_RECORD"), node.raw  # type: ignore[misc]  # a node of this kind is an object
+            yield Entity(path, "SR_RECORD"), node.raw  # type: ignore[misc]  # the schema of an OBJECT node is an object
             for name, child in node.children("properties").items():
-                yield Entity(f"{path}.{name}", "SR_FIELD"), child.raw  # type: ignore[misc]  # true and false have no tags
+                yield Entity(f"{path}.{name}", "SR_FIELD"), child.raw  # type: ignore[misc]  # the schemas true and false have no tags
         work.extend(_inside(node, scope))
 
 

@@ -13,7 +13,7 @@ from barnabas.registry.formats.protobuf.parser import parse_file
 META_PATH = "confluent/meta.proto"
 DECIMAL_PATH = "confluent/type/decimal.proto"
 
-# Facts of Confluent's interface: clients compile against these names and numbers.
+# Fixed by Confluent's interface: clients are compiled with these names and numbers.
 _META = """syntax = "proto3"; package confluent;
 import "google/protobuf/descriptor.proto";
 option java_package = "io.confluent.protobuf"; option java_outer_classname = "MetaProto";
@@ -79,7 +79,7 @@ def builtin_file(path: str) -> FileDescriptorProto | None:
 
 
 def builtin_paths(path: str) -> list[str]:
-    """A built-in file and those that it imports, each after those that it needs."""
+    """A built-in file and the files that it imports, each after those that it needs."""
     found: list[str] = []
     file = builtin_file(path)
     for needed in file.dependency if file is not None else ():

@@ -1,11 +1,11 @@
-"""Checks of faults that google.protobuf's Python runtime accepts and the language forbids."""
+"""Checks for faults that the language forbids, but google.protobuf's Python runtime accepts."""
 
 from __future__ import annotations
 
 from barnabas.registry.formats.interface import InvalidSchema
 from barnabas.registry.formats.protobuf.tree import MAX_FIELD_NUMBER, Enum, EnumValue, Field, File, Group, Message, Range, Ranges
 
-_FIRST_INTERNAL, _LAST_INTERNAL = 19_000, 19_999  # field numbers that Protobuf keeps for itself
+_FIRST_INTERNAL, _LAST_INTERNAL = 19_000, 19_999  # field numbers that Protobuf reserves for its implementation
 
 
 def check(file: File, *, strict: bool) -> None:

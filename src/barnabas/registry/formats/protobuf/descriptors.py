@@ -1,4 +1,5 @@
-"""Builds the FileDescriptorProto of a syntax tree. It holds what decides whether the file is right; other options are left out."""
+"""Builds the FileDescriptorProto of a syntax tree. It has everything that decides whether the file is valid, without other
+options."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def _message(made: Any, message: Message, proto3: bool) -> None:
             _field(made.field.add(), field, made, proto3).oneof_index = index
         for group in oneof.groups:
             _group(made, group, proto3).oneof_index = index
-    for made_field in optional:  # a field with presence stands in a oneof of its own, behind all others
+    for made_field in optional:  # each optional field has its own synthetic oneof, after all other oneofs
         made_field.oneof_index = len(made.oneof_decl)
         made.oneof_decl.add(name="_" + made_field.name)
     for group in message.groups:
@@ -146,7 +147,7 @@ def _special_options(made: Any, field: Field) -> None:
 
 
 def map_entry_name(field: str) -> str:
-    """The name of the message that holds an entry of a map."""
+    """The name of the message for an entry of a map."""
     return "".join(part[:1].upper() + part[1:] for part in field.split("_")) + "Entry"
 
 

@@ -1,4 +1,5 @@
-"""Parses the text of a `.proto` file to its syntax tree, by recursive descent; `Tokens` bounds depth and number."""
+"""Parses the text of a `.proto` file to its syntax tree, by recursive descent; `Tokens` limits the depth and the number of
+tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _LABELS = frozenset(("optional", "required", "repeated"))
 _EDITIONS = frozenset(("2023", "2024"))
 _MAP_KEYS = SCALARS - {"double", "float", "bytes"}
 
-Parts = defaultdict[str, list[Any]]  # the parts of a body, by the name of the node's attribute
+Parts = defaultdict[str, list[Any]]  # attribute name of the node -> parts of the body
 
 
 def parse_file(text: str) -> File:
@@ -82,7 +83,7 @@ def _import(tokens: Tokens) -> Import:
 
 
 def _declaration(tokens: Tokens, word: str, parts: Parts) -> bool:
-    """Read what may stand in a file and in a message alike; False if the next token begins something else."""
+    """Read a declaration that a file or a message may contain; False if the next token begins something else."""
     following = tokens.after()
     if word == "message" and following != "=":
         tokens.take()
@@ -159,7 +160,7 @@ def _field_or_group(tokens: Tokens, parts: Parts, *, labelled: bool = True) -> N
 
 
 def _block(tokens: Tokens, take: Callable[[Parts], None]) -> tuple[str, Parts]:
-    """The name and the parts of a block of options and of statements that `take` reads."""
+    """Read a block with options, and with statements that `take` reads; returns its name and its parts."""
     tokens.take()
     name = tokens.name()
     parts: Parts = defaultdict(list)
@@ -215,7 +216,7 @@ def _ranges(tokens: Tokens, maximum: int) -> Ranges:
                 values.append(first)
         if not tokens.taken(","):
             break
-    bracketed_options(tokens)  # of extension ranges; Confluent's form drops them
+    bracketed_options(tokens)  # options of extension ranges; Confluent's normalised form drops them
     tokens.expect(";")
     return Ranges(tuple(values))
 

@@ -1,6 +1,7 @@
-"""Writes the options of a tree into its FileDescriptorProto, custom ones too.
+"""Writes the options of a tree, including custom ones, into its FileDescriptorProto.
 
-An option is read as text format by a message class of the pool, which knows the extensions, and goes over as bytes.
+A message class of the pool knows the extensions: it parses an option in text format, and serializes it to bytes for the
+FileDescriptorProto.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from barnabas.registry.formats.protobuf.builtins import META_PATH, builtin_file,
 from barnabas.registry.formats.protobuf.names import Names
 from barnabas.registry.formats.protobuf.tree import Aggregate, Enum, Field, File, Message, Option, Text, Value, Word
 
-_Owner = tuple[Any, str, tuple[Option, ...]]  # a descriptor, its scope, its options
+_Owner = tuple[Any, str, tuple[Option, ...]]  # descriptor, scope, options
 
 
 def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, names: Names) -> FileDescriptorProto:
-    """`made` with the options of `file`; options that nothing declares are left out.
+    """`made` with the options of `file`; options without a declaration are left out.
 
-    A schema uses Confluent's own options without an import: the registry writes tags so.
+    A schema may use Confluent's own options without an import, because the registry writes tags like that.
     """
     for path in builtin_paths(META_PATH):
         _add(pool, path)
@@ -44,7 +45,7 @@ def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, na
 
 
 def _add(pool: DescriptorPool, path: str) -> None:
-    """Add a built-in file, unless the schema or its references have it or define the same names."""
+    """Add a built-in file to the pool, unless the schema or its references have it or define the same names."""
     built = builtin_file(path)
     assert built is not None
     try:
@@ -74,7 +75,8 @@ def _message(message: Message, made: Any, outer: str) -> Iterator[_Owner]:
     fields = [*message.fields, *(field for oneof in message.oneofs for field in oneof.fields)]
     yield from _fields(fields, made.field, scope)
     yield from _fields([field for extend in message.extends for field in extend.fields], made.extension, scope)
-    for oneof, one in zip(message.oneofs, made.oneof_decl, strict=False):  # those of optional fields stand behind
+    # the synthetic oneofs of optional fields come after these
+    for oneof, one in zip(message.oneofs, made.oneof_decl, strict=False):
         yield one, scope, oneof.options
     nested = {one.name: one for one in made.nested_type}
     for inner in message.messages:

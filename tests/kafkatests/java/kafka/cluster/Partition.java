@@ -2,7 +2,7 @@ package kafka.cluster;
 
 import scala.Option;
 
-/** A replica on a broker of barnabas. */
+/** A replica on a barnabas broker. */
 public class Partition {
     private final boolean isLeader;
     private final int broker;

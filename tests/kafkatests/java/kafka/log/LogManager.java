@@ -12,12 +12,12 @@ import scala.Option;
 import scala.collection.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The logs of a broker of barnabas, as far as tests ask which there are: folders named topic-partition in its data folders. */
+/** The logs of a barnabas broker, for tests that check which logs exist: folders named topic-partition in its data folders. */
 public class LogManager {
     private final List<Path> folders;
     private final Function<String, String> settings;
 
-    /** `settings` asks the broker for the value of one. */
+    /** `settings` gets the value of a setting from the broker. */
     public LogManager(List<Path> folders, Function<String, String> settings) {
         this.folders = folders;
         this.settings = settings;

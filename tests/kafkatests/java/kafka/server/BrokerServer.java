@@ -2,7 +2,7 @@ package kafka.server;
 
 import org.apache.kafka.metadata.BrokerState;
 
-/** A broker of barnabas, as far as the embedded clusters of Streams and Connect ask for it; stands before Kafka's class of this name. */
+/** A barnabas broker, with the methods that the embedded clusters of Streams and Connect use. Replaces Kafka's class of this name. */
 public class BrokerServer {
     private final KafkaBroker broker;
 

@@ -8,12 +8,12 @@ import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.opentest4j.TestAbortedException;
 import scala.Option;
 
-/** The replicas of a broker of barnabas, as far as tests ask which there are. */
+/** The replicas of a barnabas broker, for tests that check which replicas exist. */
 public class ReplicaManager {
     private final Function<TopicPartition, Partition> find;
     private final LogManager logs;
 
-    /** What `find` gives is null where there is none. */
+    /** `find` returns null if there is no replica. */
     public ReplicaManager(Function<TopicPartition, Partition> find, LogManager logs) {
         this.find = find;
         this.logs = logs;
@@ -27,7 +27,7 @@ public class ReplicaManager {
         return logs.getLog(partition, false);
     }
 
-    /** Kafka's log manager makes logs and appends to them without a request, which a test in another process cannot. */
+    /** Kafka's log manager creates logs and appends to them without a request. A test in another process cannot do that. */
     public LogManager logManager() {
         throw new TestAbortedException("asks for logManager of Kafka's ReplicaManager in this JVM");
     }

@@ -10,7 +10,7 @@ import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.requests.RequestUtils;
 
-/** Requests over a socket, for tests that use no client. Kafka publishes no class of this name, though its tests ask for one. */
+/** Requests over a socket, for tests that use no client. Kafka's tests need a class of this name, but Kafka does not publish it. */
 public class IntegrationTestUtils {
     public static Socket connect(int port) throws IOException {
         return new Socket("localhost", port);

@@ -9,7 +9,7 @@ import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.common.test.junit.BarnabasCluster;
 
-/** Stands before Kafka's class of this name: the embedded clusters of the tests of Streams and Connect get brokers of barnabas. */
+/** Replaces Kafka's class of this name: the embedded clusters in the tests of Streams and Connect get barnabas brokers. */
 public class KafkaClusterTestKit implements AutoCloseable {
     private final MockFaultHandler faults = new MockFaultHandler("nonFatalFaultHandler");
     private final BarnabasCluster cluster;
@@ -42,7 +42,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public void format() {
-        // a broker makes its folders when it starts
+        // a broker creates its folders when it starts
     }
 
     public void startup() {

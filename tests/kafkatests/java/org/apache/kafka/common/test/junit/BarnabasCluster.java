@@ -49,9 +49,9 @@ import org.apache.kafka.server.fault.FaultHandlerException;
 import org.opentest4j.TestAbortedException;
 
 /**
- * The brokers of one test: one alone, or several with a folder of their own in the ZooKeeper of the run.
+ * The brokers of one test: a single broker, or a cluster with its own folder in the ZooKeeper of the run.
  *
- * What a test asks that only Kafka's objects in this JVM could answer ends it as aborted, with the name of what was asked.
+ * If a test calls a method that only Kafka's objects in this JVM have, it ends as aborted, with the name of the method.
  */
 public class BarnabasCluster implements ClusterInstance {
     private static final AtomicInteger CLUSTERS = new AtomicInteger();
@@ -80,7 +80,7 @@ public class BarnabasCluster implements ClusterInstance {
         this.type = type;
     }
 
-    // The life of brokers
+    // Starts and stops of brokers
 
     @Override
     public void start() {
@@ -136,7 +136,7 @@ public class BarnabasCluster implements ClusterInstance {
         return stopped;
     }
 
-    // What tests ask
+    // Getters for tests
 
     @Override
     public Type type() {
@@ -224,7 +224,7 @@ public class BarnabasCluster implements ClusterInstance {
         return Optional.empty();
     }
 
-    /** Kafka's tests catch exceptions while they wait for something, so what was asked in vain is kept for the end of the test. */
+    /** Kafka's tests catch exceptions while they wait, so the cluster keeps the failed call until the end of the test. */
     Optional<TestAbortedException> aborted() {
         return Optional.ofNullable(aborted);
     }
@@ -276,7 +276,7 @@ public class BarnabasCluster implements ClusterInstance {
         R of(Admin admin) throws Exception;
     }
 
-    /** Where a test has its own brokers log in, their own credentials serve to ask them. */
+    /** If the brokers of a test log in to each other, the admin client uses their credentials. */
     @Override
     public Map<String, Object> setClientSaslConfig(Map<String, Object> properties) {
         Map<String, Object> found = new HashMap<>(ClusterInstance.super.setClientSaslConfig(properties));
@@ -318,7 +318,7 @@ public class BarnabasCluster implements ClusterInstance {
         throw new AssertionError("not within " + WAIT_MS + " ms: " + what, last);
     }
 
-    // Kafka's objects, as far as they have a meaning here
+    // Kafka's objects, with the methods that barnabas can answer
 
     private <T> T view(Class<T> kind, Broker broker) {
         InvocationHandler handler = (self, method, arguments) -> switch (method.getName()) {
@@ -368,7 +368,7 @@ public class BarnabasCluster implements ClusterInstance {
             .map(each -> new Partition(broker, each.leader() != null && each.leader().id() == broker)).findFirst().orElse(null);
     }
 
-    /** One process. */
+    /** One broker process. */
     private class Broker {
         final int id;
         final int port = freePort();
@@ -384,7 +384,7 @@ public class BarnabasCluster implements ClusterInstance {
             return process != null && process.isAlive();
         }
 
-        /** Kafka's object still says that it shuts down when it has. */
+        /** Kafka's object stays in SHUTTING_DOWN after the shutdown is complete. */
         BrokerState state() {
             return isAlive() ? BrokerState.RUNNING : process == null ? BrokerState.NOT_RUNNING : BrokerState.SHUTTING_DOWN;
         }
@@ -459,7 +459,7 @@ public class BarnabasCluster implements ClusterInstance {
             found.put("log.dirs", directories().stream().map(Path::toString).collect(Collectors.joining(",")));
             found.put("log.cleaner.dedupe.buffer.size", "2097152");
             if (config.numBrokers() > 1) {
-                // Tests want a dead broker found within 300 ms. Here brokers find it by each other's silence, whatever the session.
+                // Tests expect a dead broker to be found within 300 ms. The brokers find it by probes, so the session may be longer.
                 found.put("zookeeper.session.timeout.ms", "6000");
                 found.put("zookeeper.connect", System.getProperty("barnabas.zookeeper") + "/kafkatests-" + number);
             }
@@ -501,14 +501,14 @@ public class BarnabasCluster implements ClusterInstance {
         }
     }
 
-    /** Below those that systems give to clients: else a client could have it while a broker is down. */
+    /** Below the ephemeral ports: otherwise a client could get the port while a broker is down. */
     private static int freePort() {
         while (true) {
             int port = FIRST_PORT + NEXT_PORT.getAndIncrement() % PORTS;
             try (ServerSocket socket = new ServerSocket(port)) {
                 return socket.getLocalPort();
             } catch (IOException error) {
-                // somebody else has it
+                // another process has this port
             }
         }
     }

@@ -12,10 +12,10 @@ import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 
 /**
- * Stands before Kafka's class of this name on the class path: each test gets brokers of barnabas instead of Kafka's.
+ * Replaces Kafka's class of this name on the class path: each test gets barnabas brokers instead of Kafka's.
  *
- * Kafka runs most tests twice, with its controller in the broker's process and in its own. Here both are the same, so where a test has
- * both, one of them is left out.
+ * Kafka runs most tests twice: with the controller in the broker's process, and in its own process. For barnabas both are the same.
+ * If a test has both, one of them is left out.
  */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private final String name;

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.apache.kafka.common.TopicPartition;
 
-/** The log of a replica of barnabas, as far as its checkpoints tell of it. */
+/** The log of a barnabas replica, as its checkpoints describe it. */
 public class UnifiedLog {
     private final List<Path> folders;
     private final TopicPartition partition;
@@ -18,7 +18,7 @@ public class UnifiedLog {
         this.partition = partition;
     }
 
-    /** As of the last checkpoint, which brokers write every five seconds; -1 where none tells it. */
+    /** The value in the last checkpoint, which brokers write every 5 s; -1 if no checkpoint has it. */
     public long highWatermark() {
         String name = partition.topic() + " " + partition.partition() + " ";
         return folders.stream().flatMap(folder -> lines(folder.resolve("replication-offset-checkpoint")).stream())

@@ -1,0 +1,193 @@
+"""The tables of one caller: finding one by name, and reading it with the caller's rights."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas import limits
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.errors import KafkaError
+from barnabas.sql.catalog.relations import Relation, Rows
+from barnabas.sql.catalog.store import TOPIC, DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
+from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.query import Input
+from barnabas.sql.running import Running
+from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.writing.buffer import Buffer
+from barnabas.tables.client_source import ClientSource
+from barnabas.tables.source import Snapshot
+from barnabas.tables.table import Table
+
+PUBLIC = "public"
+SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
+WAIT_S = 0.002  # between two looks at offsets that a session wrote
+
+
+class Samples:
+    """Which topics hold text, for all sessions of an engine. By topic id, or by name where the cluster has no ids."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, tuple[bool, bool]]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, topic: str) -> tuple[bool, bool] | None:
+        """What is known and still valid. Bytes stay bytes."""
+        found = self._known.get(topic)
+        if found is None or (any(found[1]) and time.monotonic() - found[0] > SAMPLE_VALID_S):
+            return None
+        return found[1]
+
+    def put(self, topic: str, held: tuple[bool, bool]) -> None:
+        with self._lock:
+            if len(self._known) > 10_000:
+                self._known.clear()
+            self._known[topic] = time.monotonic(), held
+
+
+class Access:
+    """A session's tables.
+
+    Args:
+        client: of the session.
+        config: its settings, for the sources of topics.
+        store: of definitions; shared by all sessions.
+    """
+
+    def __init__(self, client: BlockingClient, config: ClientConfig, store: DefinitionStore, samples: Samples) -> None:
+        self._client, self._config, self._store, self._samples = client, config, store, samples
+        self._sources: dict[str, ClientSource] = {}
+        self._written: dict[str, dict[int, int]] = {}
+
+    def close(self) -> None:
+        """Release the connections."""
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+
+    def source(self, topic: str) -> ClientSource:
+        """Reads a topic."""
+        found = self._sources.get(topic)
+        if found is None:
+            if len(self._sources) >= limits.MAX_SQL_SOURCES:
+                self._sources.pop(next(iter(self._sources))).close()
+            found = self._sources[topic] = ClientSource(topic, self._config)
+        return found
+
+    def find(self, parts: Sequence[str], position: int | None, database: str) -> Relation:
+        """The relation of a name, with its schema and database if they are given. Raises SqlError 42P01."""
+        candidates = _candidates(parts, database)
+        self._store.refresh()
+        for name in candidates:
+            found = self.declared(name) or self._topic(name)
+            if found is not None:
+                return found
+        self._store.refresh(max_age_s=0)
+        for name in candidates:
+            found = self.declared(name)
+            if found is not None:
+                return found
+        raise self.unknown(".".join(parts), position)
+
+    def declared(self, name: str) -> TopicRelation | None:
+        """A declared table by its name, whatever its case."""
+        definitions = self._store.tables
+        found = definitions.get(name) or definitions.get(name.lower())
+        if found is None:
+            same = [each for each in definitions if each.lower() == name.lower()]
+            found = definitions[same[0]] if len(same) == 1 else None
+        return None if found is None else declared(found)
+
+    def _topic(self, name: str) -> TopicRelation | None:
+        try:
+            topics = self._client.topics_by_name([name])
+        except KafkaError as error:
+            if error.code.name == "INVALID_TOPIC_EXCEPTION":
+                return None
+            raise
+        found = topics.get(name)
+        if found is None:
+            return None
+        known = f"{name} {found.topic_id.hex}"
+        held = self._samples.get(known)
+        if held is None:
+            source = self.source(name)
+            held = holds_text(source, source.snapshot())
+            self._samples.put(known, held)
+        return undeclared(name, is_text_key=held[0], is_text_value=held[1])
+
+    def unknown(self, name: str, position: int | None) -> SqlError:
+        """The error of a name that nothing has."""
+        near = difflib.get_close_matches(name.lower(), [each.lower() for each in self.names()], 1)
+        spelled = next((each for each in self.names() if near and each.lower() == near[0]), None)
+        hint = f'perhaps you mean "{spelled}"' if spelled else "SHOW TABLES lists the tables"
+        return SqlError(UNDEFINED_TABLE, f'relation "{name}" does not exist', position=position, hint=hint)
+
+    def names(self) -> list[str]:
+        """The names of all tables, declared or not."""
+        definitions = self._store.tables
+        used = {each.topic for each in definitions.values()}
+        topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
+        return sorted({*definitions, *topics})
+
+    def snapshot(self, topic: str, running: Running) -> Snapshot:
+        """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
+        source = self.source(topic)
+        written = self._written.get(topic, {})
+        while True:
+            found = source.snapshot()
+            if all(
+                partition not in found.partitions or found.partitions[partition].end >= end for partition, end in written.items()
+            ):
+                self._written.pop(topic, None)
+                return found
+            running.check()
+            time.sleep(WAIT_S)
+
+    def wrote(self, topic: str, ends: dict[int, int]) -> None:
+        """Take note of offsets that the session wrote, so that its next snapshot has them."""
+        known = self._written.setdefault(topic, {})
+        for partition, end in ends.items():
+            known[partition] = max(end, known.get(partition, 0))
+
+    def datasets(
+        self, inputs: Sequence[Input], running: Running, buffer: Buffer, memory: Mapping[str, pa.Table]
+    ) -> list[tuple[str, Any]]:
+        """What DuckDB scans for each input; inputs of one topic see the same offsets.
+
+        Args:
+            buffer: the rows of the open transaction.
+            memory: the rows of relations in memory.
+        """
+        snapshots: dict[str, Snapshot] = {}
+        made: list[tuple[str, Any]] = []
+        for each in inputs:
+            relation = each.relation
+            if not isinstance(relation, TopicRelation):
+                made.append((each.alias, memory[relation.name]))
+                continue
+            topic = relation.topic
+            if topic not in snapshots:
+                snapshots[topic] = self.snapshot(topic, running)
+            table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
+            made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
+            if each.is_pending:
+                made.append((each.pending_alias, buffer.rows(relation)))
+        return made
+
+
+def _candidates(parts: Sequence[str], database: str) -> list[str]:
+    """The names that a name with dots may stand for: of a table in the schema `public`, or of a topic with dots."""
+    names = [parts[-1]] if len(parts) == 1 or parts[-2].lower() == PUBLIC else []
+    if len(parts) == 2 and parts[0].lower() == database.lower():
+        names.append(parts[-1])
+    if len(parts) > 1:
+        names.append(".".join(parts))
+    return [*names, *(each.lower() for each in names if each != each.lower())]

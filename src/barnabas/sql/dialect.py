@@ -1,0 +1,191 @@
+"""The dialect: Postgres' words and literals with Spark SQL's functions and operators, read by sqlglot.
+
+Strings are Postgres' (a backslash is a plain character unless the literal begins with E), because clients quote values by that rule. Names
+may stand in double quotes or in backticks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from barnabas import limits
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
+
+_OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
+_CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
+_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in Postgres.Parser.FUNCTIONS}
+
+
+class Barnabas(Postgres):
+    """The dialect, for sqlglot."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        IDENTIFIERS = ['"', "`"]  # noqa: RUF012
+        COMMANDS: set[TokenType] = set()  # noqa: RUF012 - every statement is read as words
+        KEYWORDS = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}  # noqa: RUF012
+
+    class Parser(Postgres.Parser):
+        FUNCTIONS = {**_SPARK_ONLY, **Postgres.Parser.FUNCTIONS}  # noqa: RUF012
+        FACTOR = {**Postgres.Parser.FACTOR, TokenType.DIV: exp.IntDiv}  # noqa: RUF012
+
+
+class SparkOrder(Barnabas):
+    """The dialect with Spark's order: nulls are smaller than everything."""
+
+    NULL_ORDERING = "nulls_are_small"
+
+
+_DIALECT, _SPARK_ORDER = Barnabas(), SparkOrder()
+
+
+class Statement(NamedTuple):
+    """One statement.
+
+    Args:
+        text: as it was sent.
+        tokens: of it; positions are in `text`.
+    """
+
+    text: str
+    tokens: Sequence[Token]
+
+    def word(self, index: int) -> str:
+        """A token in capitals, a name or a keyword; empty for others and behind the end."""
+        if index >= len(self.tokens) or self.tokens[index].token_type in (TokenType.STRING, TokenType.NUMBER):
+            return ""
+        return str(self.tokens[index].text).upper()
+
+    def position(self, index: int) -> int:
+        """Of a token, from 1 on."""
+        if index >= len(self.tokens):
+            return len(self.text) + 1
+        return int(self.tokens[index].start) + 1
+
+    def raw(self, start: int, end: int | None = None) -> str:
+        """The text from one token up to, and without, another."""
+        if start >= len(self.tokens):
+            return ""
+        stop = len(self.text) if end is None or end >= len(self.tokens) else self.tokens[end].start
+        return self.text[self.tokens[start].start : stop].strip()
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Raises SqlError: an open quote, or a text that is too large."""
+    if len(text) > limits.MAX_SQL_CHARACTERS:
+        raise SqlError(LIMIT_EXCEEDED, f"a statement of {len(text)} characters; allowed are {limits.MAX_SQL_CHARACTERS}")
+    try:
+        return list(_DIALECT.tokenize(_PARAMETER.sub(_marked, text) if "$" in text else text))
+    except TokenError as error:
+        raise syntax_error(_unfinished(text) or str(error).split("\n")[0]) from None
+
+
+_PARAMETER = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | `[^`]*` | --[^\n]* | /\*.*?\*/
+    | (?<![\w$])\$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?P=tag)?\$ | (?<![\w$])\$(?P<number>\d+)""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def _marked(found: re.Match[str]) -> str:
+    """`$1` as `@1`, which means the same: sqlglot takes the text between the signs of `$1,$2` for the name of a quotation."""
+    return f"@{found['number']}" if found["number"] else found[0]
+
+
+def _unfinished(text: str) -> str:
+    return "unterminated quoted string or comment" if text else ""
+
+
+def statement_of(text: str) -> Statement:
+    """The only statement of a text, or one without tokens. Raises SqlError."""
+    found = split(text)
+    if len(found) > 1:
+        raise syntax_error("cannot insert multiple commands into a prepared statement", found[1].position(0))
+    return found[0] if found else Statement(text, ())
+
+
+def split(text: str) -> list[Statement]:
+    """The statements of a text. Raises SqlError."""
+    found: list[Statement] = []
+    pending: list[Token] = []
+    for token in tokens_of(text):
+        if token.token_type == TokenType.SEMICOLON:
+            if pending:
+                found.append(_checked(text, pending))
+            pending = []
+        else:
+            pending.append(token)
+    if pending:
+        found.append(_checked(text, pending))
+    return found
+
+
+def _checked(text: str, tokens: list[Token]) -> Statement:
+    if len(tokens) > limits.MAX_SQL_TOKENS:
+        raise SqlError(LIMIT_EXCEEDED, f"a statement of {len(tokens)} words; allowed are {limits.MAX_SQL_TOKENS}")
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth > limits.MAX_SQL_DEPTH:
+            raise SqlError(
+                TOO_COMPLEX, f"more than {limits.MAX_SQL_DEPTH} brackets inside of each other", position=int(token.start) + 1
+            )
+    return Statement(text, tokens)
+
+
+def parse(statement: Statement, *, spark_order: bool = False) -> Any:
+    """The tree of a statement. Raises SqlError.
+
+    Args:
+        spark_order: whether nulls come first in an ORDER BY without NULLS, as in Spark, instead of last, as in Postgres.
+    """
+    return parse_tokens(statement.text, statement.tokens, spark_order=spark_order)
+
+
+def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = False) -> Any:
+    """The tree of some tokens of a text. Raises SqlError."""
+    try:
+        parser = (_SPARK_ORDER if spark_order else _DIALECT).parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
+        trees = parser.parse(list(tokens), text)
+    except ParseError as error:
+        raise _syntax(text, error) from None
+    except RecursionError:
+        raise SqlError(TOO_COMPLEX, "the statement has too many expressions inside of each other") from None
+    except (SqlglotError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
+        raise syntax_error(
+            f"the statement cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        ) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise syntax_error("the statement cannot be read")
+    return trees[0]
+
+
+def _syntax(text: str, error: ParseError) -> SqlError:
+    known = error.errors[0] if error.errors else {}
+    line, column, word = known.get("line"), known.get("col"), known.get("highlight") or ""
+    if not line:
+        return syntax_error(str(error).split("\n")[0])
+    lines = text.split("\n")
+    end = sum(len(each) + 1 for each in lines[: line - 1]) + (column or 1)
+    if end >= len(text.rstrip()) and str(known.get("description", "")).startswith("Required keyword"):
+        return syntax_error("syntax error at end of input", len(text) + 1)
+    return syntax_error(f'syntax error at or near "{word}"', max(1, end - len(word) + 1))
+
+
+def to_duckdb(tree: Any) -> str:
+    """DuckDB's text of a query. Raises SqlError."""
+    try:
+        return str(tree.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE, comments=False))
+    except RecursionError:
+        raise SqlError(TOO_COMPLEX, "the statement has too many expressions inside of each other") from None
+    except (SqlglotError, ValueError, AttributeError, TypeError) as error:
+        raise syntax_error(f"the statement cannot be run: {error}") from None

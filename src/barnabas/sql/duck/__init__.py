@@ -1,0 +1,1 @@
+"""DuckDB: its instances, its types, the run of a query. Only here: duckdb's connections."""

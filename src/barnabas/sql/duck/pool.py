@@ -1,0 +1,165 @@
+"""DuckDB's instances.
+
+An instance runs one query at a time, so its memory limit is the limit of a query, and a query that reaches it takes nothing from the others.
+A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor. Sessions
+themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
+
+One instance more, without a limit on its users, checks statements against empty tables. It never reads a row.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import CANCELLED, TOO_MANY
+
+MACROS = Path(__file__).with_name("macros.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """The limits of queries.
+
+    Args:
+        memory_bytes: of one query.
+        spill_bytes: that one query may write to `spill_folder`; None: a temporary folder.
+        queries: at once; further ones wait.
+        wait_s: so long; then they are refused.
+        seconds: of one statement; 0: no limit.
+        rows: of one result; 0: no limit.
+        threads: of one query.
+    """
+
+    memory_bytes: int = 1 << 30
+    spill_bytes: int = 4 << 30
+    spill_folder: str | None = None
+    queries: int = 4
+    wait_s: float = 30.0
+    seconds: float = 600.0
+    rows: int = 0
+    threads: int = 2
+
+
+class Instances:
+    """All of them."""
+
+    def __init__(self, limits: QueryLimits) -> None:
+        self._limits = limits
+        self._idle: list[Any] = []
+        self._running = 0
+        self._changed = threading.Condition()
+        self._folder = Path(tempfile.mkdtemp(prefix="barnabas-sql-", dir=limits.spill_folder))
+        self._made = 0
+        self._planner: Any = None
+        self._closed = False
+
+    def planner(self) -> Any:
+        """A cursor of the instance that checks statements; the caller closes it."""
+        with self._changed:
+            if self._planner is None:
+                self._planner = self._connect()
+            return self._planner.cursor()
+
+    def borrow(self, is_cancelled: Callable[[], bool]) -> Lease:
+        """An instance for one query. Raises SqlError: none is free in time, or the statement was cancelled."""
+        deadline = time.monotonic() + self._limits.wait_s
+        with self._changed:
+            while self._running >= self._limits.queries:
+                if is_cancelled():
+                    raise SqlError(CANCELLED, "canceling statement due to user request")
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise SqlError(TOO_MANY, f"{self._limits.queries} queries run already", hint="try again later")
+                self._changed.wait(min(left, 0.1))
+            self._running += 1
+            idle = self._idle.pop() if self._idle else None
+        try:
+            return Lease(self, self._connect() if idle is None else idle)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._running -= 1
+            self._changed.notify()
+
+    def give_back(self, instance: Any) -> None:
+        """Take an instance back."""
+        with self._changed:
+            if self._closed:
+                instance.close()
+            else:
+                self._idle.append(instance)
+        self._leave()
+
+    def close(self) -> None:
+        """Close the idle ones, and each other one when it comes back."""
+        with self._changed:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            if self._planner is not None:
+                idle.append(self._planner)
+                self._planner = None
+        for instance in idle:
+            instance.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _connect(self) -> Any:
+        self._made += 1
+        instance = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": "false",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "allow_community_extensions": "false",
+                "python_enable_replacements": "false",
+                "memory_limit": f"{self._limits.memory_bytes}B",
+                "threads": str(self._limits.threads),
+                "temp_directory": str(self._folder / str(self._made)),
+                "max_temp_directory_size": f"{self._limits.spill_bytes}B",
+            },
+        )
+        try:
+            instance.execute(MACROS.read_text())
+            instance.execute("SET lock_configuration = true")
+        except BaseException:
+            instance.close()
+            raise
+        return instance
+
+
+class Lease:
+    """An instance while a statement has it."""
+
+    def __init__(self, instances: Instances, instance: Any) -> None:
+        self._instances, self._instance = instances, instance
+        self.cursor = instance.cursor()
+        self._lock = threading.Lock()
+        self._open = True
+
+    def interrupt(self) -> None:
+        """End the query that runs. May be called from any thread."""
+        with self._lock:
+            if self._open:
+                self.cursor.interrupt()
+
+    def close(self) -> None:
+        """Give it back; safe to call twice."""
+        with self._lock:
+            if not self._open:
+                return
+            self._open = False
+        self.cursor.close()
+        self._instances.give_back(self._instance)

@@ -1,0 +1,215 @@
+"""The types of columns: DuckDB's, Arrow's and the words of SQL.
+
+Arrow has no type for some of DuckDB's; the metadata `barnabas.type` of a field then names it (`json`, `uuid`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import NOT_SUPPORTED, UNDEFINED_OBJECT
+
+KIND = b"barnabas.type"
+_PLAIN: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int16(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "HUGEINT": pa.int64(),
+    "UHUGEINT": pa.decimal128(38, 0),
+    "UTINYINT": pa.int16(),
+    "USMALLINT": pa.int32(),
+    "UINTEGER": pa.int64(),
+    "UBIGINT": pa.decimal128(20, 0),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "BLOB": pa.binary(),
+    "BIT": pa.string(),
+    "UUID": pa.string(),
+    "JSON": pa.string(),
+    "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
+    "TIME WITH TIME ZONE": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP_S": pa.timestamp("us"),
+    "TIMESTAMP_MS": pa.timestamp("us"),
+    "TIMESTAMP_NS": pa.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
+    "INTERVAL": pa.month_day_nano_interval(),
+    '"NULL"': pa.string(),
+    "NULL": pa.string(),
+    "SQLNULL": pa.string(),
+}
+_TAGGED = {"JSON": b"json", "UUID": b"uuid", "BIT": b"bit"}
+
+
+def field_of(name: str, kind: Any) -> pa.Field[Any]:
+    """The column of a result, of DuckDB's type."""
+    tag = _TAGGED.get(str(kind))
+    return pa.field(name, arrow_of(kind), metadata={KIND: tag} if tag else None)
+
+
+def arrow_of(kind: Any) -> pa.DataType:
+    """The type of a column of results. HUGEINT is int64: a sum that exceeds it is an error, as in Spark."""
+    text = str(kind)
+    if text in _PLAIN:
+        return _PLAIN[text]
+    parts = {name: part for name, part in kind.children} if hasattr(kind, "children") else {}
+    match getattr(kind, "id", ""):
+        case "decimal":
+            return pa.decimal128(int(parts["precision"]), int(parts["scale"]))
+        case "list" | "array":
+            return pa.list_(arrow_of(parts["child"]))
+        case "struct":
+            return pa.struct([pa.field(name, arrow_of(part)) for name, part in parts.items()])
+        case "map":
+            return pa.map_(arrow_of(parts["key"]), arrow_of(parts["value"]))
+        case "enum":
+            return pa.string()
+    return pa.string()
+
+
+_WORDS: dict[pa.DataType, str] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "SMALLINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "SMALLINT",
+    pa.uint16(): "INTEGER",
+    pa.uint32(): "BIGINT",
+    pa.uint64(): "DECIMAL(20,0)",
+    pa.float16(): "REAL",
+    pa.float32(): "REAL",
+    pa.float64(): "DOUBLE",
+    pa.string(): "VARCHAR",
+    pa.large_string(): "VARCHAR",
+    pa.binary(): "BLOB",
+    pa.large_binary(): "BLOB",
+    pa.date32(): "DATE",
+    pa.date64(): "DATE",
+    pa.month_day_nano_interval(): "INTERVAL",
+    pa.null(): "VARCHAR",
+}
+
+
+def duckdb_of(kind: pa.DataType) -> str:
+    """DuckDB's word for a type of Arrow."""
+    found = _WORDS.get(kind)
+    if found is not None:
+        return found
+    given: Any = kind
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({given.precision},{given.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMPTZ" if given.tz else "TIMESTAMP"
+    if pa.types.is_time(kind):
+        return "TIME"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"{duckdb_of(given.value_type)}[]"
+    if pa.types.is_struct(kind):
+        parts = [f'"{given.field(i).name}" {duckdb_of(given.field(i).type)}' for i in range(given.num_fields)]
+        return f"STRUCT({', '.join(parts)})"
+    if pa.types.is_map(kind):
+        return f"MAP({duckdb_of(given.key_type)}, {duckdb_of(given.item_type)})"
+    if pa.types.is_dictionary(kind):
+        return duckdb_of(given.value_type)
+    raise SqlError(NOT_SUPPORTED, f"there is no SQL type for {kind}")
+
+
+_POSTGRES: dict[str, str] = {
+    "BOOLEAN": "boolean",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "REAL": "real",
+    "DOUBLE": "double precision",
+    "VARCHAR": "text",
+    "BLOB": "bytea",
+    "DATE": "date",
+    "TIME": "time without time zone",
+    "TIMESTAMP": "timestamp without time zone",
+    "TIMESTAMPTZ": "timestamp with time zone",
+    "INTERVAL": "interval",
+}
+
+
+def postgres_of(kind: pa.DataType) -> str:
+    """Postgres' word for a type, as `format_type` has it."""
+    word = duckdb_of(kind)
+    if word.endswith("[]"):
+        given: Any = kind
+        return f"{postgres_of(given.value_type)}[]"
+    if word.startswith("DECIMAL"):
+        return "numeric" + word.removeprefix("DECIMAL")
+    return _POSTGRES.get(word, "json")
+
+
+_SQL: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int16(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "SERIAL": pa.int32(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "TEXT": pa.string(),
+    "VARCHAR": pa.string(),
+    "CHAR": pa.string(),
+    "NCHAR": pa.string(),
+    "NVARCHAR": pa.string(),
+    "NAME": pa.string(),
+    "UUID": pa.string(),
+    "JSON": pa.string(),
+    "JSONB": pa.string(),
+    "BINARY": pa.binary(),
+    "VARBINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "DATE32": pa.date32(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPNTZ": pa.timestamp("us"),
+    "DATETIME": pa.timestamp("us"),
+    "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
+    "TIMESTAMPLTZ": pa.timestamp("us", tz="UTC"),
+    "INTERVAL": pa.month_day_nano_interval(),
+}
+
+
+def declared_field(name: str, kind: Any) -> pa.Field[Any]:
+    """A column of the type that a word of SQL means; JSON and UUID are marked. Raises SqlError 42704."""
+    word = str(getattr(kind.this, "value", kind.this))
+    mark = _MARKED.get(word)
+    return pa.field(name, declared(kind), metadata={KIND: mark} if mark else None)
+
+
+_MARKED = {"JSON": b"json", "JSONB": b"json", "UUID": b"uuid"}
+
+
+def declared(kind: Any) -> pa.DataType:
+    """The type that a word of SQL means, from sqlglot's `DataType`. Raises SqlError 42704."""
+    word = str(getattr(kind.this, "value", kind.this))
+    found = _SQL.get(word)
+    if found is not None:
+        return found
+    inner = kind.expressions
+    match word:
+        case "DECIMAL" | "NUMERIC" | "BIGDECIMAL":
+            sizes = [int(each.name) for each in inner]
+            precision, scale = (*sizes, 0)[:2] if sizes else (38, 9)
+            if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+                raise SqlError("22023", f"NUMERIC precision {precision} must be between 1 and 38, and its scale up to it")
+            return pa.decimal128(precision, scale)
+        case "ARRAY" | "LIST":
+            return pa.list_(declared(inner[0]))
+        case "STRUCT":
+            return pa.struct([pa.field(each.name, declared(each.args["kind"])) for each in inner])
+        case "MAP":
+            return pa.map_(declared(inner[0]), declared(inner[1]))
+    raise SqlError(UNDEFINED_OBJECT, f'type "{kind.sql("postgres").lower()}" does not exist')

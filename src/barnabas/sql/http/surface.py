@@ -1,0 +1,218 @@
+"""The routes of SQL over HTTP.
+
+`POST /sql` runs statements: the body is the text, or JSON with `statement` and `parameters`. Several statements run one after the other,
+and the answer has the rows of the last one. Each request has a session of its own.
+
+Rules
+  1. A statement's rows are made as the client takes them, in a thread. A client that goes away cancels its statement.
+  2. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from barnabas.sql.http.errors import error_body
+from barnabas.sql.interface import Caller, Engine, Result, Session, SqlError
+from barnabas.web.routing import HttpError, Request, Response, Router
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from barnabas.sql.http.formats import RowWriter
+
+JSON = ((b"content-type", b"application/json"),)
+STATUSES = {  # by SQLSTATE, or by its first two characters
+    "42501": 403, "28": 401, "57014": 408, "57P01": 503, "53": 503, "08": 503, "22": 400, "23": 409, "25": 400, "0A": 400, "42": 400,
+    "3F": 400, "3D": 400, "34": 400, "26": 400, "40": 409, "54": 400, "21": 400,
+}  # fmt: skip
+END = object()
+CANCEL_AGAIN_S = 0.05
+
+
+class Statement(msgspec.Struct, forbid_unknown_fields=True):
+    """The JSON body of a request."""
+
+    statement: str
+    parameters: list[Any] = []
+
+
+class Failed(HttpError):
+    """A statement that failed before its first rows."""
+
+    def __init__(self, error: SqlError) -> None:
+        status = STATUSES.get(error.sqlstate) or STATUSES.get(error.sqlstate[:2]) or 500
+        super().__init__(status, error.message)
+        self.error = error
+
+
+class Surface:
+    """The routes over an engine.
+
+    Args:
+        engine: None while the service starts; `start` sets it.
+        secured: whether callers log in.
+        mechanism: of SASL, by which callers with a password reach the cluster.
+    """
+
+    def __init__(self, *, secured: bool = False, mechanism: str = "PLAIN") -> None:
+        self.engine: Engine | None = None
+        self._secured, self._mechanism = secured, mechanism
+        self.router = Router()
+        self.router.add("POST", "/sql", self._sql)
+        self.router.add("GET", "/sql", self._sql)
+
+    def error(self, error: HttpError) -> Response:
+        """An error as JSON: `sqlstate` and `message`, and what else there is to say."""
+        found = error.error if isinstance(error, Failed) else SqlError("08P01", error.message)
+        return Response(msgspec.json.encode(error_body(found)), error.status, JSON)
+
+    async def _sql(self, request: Request) -> Response:
+        from barnabas.sql.http.formats import WRITERS, chosen  # it loads pyarrow, so only a service that is used has it
+
+        name = chosen(request.query.get("format"), request.headers.get("accept", ""))
+        if name is None:
+            raise HttpError(406, f"the formats are {', '.join(WRITERS)}; name one by ?format= or by the header Accept")
+        asked = _statement(request)
+        caller = self._caller(request)
+        if self.engine is None:
+            raise HttpError(503, "SQL is not ready")
+        running = _Running(await asyncio.to_thread(_guarded, self.engine.session, caller))
+        try:
+            return await running.answer(asked, WRITERS[name]())
+        except SqlError as error:
+            await running.close()
+            raise Failed(error) from None
+        except BaseException:
+            await running.close()
+            raise
+
+    def _caller(self, request: Request) -> Caller:
+        user = request.caller.principal.removeprefix("User:")
+        if not self._secured:
+            return Caller("anonymous")
+        return Caller(user, settings=_credentials(request.headers.get("authorization", ""), self._mechanism))
+
+
+class _Running:
+    """One session with the statement that it runs."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._result: Result | None = None
+
+    async def close(self) -> None:
+        """End the statement and the session, also in the middle of a statement."""
+        self._session.cancel()
+        await asyncio.shield(asyncio.to_thread(self._closed))
+
+    def _closed(self) -> None:
+        if self._result is not None:
+            self._result.close()
+        self._session.close()
+
+    async def answer(self, asked: Statement, writer: RowWriter) -> Response:
+        result, first, batches = await self._in_thread(self._begin, asked)
+        content = ((b"content-type", writer.content_type),)
+        schema = result.schema
+        if schema is None or first is END:
+            body = writer.begin(schema) + writer.end(_tag(result.tag, 0))
+            await self.close()
+            return Response(body, 200, content)
+        return Response(writer.begin(schema), 200, content, self._rows(writer, result, first, batches))
+
+    def _begin(self, asked: Statement) -> tuple[Result, Any, Iterator[pa.RecordBatch]]:
+        """Run the statements; the last one's result with its first batch."""
+        texts = self._session.statements(asked.statement)
+        if not texts:
+            raise SqlError("42601", "there is no statement")
+        if len(texts) > 1 and asked.parameters:
+            raise SqlError("42601", "parameters belong to one statement; there are several")
+        for text in texts[:-1]:
+            result = self._session.execute(self._session.prepare(text))
+            for _ in result.batches() if result.schema is not None else ():
+                pass
+            result.close()
+        result = self._result = self._session.execute(self._session.prepare(texts[-1]), asked.parameters)
+        batches = result.batches() if result.schema is not None else iter(())
+        return result, next(batches, END), batches
+
+    async def _rows(
+        self, writer: RowWriter, result: Result, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
+    ) -> AsyncGenerator[bytes, None]:
+        count, batch = 0, first
+        try:
+            while batch is not END:
+                count += batch.num_rows
+                yield await self._in_thread(writer.rows, batch)
+                batch = await self._in_thread(next, batches, END)
+            yield writer.end(_tag(result.tag, count))
+        except SqlError as error:
+            yield writer.failed(error)
+        finally:
+            await self.close()
+
+    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
+        """The function's result. If the request ends first, the statement is cancelled, and the thread has ended afterwards."""
+        task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            while not task.done():  # a cancellation that comes before the statement runs has no effect
+                self._session.cancel()
+                await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
+            with contextlib.suppress(Exception):
+                task.result()
+            raise
+
+
+def _tag(tag: str, rows: int) -> str:
+    return f"{tag} {rows}" if " " not in tag and tag == "SELECT" else tag
+
+
+def _guarded(function: Any, *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except SqlError as error:
+        raise Failed(error) from None
+
+
+def _statement(request: Request) -> Statement:
+    """What a request asks for. Raises HttpError 400 or 415."""
+    if request.method != "POST":
+        text = request.query.get("statement")
+        if text is None:
+            raise HttpError(400, "GET /sql needs the parameter statement")
+        return Statement(text)
+    kind = request.headers.get("content-type", "text/plain").split(";")[0].strip().lower()
+    try:
+        if kind == "application/json":
+            return msgspec.json.decode(request.body, type=Statement)
+        if kind in {"text/plain", "application/sql", "application/x-www-form-urlencoded"}:
+            return Statement(request.body.decode())
+    except UnicodeDecodeError:
+        raise HttpError(400, "the statement is no UTF-8") from None
+    except msgspec.MsgspecError as error:
+        raise HttpError(400, f'the body is no {{"statement": …, "parameters": […]}}: {error}') from None
+    raise HttpError(415, f"the body is text/plain or application/json, not {kind[:60]}")
+
+
+def _credentials(header: str, mechanism: str) -> Mapping[str, str]:
+    """The client settings of a caller who logged in; the host has checked them. Raises HttpError 401 for a certificate alone."""
+    word, _, rest = header.partition(" ")
+    if word.lower() == "basic":
+        with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+            user, _, password = base64.b64decode(rest).decode().partition(":")
+            return {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
+    if word.lower() == "bearer":
+        return {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token": rest.strip()}
+    raise HttpError(
+        401, "SQL acts with the rights of its caller, so that it needs a password or a token; a certificate is not enough"
+    )

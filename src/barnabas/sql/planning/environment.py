@@ -1,0 +1,90 @@
+"""What a query asks about its session: the user, the database, a setting. Such calls become literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import UNDEFINED_OBJECT
+
+Setting = Callable[[str], str | None]
+
+
+def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Setting) -> None:
+    """Replace calls of functions without arguments by `facts`, and `current_setting`. Raises SqlError."""
+    for node in list(tree.walk()):
+        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() == "pg_catalog":
+            node = _without_schema(node)
+        name = _called(node)
+        if name is None:
+            continue
+        if name == "current_setting":
+            _replace(node, _setting(node, setting), name)
+        elif name in facts:
+            _replace(node, _value(facts[name]), name)
+
+
+def _without_schema(node: exp.Dot) -> exp.Expression:
+    """`pg_catalog.f(x)` as `f(x)`."""
+    inner = node.expression
+    if isinstance(inner, exp.Anonymous):
+        inner = _SYNTAX.get(inner.name.lower(), lambda _: inner)(inner)
+    inner.pop()
+    node.replace(inner)
+    return inner
+
+
+_SYNTAX: dict[str, Callable[[Any], Any]] = {
+    "version": lambda _: exp.CurrentVersion(),
+    "current_schema": lambda _: exp.CurrentSchema(),
+    "current_database": lambda _: exp.CurrentDatabase(),
+}
+
+
+def _called(node: Any) -> str | None:
+    match node:
+        case exp.CurrentUser():
+            return "current_user"
+        case exp.CurrentSchema():
+            return "current_schema"
+        case exp.Anonymous():
+            return str(node.this).lower()
+        case exp.CurrentCatalog():
+            return "current_catalog"
+        case exp.SessionUser():
+            return "session_user"
+        case exp.CurrentDatabase():
+            return "current_database"
+        case exp.CurrentVersion():
+            return "version"
+        case exp.Column() if not node.table and isinstance(node.this, exp.Identifier) and not node.this.quoted:
+            name = node.name.lower()
+            return name if name in ("current_catalog", "current_role", "session_user", "user") else None
+    return None
+
+
+def _replace(node: exp.Expression, value: exp.Expression, name: str) -> None:
+    target: Any = node
+    if isinstance(target.parent, exp.Select) and target.arg_key == "expressions":
+        value = exp.alias_(value, name, quoted=True)
+    target.replace(value)
+
+
+def _setting(node: Any, setting: Setting) -> exp.Expression:
+    arguments = node.expressions
+    name = arguments[0].name if arguments else ""
+    found = setting(name)
+    if found is None and not (len(arguments) > 1 and arguments[1].sql().upper() == "TRUE"):
+        raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
+    return exp.cast(_value(found), "text")
+
+
+def _value(value: Any) -> exp.Expression:
+    if isinstance(value, (list, tuple)):
+        return exp.Array(expressions=[_value(each) for each in value])
+    if isinstance(value, exp.Expression):
+        return value.copy()
+    return exp.convert(value)

@@ -1,0 +1,53 @@
+"""Which tables a query reads: names of common table expressions hide them, as SQL says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+
+def tables_of(tree: exp.Expression) -> list[exp.Table]:
+    """The tables that a query reads, functions and common table expressions left out, in the order of the text."""
+    return [node for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier) and not _is_common(node)]
+
+
+def _is_common(table: exp.Table) -> bool:
+    if table.args.get("db"):
+        return False
+    name = table.name.lower()
+    done: Any = None
+    inner: Any = table
+    node = table.parent
+    while node is not None:
+        clause = node if isinstance(node, exp.With) else node.args.get("with_")
+        if clause is not None and clause is not done and name in _visible(clause, inner):
+            return True
+        done = clause if isinstance(node, exp.With) else done
+        inner, node = node, node.parent
+    return False
+
+
+def _visible(clause: exp.With, inner: Any) -> Iterator[str]:
+    """The names that a part of a query sees: within a common table expression only those before it, and itself if it is recursive."""
+    for each in clause.expressions:
+        if each is inner:
+            if clause.args.get("recursive"):
+                yield each.alias.lower()
+            return
+        yield each.alias.lower()
+
+
+def parts_of(table: exp.Table) -> tuple[str, ...]:
+    """The name of a table with its schema and database, from left to right."""
+    return tuple(part.name for part in table.parts)
+
+
+def position_in(node: Any) -> int | None:
+    """Where a name is in the statement, from 1 on."""
+    for each in (node, *node.find_all(exp.Identifier)):
+        start = each.meta.get("start") if each is not None else None
+        if start is not None:
+            return int(start) + 1
+    return None

@@ -1,0 +1,90 @@
+"""The names of a result's columns, as Postgres chooses them for expressions without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+UNNAMED = "?column?"
+_NAMES: dict[type[exp.Expression], str] = {
+    exp.Case: "case",
+    exp.Coalesce: "coalesce",
+    exp.Boolean: "bool",
+    exp.Exists: "exists",
+    exp.Array: "array",
+    exp.CurrentTimestamp: "now",
+    exp.CurrentDate: "current_date",
+    exp.CurrentTime: "current_time",
+    exp.CurrentUser: "current_user",
+    exp.ArrayAgg: "array_agg",
+    exp.GroupConcat: "string_agg",
+    exp.Tuple: "row",
+}
+
+
+def with_names(tree: Any) -> Any:
+    """A query with names for its columns: VALUES has `column1`, `column2`, … ."""
+    if not isinstance(tree, exp.Values):
+        return tree
+    first = tree.expressions[0] if tree.expressions else None
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    columns = [exp.to_identifier(f"column{number}") for number in range(1, count + 1)]
+    tree.set("alias", exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True), columns=columns))
+    return exp.select("*").from_(tree, copy=False)
+
+
+def name_outputs(tree: exp.Expression) -> None:
+    """Give each output of each SELECT a name."""
+    for select in list(tree.find_all(exp.Select)):
+        if isinstance(select.parent, (exp.In, exp.Exists)):
+            continue
+        for item in list(select.expressions):
+            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)):
+                continue
+            if isinstance(item, (exp.Unnest, exp.Explode, exp.Posexplode)):
+                item.replace(exp.alias_(item.copy(), "unnest" if isinstance(item, exp.Unnest) else "col", quoted=True))
+                continue
+            item.replace(exp.alias_(item.copy(), name_of(item), quoted=True))
+
+
+def name_of(item: Any) -> str:
+    """The name of an expression."""
+    match item:
+        case exp.Alias() | exp.Column():
+            return str(item.output_name)
+        case exp.Cast():
+            inner = name_of(item.this)
+            return inner if inner != UNNAMED else _word(item.to)
+        case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Bracket() | exp.IgnoreNulls():
+            return name_of(item.this)
+        case exp.Subquery():
+            selects = item.this.selects if isinstance(item.this, exp.Query) else []
+            return name_of(selects[0]) if selects else UNNAMED
+        case exp.Extract():
+            return "extract"
+        case exp.Dot():
+            return name_of(item.expression)
+        case exp.Anonymous():
+            return str(item.this).lower()
+    if type(item) in _NAMES:
+        return _NAMES[type(item)]
+    if isinstance(item, exp.Func) and not isinstance(item, (exp.And, exp.Or, exp.Xor, exp.Connector, exp.Binary)):
+        return str(item.sql_name()).lower()
+    return UNNAMED
+
+
+_WORDS = {
+    "INT": "int4",
+    "BIGINT": "int8",
+    "SMALLINT": "int2",
+    "DOUBLE": "float8",
+    "FLOAT": "float4",
+    "BOOLEAN": "bool",
+    "DECIMAL": "numeric",
+}
+
+
+def _word(kind: Any) -> str:
+    word = str(getattr(kind.this, "value", kind.this))
+    return _WORDS.get(word, word.lower())

@@ -1,0 +1,252 @@
+"""Plans a query: names become relations, and the tree becomes DuckDB's text.
+
+Each name in FROM becomes a relation of its own in DuckDB, `__0`, `__1`, …, with the columns that `*` shows and the hidden ones that the
+statement names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from barnabas.sql.catalog.relations import DELETED, KEY, Relation
+from barnabas.sql.dialect import Barnabas, to_duckdb
+from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.environment import Setting, answer_calls
+from barnabas.sql.planning.names import parts_of, position_in, tables_of
+from barnabas.sql.planning.operators import rewrite_operators
+from barnabas.sql.planning.outputs import name_outputs, with_names
+from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
+from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
+
+Find = Callable[[Sequence[str], int | None], Relation]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A relation as one name of a statement.
+
+    Args:
+        alias: DuckDB's name of it.
+        schema: the columns that are scanned.
+        outputs: the columns that the statement sees, without `_key`.
+        extra: of them, those that `*` does not show.
+        has_alias: whether the statement names `_key`.
+        is_pending: whether the open transaction has rows of it; DuckDB has them by the name `pending_alias`.
+    """
+
+    alias: str
+    relation: Relation
+    schema: pa.Schema
+    outputs: Sequence[str]
+    extra: Sequence[str]
+    has_alias: bool
+    is_pending: bool = False
+
+    @property
+    def pending_alias(self) -> str:
+        return f"{self.alias}p"
+
+    @property
+    def pending_schema(self) -> pa.Schema:
+        return self.relation.columns.append(pa.field(DELETED, pa.bool_()))
+
+
+@dataclass(slots=True)
+class QueryPlan:
+    """A query, ready for DuckDB.
+
+    Args:
+        sql: its text, with `$1`, … .
+        parameters: their types; pa.null() where nothing tells one.
+        tree: of the query before it became text, for values of unknown types.
+        numbers: of the parameters that the query uses.
+        schema: of the rows; filled in when DuckDB has checked the query.
+    """
+
+    sql: str
+    inputs: list[Input]
+    parameters: list[pa.DataType]
+    tree: Any
+    numbers: tuple[int, ...] = ()
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+    def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+        """The text, and the values by number, to run it with."""
+        if not self.numbers:
+            return self.sql, {}
+        unknown = [number for number in self.numbers if pa.types.is_null(self.parameters[number - 1])]
+        if not unknown:
+            return self.sql, {str(number): values[number - 1] for number in self.numbers}
+        tree = self.tree.copy()
+        for number, nodes in parameters_of(tree).items():
+            for node in nodes:
+                if number in unknown:
+                    node.replace(literal(values[number - 1]))
+        return to_duckdb(tree), {str(number): values[number - 1] for number in self.numbers if number not in unknown}
+
+
+def plan_query(
+    tree: Any,
+    find: Find,
+    facts: Mapping[str, Any],
+    setting: Setting,
+    given: Sequence[pa.DataType | None] = (),
+    *,
+    is_spark: bool = True,
+    pending: Collection[str] = (),
+) -> QueryPlan:
+    """The plan of a SELECT, VALUES or set operation; the tree is changed.
+
+    Args:
+        find: the relation of a name; raises SqlError 42P01.
+        facts: values of functions about the session.
+        given: types of parameters, by the client.
+        is_spark: whether `7 / 2` is 3.5 instead of 3.
+        pending: relations with rows in the open transaction.
+    """
+    _refuse(tree)
+    tree = with_names(tree)
+    answer_calls(tree, facts, setting)
+    places = parameters_of(tree)
+    tables = tables_of(tree)
+    relations = [find(parts_of(table), position_in(table)) for table in tables]
+    named = {column.name.lower() for column in tree.find_all(exp.Column)}
+    inputs = []
+    for number, (table, relation) in enumerate(zip(tables, relations, strict=True)):
+        inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree), is_pending=relation.name in pending))
+    types = infer(places, given, _columns(tables, relations))
+    name_outputs(tree)
+    for table, made in zip(tables, inputs, strict=True):
+        _exclude_hidden(table, made)
+    for table, made in zip(tables, inputs, strict=True):
+        _place(table, made)
+    typed(places, types)
+    rewrite_operators(tree, is_spark=is_spark)
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)))
+
+
+def _refuse(tree: Any) -> None:
+    for node in tree.find_all(exp.Into):
+        raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
+    for node in tree.find_all(exp.DML):
+        raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
+
+
+def _has_star(tree: Any) -> bool:
+    return next(iter(tree.find_all(exp.Star)), None) is not None
+
+
+def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, is_pending: bool) -> Input:
+    shown = [each for each in relation.columns if has_star or each.name.lower() in named]
+    own = {each.name.lower() for each in relation.columns}
+    hidden = [each for each in relation.hidden if each.name.lower() in named and each.name.lower() not in own]
+    shown += hidden
+    if not shown and len(relation.columns):
+        shown = [relation.columns.field(0)]
+    scanned = {each.name: each for each in shown}
+    has_alias = relation.key_alias is not None and KEY in named and KEY not in own
+    if has_alias and relation.key_alias is not None:
+        scanned.setdefault(relation.key_alias, relation.columns.field(relation.key_alias))
+    for name in relation.keys if is_pending else ():
+        scanned.setdefault(name, relation.columns.field(name))
+    outputs = [each.name for each in shown]
+    extra = [*(each.name for each in hidden), *([KEY] if has_alias else ())]
+    return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
+
+
+def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.DataType | None]:
+    by_name: dict[str, Relation] = {}
+    for table, relation in zip(tables, relations, strict=True):
+        by_name.setdefault(table.alias_or_name.lower(), relation)
+
+    def type_of(column: exp.Column) -> pa.DataType | None:
+        name = column.name.lower()
+        wanted = [by_name[column.table.lower()]] if column.table.lower() in by_name else [] if column.table else by_name.values()
+        for relation in wanted:
+            for each in (*relation.columns, *relation.hidden):
+                if each.name.lower() == name:
+                    return each.type
+        return None
+
+    return type_of
+
+
+def _exclude_hidden(table: Any, made: Input) -> None:
+    """Let the stars of the SELECT that reads the table leave out its hidden columns."""
+    extra = made.extra
+    select = table.find_ancestor(exp.Select)
+    if not extra or select is None or table.find_ancestor(exp.Subquery, exp.Select) is not select:
+        return
+    name = table.alias_or_name
+    for item in select.expressions:
+        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
+        if not isinstance(star, exp.Star) or (isinstance(item, exp.Column) and item.table.lower() != name.lower()):
+            continue
+        left_out = list(star.args.get("except_") or [])
+        left_out += [
+            exp.column(exp.to_identifier(each, quoted=True), table=exp.to_identifier(name, quoted=True)) for each in extra
+        ]
+        star.set("except_", left_out)
+
+
+def _place(table: Any, made: Input) -> None:
+    """Put the relation where its name was."""
+    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+    source: Any = exp.table_(made.alias)
+    if made.has_alias or made.relation.filled or made.is_pending:
+        source = exp.Subquery(this=_view(made))
+    for name in ("sample", "joins", "laterals", "pivots"):
+        if table.args.get(name):
+            source.set(name, table.args[name])
+    source.set("alias", alias)
+    table.replace(source)
+
+
+def _view(made: Input) -> Any:
+    """The table as the statement sees it: with `_key`, and with the defaults of columns that older records lack."""
+    items: list[Any] = []
+    for name in made.outputs:
+        column: Any = exp.column(exp.to_identifier(name, quoted=True))
+        default = made.relation.filled.get(name)
+        if default is not None:
+            column = exp.alias_(exp.func("COALESCE", column, sqlglot.parse_one(default, dialect=Barnabas)), name, quoted=True)
+        items.append(column)
+    if made.has_alias:
+        items.append(exp.alias_(exp.column(exp.to_identifier(made.relation.key_alias, quoted=True)), KEY, quoted=True))
+    view = exp.select(*items, copy=False).from_(made.alias)
+    return _with_pending(view, made) if made.is_pending else view
+
+
+def _with_pending(view: exp.Select, made: Input) -> Any:
+    """Also the rows of the open transaction, in place of the rows with their keys."""
+    own = {each.name for each in made.relation.columns}
+    items: list[Any] = [_quoted(name) if name in own else exp.alias_(exp.Null(), name, quoted=True) for name in made.outputs]
+    if made.has_alias and made.relation.key_alias is not None:
+        items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))
+    added = exp.select(*items, copy=False).from_(made.pending_alias).where(exp.not_(exp.column(DELETED)), copy=False)
+    if made.relation.keys:
+        same = [
+            exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys
+        ]
+        changed = exp.select("1").from_(exp.alias_(exp.table_(made.pending_alias), "p", table=True)).where(exp.and_(*same))
+        view = view.where(exp.not_(exp.Exists(this=changed)), copy=False)
+    return exp.union(view, added, distinct=False)
+
+
+def _quoted(name: str, table: str | None = None) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:
+    """Raises SqlError for a value that no statement can have, and for missing ones."""
+    for number, value in enumerate(values, 1):
+        if isinstance(value, str) and "\x00" in value:
+            raise SqlError(INVALID_PARAMETER, f"the value of ${number} has a zero byte")
+    if len(values) != len(parameters):
+        raise SqlError(WRONG_COUNT, f"the statement has {len(parameters)} parameters, but {len(values)} values came with it")

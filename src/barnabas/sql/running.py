@@ -1,0 +1,139 @@
+"""The statement that runs in a session: cancelling it, its deadline, DuckDB's instances that it holds.
+
+Owns one thread for the deadlines of all sessions of an engine. Cancelling sets a flag, which loops look at, and interrupts DuckDB.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.sql.duck.pool import Lease
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import CANCELLED
+
+
+class Deadlines:
+    """Calls a function when a time has come, unless it was called off. The thread starts with the first."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, list[Callable[[], None]]]] = []
+        self._order = itertools.count()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def add(self, seconds: float, call: Callable[[], None]) -> list[Callable[[], None]]:
+        """A ticket: clear it to call it off."""
+        ticket = [call]
+        with self._changed:
+            heapq.heappush(self._heap, (time.monotonic() + seconds, next(self._order), ticket))
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="sql-deadlines", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return ticket
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while self._heap and not self._heap[0][2]:
+                    heapq.heappop(self._heap)
+                if self._closed:
+                    return
+                left = self._heap[0][0] - time.monotonic() if self._heap else None
+                if left is None or left > 0:
+                    self._changed.wait(left)
+                    continue
+                ticket = heapq.heappop(self._heap)[2]
+            for call in list(ticket):
+                call()
+
+
+class Running:
+    """What runs in one session. `cancel` may be called from any thread."""
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self._lock = threading.Lock()
+        self._leases: list[Lease] = []
+        self._active = 0
+        self._reason: str | None = None
+        self._ticket: list[Any] = []
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._reason is not None
+
+    def start(self, seconds: float) -> None:
+        """A statement begins."""
+        with self._lock:
+            self._active += 1
+            if self._active == 1:
+                self._reason = None
+                if seconds:
+                    self._ticket = self._deadlines.add(
+                        seconds, lambda: self.cancel("canceling statement due to statement timeout")
+                    )
+
+    def stop(self) -> None:
+        """It ended. What it still streams keeps it alive through its leases."""
+        with self._lock:
+            self._active -= 1
+            self._maybe_rest()
+
+    def cancel(self, reason: str = "canceling statement due to user request") -> None:
+        """End what runs; without effect if nothing does."""
+        with self._lock:
+            if not self._active and not self._leases:
+                return
+            self._reason = self._reason or reason
+            leases = list(self._leases)
+        for lease in leases:
+            lease.interrupt()
+
+    def check(self) -> None:
+        """Raises SqlError if the statement was cancelled."""
+        if self._reason is not None:
+            raise SqlError(CANCELLED, self._reason)
+
+    def error(self) -> SqlError:
+        """Of a statement that was cancelled."""
+        return SqlError(CANCELLED, self._reason or "canceling statement due to user request")
+
+    def hold(self, lease: Lease) -> None:
+        """Take note of an instance."""
+        with self._lock:
+            self._leases.append(lease)
+            cancelled = self._reason is not None
+        if cancelled:
+            lease.interrupt()
+
+    def release(self, lease: Lease) -> None:
+        """Give an instance back."""
+        with self._lock:
+            if lease in self._leases:
+                self._leases.remove(lease)
+            self._maybe_rest()
+        lease.close()
+
+    def release_all(self) -> None:
+        """Give all instances back."""
+        for lease in list(self._leases):
+            self.release(lease)
+
+    def _maybe_rest(self) -> None:
+        if not self._active and not self._leases:
+            self._ticket.clear()

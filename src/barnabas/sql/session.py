@@ -1,0 +1,282 @@
+"""A session: one caller, one statement at a time.
+
+Owns the caller's connections to the cluster, the parameters, prepared statements, and the offsets that it wrote: its next statement waits
+until they can be read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.errors import BarnabasError
+from barnabas.sql import states
+from barnabas.sql.catalog.access import Access
+from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.store import DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import split, statement_of
+from barnabas.sql.duck.pool import Lease
+from barnabas.sql.interface import Caller, Prepared, Result, SqlError
+from barnabas.sql.planning.query import Input
+from barnabas.sql.running import Running
+from barnabas.sql.settings import SERVER_VERSION, Settings
+from barnabas.sql.statements.families import ready
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.writing.buffer import Buffer
+from barnabas.sql.writing.producing import Producers, Records
+from barnabas.sql.writing.records import records_of
+
+if TYPE_CHECKING:
+    from barnabas.sql.engine import SqlEngine
+
+VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
+
+
+class SqlSession:
+    """A session of a `SqlEngine`. It keeps the seam `Session`."""
+
+    def __init__(self, engine: SqlEngine, caller: Caller, number: int) -> None:
+        self._engine, self.caller, self.number = engine, caller, number
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
+        self.config = engine.config_of(caller)
+        self.client = BlockingClient(self.config)
+        self.access = Access(self.client, self.config, engine.definitions, engine.samples)
+        self.running = Running(engine.deadlines)
+        self.producers = Producers(self.client)
+        self.buffer = Buffer()
+        self.prepared: dict[str, Ready] = {}
+        self._state = "I"
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether Spark's rules hold where Postgres has others: the division of integers, the place of nulls."""
+        return self.settings.get("sql_dialect") == "spark"
+
+    @property
+    def version(self) -> tuple[int, int, bool]:
+        """Of all that plans depend on: a prepared statement is checked again when it has changed."""
+        return self._engine.definitions.version, self.buffer.generation, self.is_spark
+
+    @property
+    def definitions(self) -> DefinitionStore:
+        """The declared tables of the cluster."""
+        return self._engine.definitions
+
+    @property
+    def max_rows(self) -> int:
+        """Of a result; 0 for no limit."""
+        own = int(self.settings.get("max_rows") or 0)
+        most = self._engine.limits.rows
+        return min(own or most, most or own)
+
+    def statements(self, text: str) -> list[str]:
+        found = split(text)
+        return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
+
+    def prepare(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared:
+        return self._guarded(self._prepare, text, tuple(parameters))
+
+    def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
+        if self._closed:
+            raise SqlError(states.ADMIN_SHUTDOWN, "the session is closed")
+        made = ready(self, statement_of(text), given)
+        made.given = given
+        if self._state == "E" and not made.ends_transaction:
+            raise SqlError(
+                states.IN_FAILED_TRANSACTION, "current transaction is aborted, commands ignored until end of transaction block"
+            )
+        return made
+
+    def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
+        return self._guarded(lambda: self._current(prepared).run(values))
+
+    def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
+        made = self._current(prepared)
+        if made.copy_from is None:
+            raise SqlError(states.WRONG_OBJECT, "the statement takes no data")
+        action = made.copy_from
+        return self._guarded(lambda: action(data))
+
+    def copy_out(self, prepared: Prepared) -> Iterator[bytes]:
+        made = self._current(prepared)
+        if made.copy_to is None:
+            raise SqlError(states.WRONG_OBJECT, "the statement gives no data")
+        return self._guarded(made.copy_to)
+
+    def _current(self, prepared: Prepared) -> Ready:
+        """The statement as it was prepared, or checked again if the tables have changed."""
+        assert isinstance(prepared, Ready)
+        if self._state == "E" and not prepared.ends_transaction:
+            raise SqlError(
+                states.IN_FAILED_TRANSACTION, "current transaction is aborted, commands ignored until end of transaction block"
+            )
+        if prepared.version is None or prepared.version == self.version:
+            return prepared
+        again = self._prepare(prepared.text, prepared.given)
+        if again.schema != prepared.schema:
+            raise SqlError("0A000", "cached plan must not change result type", hint="prepare the statement again")
+        return again
+
+    def _guarded(self, action: Any, *arguments: Any) -> Any:
+        """Run a part of a statement; an error fails the transaction."""
+        self.running.start(self._seconds())
+        try:
+            return action(*arguments)
+        except SqlError:
+            self.fail()
+            raise
+        except RecursionError:
+            self.fail()
+            raise SqlError(states.TOO_COMPLEX, "the statement has too many expressions inside of each other") from None
+        except BarnabasError as error:
+            self.fail()
+            raise self.running.error() if self.running.is_cancelled else states.of_failure(error) from error
+        finally:
+            self.running.stop()
+
+    def _seconds(self) -> float:
+        own = self.settings.milliseconds("statement_timeout") / 1000
+        most = self._engine.limits.seconds
+        return min(own or most, most or own)
+
+    def fail(self) -> None:
+        """A statement failed: within a transaction, nothing but its end is possible."""
+        if self._state == "T":
+            self._state = "E"
+
+    def parameter(self, name: str) -> str | None:
+        return self.settings.get(name)
+
+    def cancel(self) -> None:
+        self.running.cancel()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self.running.cancel("terminating connection due to administrator command")
+        self.running.release_all()
+        self.access.close()
+        self.producers.close()
+        self.client.close()
+        self._engine.left(self)
+
+    def forget(self) -> None:
+        """As a session that just began."""
+        self.settings.reset()
+        self.prepared.clear()
+
+    def facts(self) -> dict[str, Any]:
+        """The values of functions about the session."""
+        user = self.caller.user
+        return {
+            **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
+            **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
+            "current_schema": "public",
+            "version": VERSION,
+            "pg_backend_pid": self.number,
+        }
+
+    def find(self, parts: Sequence[str], position: int | None) -> Relation:
+        """The relation of a name. Raises SqlError 42P01."""
+        return self.access.find(parts, position, self.caller.database)
+
+    def planner(self) -> Any:
+        """A cursor to check statements with."""
+        return self._engine.instances.planner()
+
+    def borrow(self) -> Lease:
+        """An instance of DuckDB for a query."""
+        lease = self._engine.instances.borrow(lambda: self.running.is_cancelled)
+        self.running.hold(lease)
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """Give it back."""
+        self.running.release(lease)
+
+    def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
+        """What DuckDB scans for each input."""
+        return self.access.datasets(inputs, self.running, self.buffer, memory)
+
+    def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
+        """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
+        if not rows.num_rows:
+            return
+        if self._state == "T":
+            self.buffer.add(relation, rows, deleted=deleted)
+        else:
+            self.send([(relation.topic, records_of(relation, rows, deleted))])
+
+    def send(self, records: Iterable[Records]) -> None:
+        """Write records, all or none."""
+        self.running.check()
+        for (topic, partition), end in self.producers.write(records).items():
+            self.access.wrote(topic, {partition: end})
+
+    def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that a row has, the open transaction's rows among them."""
+        snapshot = self.access.snapshot(relation.topic, self.running)
+        found = self._engine.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
+        for key, is_there in self.buffer.keys(relation.name).items():
+            (found.add if is_there else found.discard)(key)
+        return {key for key in keys if key in found}
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._state = "T"
+
+    def commit(self) -> bool:
+        """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""
+        failed = self._state == "E"
+        try:
+            if not failed and self.buffer:
+                self.send(self.buffer.records())
+        finally:
+            self.rollback()
+        return not failed
+
+    def rollback(self) -> None:
+        """Forget the transaction's rows."""
+        self.buffer.clear()
+        self.settings.end_transaction()
+        self._state = "I"
+
+    def recover(self) -> None:
+        """A transaction that failed goes on: it went back to a savepoint."""
+        self._state = "T"
+
+    def translated(self, error: Exception, text: str) -> SqlError:
+        """An error of DuckDB or of the cluster as a `SqlError`."""
+        if isinstance(error, SqlError):
+            return error
+        if self.running.is_cancelled:
+            return self.running.error()
+        cause = _cause(error)
+        if cause is not None:
+            return states.of_failure(cause)
+        if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):
+            return states.of_duckdb(error, text)
+        return SqlError(states.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+def _cause(error: BaseException | None) -> BarnabasError | None:
+    """The error of barnabas that a library has wrapped."""
+    for _ in range(10):
+        if error is None or isinstance(error, BarnabasError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

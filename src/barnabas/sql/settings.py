@@ -1,0 +1,213 @@
+"""The parameters of a session: SHOW, SET, `current_setting`, and what a Postgres client is told at the start."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_OBJECT
+
+SERVER_VERSION = "16.4"  # the version of Postgres whose protocol and catalogue clients find
+DIALECTS = ("spark", "postgres")
+_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z")
+
+
+class _Parameter(NamedTuple):
+    """A parameter. `choices` are the values that it takes, empty for any; `kind` is `text`, `bool`, `ms`, `int` or `fixed`."""
+
+    name: str
+    default: str
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+
+
+_PARAMETERS = {
+    each.name.lower(): each
+    for each in (
+        _Parameter("server_version", SERVER_VERSION, "fixed"),
+        _Parameter("server_version_num", "160004", "fixed"),
+        _Parameter("server_encoding", "UTF8", "fixed"),
+        _Parameter("client_encoding", "UTF8", "encoding"),
+        _Parameter("DateStyle", "ISO, MDY"),
+        _Parameter("IntervalStyle", "postgres"),
+        _Parameter("TimeZone", "UTC", "zone"),
+        _Parameter("integer_datetimes", "on", "fixed"),
+        _Parameter("standard_conforming_strings", "on", "on"),
+        _Parameter("escape_string_warning", "on", "bool"),
+        _Parameter("bytea_output", "hex", "text", ("hex", "escape")),
+        _Parameter("search_path", '"$user", public'),
+        _Parameter("application_name", ""),
+        _Parameter("extra_float_digits", "1", "int"),
+        _Parameter("client_min_messages", "notice"),
+        _Parameter("statement_timeout", "0", "ms"),
+        _Parameter("lock_timeout", "0", "ms"),
+        _Parameter("idle_in_transaction_session_timeout", "0", "ms"),
+        _Parameter("idle_session_timeout", "0", "ms"),
+        _Parameter("transaction_isolation", "read committed"),
+        _Parameter("default_transaction_isolation", "read committed"),
+        _Parameter("transaction_read_only", "off", "bool"),
+        _Parameter("default_transaction_read_only", "off", "bool"),
+        _Parameter("default_transaction_deferrable", "off", "bool"),
+        _Parameter("is_superuser", "off", "fixed"),
+        _Parameter("session_authorization", "anonymous", "fixed"),
+        _Parameter("in_hot_standby", "off", "fixed"),
+        _Parameter("max_identifier_length", "63", "fixed"),
+        _Parameter("max_index_keys", "32", "fixed"),
+        _Parameter("block_size", "8192", "fixed"),
+        _Parameter("lc_collate", "C.UTF-8", "fixed"),
+        _Parameter("lc_ctype", "C.UTF-8", "fixed"),
+        _Parameter("lc_messages", "C"),
+        _Parameter("lc_monetary", "C"),
+        _Parameter("lc_numeric", "C"),
+        _Parameter("lc_time", "C"),
+        _Parameter("xmloption", "content"),
+        _Parameter("row_security", "on", "bool"),
+        _Parameter("check_function_bodies", "on", "bool"),
+        _Parameter("default_tablespace", ""),
+        _Parameter("default_table_access_method", "heap"),
+        _Parameter("jit", "off", "bool"),
+        _Parameter("synchronous_commit", "on"),
+        _Parameter("wal_level", "replica", "fixed"),
+        _Parameter("quote_all_identifiers", "off", "bool"),
+        _Parameter("constraint_exclusion", "partition"),
+        _Parameter("enable_seqscan", "on", "bool"),
+        _Parameter("datestyle_output", "ISO"),
+        _Parameter("engine", "duckdb", "text", ("duckdb", "spark")),
+        _Parameter("sql_dialect", "spark", "text", DIALECTS),
+        _Parameter("max_rows", "0", "int"),
+    )
+}
+_OTHER_NAMES = {"time zone": "timezone", "transaction isolation level": "transaction_isolation", "names": "client_encoding"}
+
+
+class Settings:
+    """The parameters of one session.
+
+    Args:
+        values: that the client sent at the start; unknown names are ignored, as they may be for another server.
+        dialect: of the engine.
+    """
+
+    def __init__(self, values: Mapping[str, str], *, user: str, dialect: str) -> None:
+        self._start = {"session_authorization": user, "sql_dialect": dialect}
+        self._values: dict[str, str] = {}
+        self._local: dict[str, str | None] = {}
+        for name, value in values.items():
+            known = _PARAMETERS.get(name.lower())
+            if known is not None and known.kind not in ("fixed",):
+                self._start[name.lower()] = _checked(known, value)
+
+    def get(self, name: str) -> str | None:
+        """The value; None if there is no such parameter."""
+        key = _key(name)
+        if key in self._values:
+            return self._values[key]
+        if key in self._start:
+            return self._start[key]
+        known = _PARAMETERS.get(key)
+        return known.default if known is not None else None
+
+    def set(self, name: str, value: str | None, *, is_local: bool = False) -> None:
+        """Change it; None for its default. Raises SqlError."""
+        key = _key(name)
+        known = _PARAMETERS.get(key)
+        if known is None and "." not in key:
+            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
+        if known is not None and known.kind == "fixed":
+            raise SqlError("55P02", f'parameter "{known.name}" cannot be changed')
+        if is_local:
+            self._local.setdefault(key, self._values.get(key))
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value if known is None else _checked(known, value)
+
+    def reset(self) -> None:
+        """All defaults."""
+        self._values.clear()
+
+    def end_transaction(self) -> None:
+        """Undo SET LOCAL."""
+        for key, value in self._local.items():
+            if value is None:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = value
+        self._local.clear()
+
+    def milliseconds(self, name: str) -> float:
+        """The value of a duration."""
+        return float(self.get(name) or 0)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Names and values, by name."""
+        for key in sorted(_PARAMETERS):
+            yield _PARAMETERS[key].name, self.get(key) or ""
+
+
+def _key(name: str) -> str:
+    key = " ".join(name.lower().split())
+    return _OTHER_NAMES.get(key, key)
+
+
+def _checked(known: _Parameter, value: str) -> str:
+    match known.kind:
+        case "bool" | "on":
+            text = _bool(known, value)
+            if known.kind == "on" and text != "on":
+                raise SqlError("0A000", f"{known.name} is always on")
+            return text
+        case "ms":
+            return _milliseconds(known, value)
+        case "int":
+            if not re.fullmatch(r"\s*-?\d{1,9}\s*", value):
+                raise _invalid(known, value)
+            return value.strip()
+        case "encoding":
+            if value.upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
+                raise SqlError("0A000", f'the encoding "{value}" is not supported', hint="use UTF8")
+            return "UTF8"
+        case "zone":
+            return _zone(value)
+    if known.choices and value.lower() not in known.choices:
+        raise _invalid(known, value, f"it can be {' or '.join(known.choices)}")
+    return value.lower() if known.choices else value
+
+
+def _zone(value: str) -> str:
+    if value.upper() in ("LOCAL", "DEFAULT", "UTC", "GMT"):
+        return "UTC"
+    if re.fullmatch(r"[+-]?\d{1,2}(:?\d{2})?", value):
+        return value
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (ValueError, OSError):
+        raise SqlError(INVALID_PARAMETER, f'invalid value for parameter "TimeZone": "{value}"') from None
+    return value
+
+
+def _bool(known: _Parameter, value: str) -> str:
+    word = value.strip().lower()
+    if word in ("on", "true", "yes", "1", "t", "y"):
+        return "on"
+    if word in ("off", "false", "no", "0", "f", "n"):
+        return "off"
+    raise SqlError(INVALID_PARAMETER, f'parameter "{known.name}" requires a Boolean value')
+
+
+def _milliseconds(known: _Parameter, value: str) -> str:
+    found = _DURATION.match(value.lower())
+    if not found or (found[2] and found[2] not in _UNITS_MS):
+        raise _invalid(known, value, "a number of milliseconds, or one with a unit: ms, s, min, h, d")
+    amount = float(found[1]) * _UNITS_MS[found[2] or "ms"]
+    if not 0 <= amount < 2**31:
+        raise _invalid(known, value)
+    return f"{round(amount)}"
+
+
+def _invalid(known: _Parameter, value: str, hint: str | None = None) -> SqlError:
+    return SqlError(INVALID_PARAMETER, f'invalid value for parameter "{known.name}": "{value}"', hint=hint)

@@ -1,0 +1,1 @@
+"""One module a family of statements: what it needs, and what it does."""

@@ -1,0 +1,92 @@
+"""Which module handles a statement, by its first words. A statement that no module handles gets an error that names it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.dialect import Statement
+from barnabas.sql.statements import alter, inspect, modify, transactions, utility
+from barnabas.sql.statements.create import create
+from barnabas.sql.statements.insert import insert
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.select import select
+from barnabas.sql.states import not_supported, syntax_error
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+Make = Callable[["SqlSession", Statement, Sequence["pa.DataType | None"]], Ready]
+
+_FAMILIES: dict[str, Make] = {
+    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), select),
+    "SET": utility.set_parameter,
+    "RESET": utility.reset,
+    "SHOW": inspect.show,
+    **dict.fromkeys(("DESCRIBE", "DESC"), inspect.describe),
+    "INSERT": insert,
+    "UPDATE": modify.update,
+    "DELETE": modify.delete,
+    **dict.fromkeys(("BEGIN", "START"), transactions.begin),
+    **dict.fromkeys(("COMMIT", "END"), transactions.commit),
+    **dict.fromkeys(("ROLLBACK", "ABORT"), transactions.rollback),
+    "SAVEPOINT": transactions.savepoint,
+    "RELEASE": transactions.release,
+    "CREATE": create,
+    "DROP": alter.drop,
+    "ALTER": alter.alter,
+    "COMMENT": alter.comment,
+    "TRUNCATE": alter.truncate,
+    "DISCARD": utility.discard,
+}
+_LACKING = {
+    "GRANT": "rights are the cluster's access control lists: see `barnabas acl`",
+    "REVOKE": "rights are the cluster's access control lists: see `barnabas acl`",
+    "LISTEN": "read the topic with a consumer",
+    "NOTIFY": "INSERT a row",
+    "LOCK": "a statement writes all its rows or none",
+    "CLUSTER": "topics are kept in the order of their offsets",
+    "REINDEX": "there are no indexes",
+    "DO": "there is no language for procedures",
+    "CALL": "there are no procedures",
+    "ATTACH": "no statement reads files of the server's machine",
+    "DETACH": "no statement reads files of the server's machine",
+    "INSTALL": "no statement loads an extension",
+    "LOAD": "no statement loads an extension",
+    "PRAGMA": "use SET and SHOW",
+    "EXPORT": "use COPY … TO STDOUT",
+    "IMPORT": "use COPY … FROM STDIN",
+    "USE": "there is one database with one schema, public",
+    "REFRESH": "there are no views",
+}
+
+
+def of_tree(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
+    """A statement that begins with WITH and writes."""
+    match tree:
+        case exp.Insert():
+            return insert(session, statement, given, tree)
+        case exp.Update():
+            return modify.update(session, statement, given, tree)
+        case exp.Delete():
+            return modify.delete(session, statement, given, tree)
+    raise not_supported(f"WITH … {tree.key.upper()} is not supported", statement.position(0))
+
+
+def ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """The statement, checked. Raises SqlError."""
+    if not statement.tokens:
+        return utility.empty(statement)
+    word = statement.word(0)
+    make = _FAMILIES.get(word)
+    if make is not None:
+        return make(session, statement, given)
+    if word in _LACKING:
+        raise not_supported(f"{word} is not supported", statement.position(0), _LACKING[word])
+    near = difflib.get_close_matches(word, [*_FAMILIES, *_LACKING], 1)
+    hint = f"perhaps you mean {near[0]}" if near and near[0] not in _LACKING else None
+    raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0), hint)

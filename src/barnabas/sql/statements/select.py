@@ -1,0 +1,128 @@
+"""Queries: SELECT, VALUES, TABLE, WITH and set operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.catalog.relations import MemoryRelation, Relation
+from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.duck.types import field_of
+from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.query import QueryPlan, plan_query
+from barnabas.sql.results import Streamed
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the first is seen
+
+
+def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """The query of a statement."""
+    tree = parse(statement, spark_order=session.is_spark)
+    if isinstance(tree, exp.DML):
+        from barnabas.sql.statements.families import of_tree
+
+        return of_tree(session, statement, given, tree)
+    if not isinstance(tree, (exp.Query, exp.Values)):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0))
+    plan = checked(session, tree, statement.text, given)
+    return Ready(
+        statement.text,
+        lambda values: run(session, plan, values, statement.text),
+        plan.schema,
+        plan.parameters,
+        version=session.version,
+    )
+
+
+def checked(
+    session: SqlSession,
+    tree: Any,
+    text: str,
+    given: Sequence[pa.DataType | None] = (),
+    memory: Mapping[str, MemoryRelation] | None = None,
+) -> QueryPlan:
+    """A plan whose names and types DuckDB has checked. Raises SqlError.
+
+    Args:
+        memory: relations that exist for this statement only, by name.
+    """
+
+    def find(parts: Sequence[str], position: int | None) -> Relation:
+        found = memory.get(parts[0]) if memory and len(parts) == 1 else None
+        return found or session.find(parts, position)
+
+    plan = plan_query(
+        tree, find, session.facts(), session.settings.get, given, is_spark=session.is_spark, pending=session.buffer.names()
+    )
+    cursor = session.planner()
+    try:
+        for each in plan.inputs:
+            cursor.register(each.alias, each.schema.empty_table())
+            if each.is_pending:
+                cursor.register(each.pending_alias, each.pending_schema.empty_table())
+        sql, values = plan.bound([None] * len(plan.parameters))
+        found = cursor.sql(sql, params=values or None)
+        plan.schema = pa.schema([field_of(name, kind) for name, kind in zip(found.columns, found.types, strict=True)])
+    except SqlError:
+        raise
+    except Exception as error:  # noqa: BLE001 - DuckDB has many types of errors
+        raise session.translated(error, text) from None
+    finally:
+        cursor.close()
+    return plan
+
+
+def run(
+    session: SqlSession,
+    plan: QueryPlan,
+    values: Sequence[Any],
+    text: str,
+    memory: Mapping[str, pa.Table] | None = None,
+) -> Streamed:
+    """The rows of a plan.
+
+    Args:
+        memory: the rows of its relations in memory.
+    """
+    sql, bound = plan.bound(values)
+    lease = session.borrow()
+    try:
+        for alias, dataset in session.datasets(plan.inputs, memory or {}):
+            lease.cursor.register(alias, dataset)
+        reader = lease.cursor.sql(sql, params=bound or None).to_arrow_reader(BATCH_ROWS)
+    except BaseException as error:
+        session.release(lease)
+        if isinstance(error, Exception) and not isinstance(error, SqlError):
+            raise session.translated(error, text) from error
+        raise
+    return Streamed(
+        plan.schema,
+        _limited(reader, session.max_rows),
+        lambda: session.release(lease),
+        lambda error: session.translated(error, text),
+    )
+
+
+def _limited(reader: Any, most: int) -> Iterator[pa.RecordBatch]:
+    rows = 0
+    for batch in reader:
+        rows += batch.num_rows
+        if most and rows > most:
+            raise SqlError(LIMIT_EXCEEDED, f"the result has more than {most} rows", hint="use LIMIT, or SET max_rows")
+        yield batch
+
+
+def collected(
+    session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str, memory: Mapping[str, pa.Table] | None = None
+) -> pa.Table:
+    """All rows of a plan."""
+    result = run(session, plan, values, text, memory)
+    return pa.Table.from_batches(list(result.batches()), result.schema)

@@ -1,0 +1,122 @@
+"""SET, SHOW, RESET, DISCARD, transactions without rows, and the statements that a Postgres client sends out of habit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot.tokens import TokenType
+
+from barnabas.sql.dialect import Statement
+from barnabas.sql.interface import SqlError
+from barnabas.sql.results import Done, Listing
+from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+
+def set_parameter(session: SqlSession, statement: Statement, _: Any) -> Ready:
+    """SET [SESSION | LOCAL] name {TO | =} value, SET TIME ZONE, SET NAMES, SET TRANSACTION."""
+    at, is_local = 1, False
+    if statement.word(at) in ("SESSION", "LOCAL") and statement.word(at + 1) not in ("TO", "="):
+        is_local, at = statement.word(at) == "LOCAL", at + 1
+    if statement.word(at) in ("TRANSACTION", "CHARACTERISTICS"):
+        return done(statement.text, "SET")
+    if statement.word(at) in ("ROLE", "AUTHORIZATION"):
+        raise not_supported(f"SET {statement.word(at)} is not supported", statement.position(at), "log in as that user")
+    name, at = _name(statement, at)
+    if name == "time zone" or name == "names":
+        pass
+    elif statement.word(at) in ("TO", "="):
+        at += 1
+    else:
+        raise syntax_error("SET needs a value: SET name = value", statement.position(at))
+    value = _value(statement, at)
+    return done(statement.text, "SET", lambda: session.settings.set(name, value, is_local=is_local))
+
+
+def _name(statement: Statement, at: int) -> tuple[str, int]:
+    first = statement.word(at).lower()
+    if not first:
+        raise syntax_error("the name of a parameter is missing", statement.position(at))
+    if first == "time" and statement.word(at + 1) == "ZONE":
+        return "time zone", at + 2
+    name = first
+    at += 1
+    while at + 1 < len(statement.tokens) and statement.tokens[at].token_type == TokenType.DOT:
+        name += "." + statement.word(at + 1).lower()
+        at += 2
+    return name, at
+
+
+def _value(statement: Statement, at: int) -> str | None:
+    parts = statement.tokens[at:]
+    if not parts:
+        raise syntax_error("a value is missing", statement.position(at))
+    if len(parts) == 1 and statement.word(at) == "DEFAULT":
+        return None
+    texts = []
+    for token in parts:
+        if token.token_type == TokenType.COMMA:
+            texts.append(",")
+        else:
+            texts.append(str(token.text))
+    return "".join(texts).replace(",", ", ")
+
+
+def reset(session: SqlSession, statement: Statement, _: Any) -> Ready:
+    """RESET name | ALL."""
+    if statement.word(1) == "ALL":
+        return done(statement.text, "RESET", session.settings.reset)
+    name, _at = _name(statement, 1)
+    return done(statement.text, "RESET", lambda: session.settings.set(name, None))
+
+
+def show(session: SqlSession, statement: Statement, _: Any) -> Ready:
+    """SHOW name | ALL; SHOW TABLES and the like are in `inspection`."""
+    if statement.word(1) == "ALL":
+        return Ready(statement.text, lambda _: _all(session), schema=_ALL)
+    words = [str(token.text) for token in statement.tokens[1:]]
+    name = "".join(words) if "." in words else " ".join(words)
+    if session.settings.get(name) is None:
+        raise SqlError(
+            UNDEFINED_OBJECT,
+            f'unrecognized configuration parameter "{name}"',
+            position=statement.position(1),
+            hint="SHOW ALL lists them",
+        )
+    title = name.lower().replace("time zone", "TimeZone").replace(" ", "_")
+    schema = pa.schema([pa.field(title, pa.string())])
+    return Ready(statement.text, lambda _: Listing.of("SHOW", {title: [session.settings.get(name)]}), schema=schema)
+
+
+_ALL = pa.schema([pa.field(name, pa.string()) for name in ("name", "setting", "description")])
+
+
+def _all(session: SqlSession) -> Listing:
+    names, values = zip(*session.settings, strict=True)
+    return Listing.of("SHOW", {"name": names, "setting": values, "description": [""] * len(names)})
+
+
+def discard(session: SqlSession, statement: Statement, _: Any) -> Ready:
+    """DISCARD ALL | PLANS | TEMP | SEQUENCES."""
+    word = statement.word(1)
+    if word not in ("ALL", "PLANS", "TEMP", "TEMPORARY", "SEQUENCES"):
+        raise syntax_error("DISCARD needs ALL, PLANS, SEQUENCES or TEMP", statement.position(1))
+    return done(statement.text, f"DISCARD {word}", session.forget if word == "ALL" else None)
+
+
+def nothing(tag: str) -> Any:
+    """A statement that has no meaning here and does no harm: there is nothing to do."""
+
+    def make(_: SqlSession, statement: Statement, __: Any) -> Ready:
+        return done(statement.text, tag)
+
+    return make
+
+
+def empty(statement: Statement) -> Ready:
+    """The statement without words."""
+    return Ready(statement.text, lambda _: Done(""))

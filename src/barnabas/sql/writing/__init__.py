@@ -1,0 +1,1 @@
+"""Rows to records, and their transactions."""

@@ -1,0 +1,227 @@
+"""An index of keys: the blocks of offsets in which a key may be.
+
+Owns the index files of one topic. A scan for a key reads everything once and builds the index by the way; later scans for keys read the
+blocks that the index names, and whatever came after the last stripe.
+
+How it works: a stripe covers STRIPE_RECORDS records of a partition, divided into blocks of BLOCK_RECORDS. Its file has the blocks'
+offsets and, sorted by hash, every pair of a key's hash and a block.
+
+Rules
+  1. Only committed offsets are indexed. Compaction and retention remove records and add none, so a stripe stays right.
+  2. A topic that was made again has another id, and other files. A cluster without topic ids has no index.
+  3. A partition can lose committed records in an unclean election, and get others at the same offsets. A stripe holds the leader
+     epoch of its time, so that its user can find out (`key_lookup`).
+  4. A file is written whole and renamed, so that several processes may share a folder. A damaged file counts as missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from barnabas.tables.kernels.hashing import hash_strings
+from barnabas.tables.source import Bounds
+
+BLOCK_RECORDS = 1_024
+STRIPE_RECORDS = BLOCK_RECORDS * 256
+MAGIC = b"BKI1"
+SUFFIX = ".keys"
+KEPT = 100_000  # stripes whose checksum a process remembers
+_NAME = re.compile(r"(\d{20})-(\d{20})\.keys")
+_HEADER = np.dtype(
+    [("magic", "S4"), ("crc", "<u4"), ("blocks", "<u4"), ("entries", "<u4"), ("start", "<i8"), ("end", "<i8"), ("epoch", "<i8")]
+)
+
+Hashes = npt.NDArray[np.uint32]
+Longs = npt.NDArray[np.int64]
+
+
+def hashes_of(keys: Any) -> Hashes:
+    """The hashes of a `pa.binary()` array; those of nulls are without meaning."""
+    keys = keys if keys.offset == 0 else pa.concat_arrays([keys])
+    made = np.empty(len(keys), np.uint32)
+    _, ends, data = keys.buffers()
+    if len(keys):
+        content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+        hash_strings(content, np.frombuffer(ends, np.int32, len(keys) + 1), made)
+    return made
+
+
+class Stripe(NamedTuple):
+    """The index of some offsets of a partition.
+
+    Args:
+        blocks: int64[blocks + 1], the first offset of each block, and the end.
+        hashes, places: sorted by hash; the block of each hash.
+        epoch: the leader epoch of the partition when the stripe was built.
+    """
+
+    blocks: Longs
+    hashes: Hashes
+    places: npt.NDArray[np.uint8]
+    epoch: int
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(int(self.blocks[0]), int(self.blocks[-1]))
+
+    def holding(self, wanted: Iterable[int]) -> list[Bounds]:
+        """The blocks that may hold keys with these hashes, in the order of offsets."""
+        found: set[int] = set()
+        for each in wanted:
+            first, last = (
+                np.searchsorted(self.hashes, np.uint32(each), "left"),
+                np.searchsorted(self.hashes, np.uint32(each), "right"),
+            )
+            found.update(self.places[first:last].tolist())
+        return [Bounds(int(self.blocks[each]), int(self.blocks[each + 1])) for each in sorted(found)]
+
+
+class StripeBuilder:
+    """Collects the keys of a partition from `start` on; `add` returns the stripes that are full."""
+
+    def __init__(self, start: int, epoch: int) -> None:
+        self._epoch = epoch
+        self._begin(start)
+
+    def _begin(self, start: int) -> None:
+        self._starts = [start]
+        self._in_block = 0
+        self._parts: list[tuple[Hashes, int]] = []
+
+    def add(self, keys: Any, offsets: Longs) -> Iterator[Stripe]:
+        """Take the keys at these offsets, which rise."""
+        hashes, valid = hashes_of(keys), ~np.asarray(keys.is_null())
+        position = 0
+        while position < len(offsets):
+            if self._in_block == BLOCK_RECORDS:
+                yield from self._next_block(int(offsets[position]))
+            taken = min(BLOCK_RECORDS - self._in_block, len(offsets) - position)
+            part = slice(position, position + taken)
+            self._parts.append((hashes[part][valid[part]], len(self._starts) - 1))
+            self._in_block += taken
+            position += taken
+
+    def _next_block(self, start: int) -> Iterator[Stripe]:
+        self._in_block = 0
+        self._starts.append(start)
+        if len(self._starts) > STRIPE_RECORDS // BLOCK_RECORDS:
+            yield self._stripe()
+            self._begin(start)
+
+    def _stripe(self) -> Stripe:
+        places = np.concatenate([np.full(len(hashes), block, np.uint64) for hashes, block in self._parts])
+        hashes = np.concatenate([hashes for hashes, _ in self._parts]).astype(np.uint64)
+        pairs = np.unique(hashes << np.uint64(8) | places)
+        return Stripe(
+            np.array(self._starts, np.int64),
+            (pairs >> np.uint64(8)).astype(np.uint32),
+            (pairs & np.uint64(0xFF)).astype(np.uint8),
+            self._epoch,
+        )
+
+
+class StoredStripe(NamedTuple):
+    """A stripe in a file. The file is open only while it is searched: a topic may have thousands of them.
+
+    Args:
+        epoch: the leader epoch of the partition when the stripe was built.
+    """
+
+    path: Path
+    bounds: Bounds
+    epoch: int
+
+    def holding(self, wanted: Iterable[int]) -> list[Bounds]:
+        """The blocks that may hold keys with these hashes; the whole stripe if its file has become unreadable."""
+        stripe = _read(self.path, is_checked=True)
+        return [self.bounds] if stripe is None else stripe.holding(wanted)
+
+
+class KeyIndex:
+    """The stripes of one topic in a folder.
+
+    Args:
+        folder: of all indexes; it is made when the first stripe is written.
+        topic_id: not empty.
+    """
+
+    def __init__(self, folder: Path, topic: str, topic_id: str) -> None:
+        self._folder = folder / f"{topic}-{topic_id}"
+
+    def stripes(self, partition: int) -> list[StoredStripe]:
+        """Those of a partition, in the order of offsets, none over another."""
+        found: list[StoredStripe] = []
+        folder = self._folder / str(partition)
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+            stripe = _stored(folder / name) if _NAME.fullmatch(name) else None
+            if stripe is not None and (not found or found[-1].bounds.end <= stripe.bounds.start):
+                found.append(stripe)
+        return found
+
+    def write(self, partition: int, stripe: Stripe) -> None:
+        """Add a stripe. Raises OSError."""
+        folder = self._folder / str(partition)
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / f"{stripe.bounds.start:020}-{stripe.bounds.end:020}{SUFFIX}", stripe)
+
+
+@lru_cache(KEPT)
+def _stored_at(path: Path, _changed_ns: int) -> StoredStripe | None:
+    stripe = _read(path, is_checked=False)
+    return None if stripe is None else StoredStripe(path, stripe.bounds, stripe.epoch)
+
+
+def _stored(path: Path) -> StoredStripe | None:
+    """A stripe, whose checksum is checked once in a process; None if the file is damaged or gone."""
+    try:
+        return _stored_at(path, path.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+def _write(path: Path, stripe: Stripe) -> None:
+    body = stripe.blocks.astype("<i8").tobytes() + stripe.hashes.astype("<u4").tobytes() + stripe.places.tobytes()
+    header = np.zeros(1, _HEADER)
+    header[0] = (MAGIC, zlib.crc32(body), len(stripe.blocks) - 1, len(stripe.hashes), *stripe.bounds, stripe.epoch)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(header.tobytes() + body)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _read(path: Path, *, is_checked: bool) -> Stripe | None:
+    """A stripe of a file, mapped into memory for as long as the stripe is used; None if the file is damaged or gone.
+
+    Args:
+        is_checked: whether the checksum is known to be right.
+    """
+    try:
+        data = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError):
+        return None
+    if len(data) < _HEADER.itemsize:
+        return None
+    header = data[: _HEADER.itemsize].view(_HEADER)[0]
+    blocks, entries = int(header["blocks"]), int(header["entries"])
+    body = data[_HEADER.itemsize :]
+    if header["magic"] != MAGIC or len(body) != 8 * (blocks + 1) + 5 * entries:
+        return None
+    if not is_checked and zlib.crc32(body.data) != header["crc"]:
+        return None
+    first, second = 8 * (blocks + 1), 8 * (blocks + 1) + 4 * entries
+    return Stripe(body[:first].view("<i8"), body[first:second].view("<u4"), body[second:], int(header["epoch"]))

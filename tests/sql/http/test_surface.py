@@ -1,0 +1,214 @@
+"""SQL over HTTP: formats, errors, and clients that go away, over real sockets and an engine of DuckDB alone."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http.client import HTTPConnection
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from barnabas.services.application import Application
+from barnabas.services.listener import Listener, bind
+from barnabas.services.metrics import RequestTimes
+from barnabas.services.web_server import WebServer
+from barnabas.sql.http.formats import chosen, duration_text
+from barnabas.sql.http.surface import Surface
+from barnabas.sql.interface import Engine
+from barnabas.web.routing import HttpError, Response, Router
+from barnabas.web.service import Service, ServiceContext, ServiceEntry
+from tests.sql.duckdb_engine import DuckEngine
+from tests.waiting import until
+
+LONG = "select count(*) from range(200000) a, range(200000) b where (a.range + b.range) % 7 = 3"
+
+
+class SurfaceAlone:
+    def __init__(self, engine: Engine) -> None:
+        self._surface = Surface()
+        self._surface.engine = engine
+        self.router: Router = self._surface.router
+
+    async def start(self) -> None:
+        """It is ready."""
+
+    async def close(self) -> None:
+        """It holds nothing."""
+
+    def is_ready(self) -> bool:
+        return True
+
+    def error(self, error: HttpError) -> Response:
+        return self._surface.error(error)
+
+
+def _never(_context: ServiceContext) -> Service:
+    raise AssertionError
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[DuckEngine, int]]:
+    engine = DuckEngine()
+    listening = bind(ServiceEntry("sql", "SQL", 0, "sql", (), _never), Listener("http", "127.0.0.1", 0))
+    application = Application("sql", SurfaceAlone(engine), RequestTimes(), timeout_s=60.0, follows_clients=True)
+    server = WebServer(application, listening, None)
+    await server.start()
+    try:
+        yield engine, listening.getsockname()[1]
+    finally:
+        await server.close()
+
+
+def asked(port: int, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+async def posted(port: int, statement: str, path: str = "/sql", **headers: str) -> tuple[int, bytes]:
+    return await asyncio.to_thread(asked, port, "POST", path, statement.encode(), **headers)
+
+
+TWO = "select 1 as a, 'x\"y' as b union all select 2, null order by a"
+
+
+async def test_rows_as_json() -> None:
+    async with serving() as (engine, port):
+        status, body = await posted(port, TWO)
+        assert (status, json.loads(body)) == (
+            200,
+            {
+                "columns": [{"name": "a", "type": "int32"}, {"name": "b", "type": "string"}],
+                "rows": [[1, 'x"y'], [2, None]],
+                "tag": "SELECT 2",
+            },
+        )
+        await until(lambda: all(each.closed.is_set() for each in engine.sessions))
+
+
+async def test_rows_as_lines_csv_and_arrow() -> None:
+    async with serving() as (_, port):
+        _, lines = await posted(port, TWO, Accept="application/x-ndjson")
+        assert [json.loads(line) for line in lines.splitlines()] == [{"a": 1, "b": 'x"y'}, {"a": 2, "b": None}]
+        _, text = await posted(port, TWO, "/sql?format=csv")
+        assert list(csv.reader(io.StringIO(text.decode()))) == [["a", "b"], ["1", 'x"y'], ["2", ""]]
+        _, data = await posted(port, TWO, "/sql?format=arrow")
+        assert pa.ipc.open_stream(data).read_all().to_pydict() == {"a": [1, 2], "b": ['x"y', None]}
+
+
+async def test_many_batches_come_whole() -> None:
+    async with serving() as (_, port):
+        statement = "select range as n, 'text ' || range as t from range(50000)"
+        _, body = await posted(port, statement)
+        assert json.loads(body)["rows"] == [[n, f"text {n}"] for n in range(50_000)]
+        _, data = await posted(port, statement, "/sql?format=arrow")
+        assert pa.ipc.open_stream(data).read_all().num_rows == 50_000
+
+
+@pytest.mark.parametrize("format_", ["json", "jsonl", "csv", "arrow"])
+async def test_values_of_every_type_can_be_written(format_: str) -> None:
+    statement = (
+        "select 1::decimal(10,2) d, 'a'::blob b, date '2024-02-29' on_day, timestamp '2024-01-02 03:04:05' moment, [1, null] l, "
+        "{'x': 1} s, map {'k': 2} m, 'nan'::double n, true t, null z, interval 1 day AS i, uuid() u, time '01:02:03' c"
+    )
+    async with serving() as (_, port):
+        status, body = await posted(port, statement, f"/sql?format={format_}")
+        assert (status, bool(body)) == (200, True)
+        if format_ == "json":
+            row = json.loads(body)["rows"][0]
+            assert row[:5] == ["1.00", base64.b64encode(b"a").decode(), "2024-02-29", "2024-01-02T03:04:05", [1, None]]
+            assert row[5:11] == [{"x": 1}, {"k": 2}, "nan", True, None, "P1D"]
+
+
+async def test_statements_without_rows_and_several_statements() -> None:
+    async with serving() as (_, port):
+        status, body = await posted(port, "create table t (a int); insert into t values (7); select a from t")
+        assert (status, json.loads(body)["rows"]) == (200, [[7]])
+        status, body = await posted(port, "create table t (a int)")
+        assert (status, json.loads(body)) == (200, {"columns": [], "rows": [], "tag": "CREATE TABLE"})
+        status, body = await posted(port, "select 1 as a where false")
+        assert json.loads(body)["rows"] == []
+
+
+async def test_parameters() -> None:
+    body = json.dumps({"statement": "select $1::int + 1 as n", "parameters": [41]})
+    async with serving() as (_, port):
+        headers = {"Content_Type": "application/json"}
+        status, answer = await asyncio.to_thread(asked, port, "POST", "/sql", body, **headers)
+        assert (status, json.loads(answer)["rows"]) == (200, [[42]])
+        status, answer = await asyncio.to_thread(asked, port, "GET", "/sql?statement=select+3")
+        assert json.loads(answer)["rows"] == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "status", "sqlstate"),
+    [
+        ("/sql", {}, b"select from where", 400, "42601"),
+        ("/sql", {}, b"select * from nowhere", 400, "42P01"),
+        ("/sql", {}, b"", 400, "42601"),
+        ("/sql", {}, b"\xff", 400, "08P01"),
+        ("/sql?format=xml", {}, b"select 1", 406, "08P01"),
+        ("/sql", {"Accept": "text/html"}, b"select 1", 406, "08P01"),
+        ("/sql", {"Content_Type": "application/json"}, b'{"statment": "select 1"}', 400, "08P01"),
+        ("/sql", {"Content_Type": "application/json"}, b"[", 400, "08P01"),
+        ("/sql", {"Content_Type": "image/png"}, b"x", 415, "08P01"),
+        ("/nowhere", {}, b"x", 404, "08P01"),
+    ],
+)
+async def test_bad_requests_are_told_what_is_wrong(
+    path: str, headers: dict[str, str], body: bytes, status: int, sqlstate: str
+) -> None:
+    async with serving() as (engine, port):
+        found, answer = await asyncio.to_thread(asked, port, "POST", path, body, **headers)
+        said = json.loads(answer)
+        assert (found, said["sqlstate"]) == (status, sqlstate)
+        assert said["message"]
+        await until(lambda: all(each.closed.is_set() for each in engine.sessions))
+
+
+async def test_an_error_after_the_first_rows_stands_in_the_stream() -> None:
+    late = "select case when range > 4500 then error('late') else range end as n from range(5000)"
+    async with serving() as (_, port):
+        status, body = await posted(port, late)
+        assert (status, json.loads(body).get("error", {}).get("sqlstate")) in {(200, "22000"), (400, None)}
+        status, lines = await posted(port, late, "/sql?format=jsonl")
+        assert "late" in lines.decode().splitlines()[-1]
+
+
+@pytest.mark.parametrize("statement", [LONG, f"select range as n from range(100000000) where ({LONG}) is not null or true"])
+async def test_a_client_that_goes_away_ends_its_statement(statement: str) -> None:
+    async with serving() as (engine, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /sql HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(statement), statement.encode()))
+        await writer.drain()
+        await until(lambda: len(engine.sessions) == 1)
+        writer.close()
+        await until(lambda: engine.sessions[0].closed.is_set())
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [((0, 0, 0), "PT0S"), ((14, -3, 0), "P14M-3D"), ((0, 1, 1_500_000_000), "P1DT1.5S"), ((0, 0, -1000), "PT-0.000001S")],
+)
+def test_intervals_as_text(parts: tuple[int, int, int], text: str) -> None:
+    assert duration_text(*parts) == text
+
+
+def test_the_format_that_a_request_asks_for() -> None:
+    assert chosen(None, "") == "json"
+    assert chosen(None, "text/html, application/*;q=0.8") == "json"
+    assert chosen(None, "text/csv") == "csv"
+    assert chosen("arrow", "text/csv") == "arrow"
+    assert chosen("none", "") is None
+    assert chosen(None, "text/html") is None
