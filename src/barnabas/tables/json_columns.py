@@ -221,8 +221,9 @@ def _split(spans: Spans, kind: int, bracket: int) -> tuple[Ints, int, pa.Buffer,
     ends = np.empty(rows + 1, np.int32)
     items, keys = _room(spans.data, room), _room(spans.data, with_keys)
     count = scan.split(
-        spans.data, spans.begins, spans.ends, states, ends, *items[1:4], *keys[1:4], bracket, limits.MAX_VALUE_DEPTH
-    )
+        spans.data, spans.begins, spans.ends, states, ends, *items[1:4], *keys[1:4],
+        bracket, limits.MAX_VALUE_DEPTH, limits.MAX_TABLE_ITEMS,
+    )  # fmt: skip
     spans.states[states == scan.LATER] = scan.LATER
     is_valid = states == scan.TAKEN
     valid = buffer(np.packbits(is_valid, bitorder="little"))
