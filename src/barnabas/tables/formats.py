@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from barnabas.tables.errors import TableError
 
 Array = Any  # pyarrow.Array of any type
-MAX_CELLS = 1 << 22  # rows times columns that kernels decode at once; a cell takes up to 17 bytes besides its value
+MAX_CELLS = 1 << 20  # rows times columns that kernels decode at once; a cell takes up to 17 bytes besides its value
 MIN_ROWS = 256
 
 
