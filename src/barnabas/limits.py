@@ -154,6 +154,7 @@ MAX_JSON_SCHEMA_PATH = 64  # steps in the path to a difference; a message omits 
 MAX_JSON_SCHEMA_PATH_CHARACTERS = 1_000  # size of the path to a difference in a message
 MAX_CACHED_SCHEMAS = 10_000  # schemas that a registry client caches
 MAX_VALUE_DEPTH = 100  # nested objects and arrays in a value with a schema; the same limit as in Protobuf's own libraries
+MAX_TABLE_ITEMS = 1_000_000  # of a list or map in a record that becomes a row of a table; a record of 1 MB has fewer
 MAX_REFERENCE_DEPTH = 100  # nested references that a registry client follows
 MAX_SQL_CHARACTERS = 16 * 1024 * 1024  # of one text of SQL statements
 MAX_SQL_TOKENS = 2_000_000  # words of one statement; parsing them takes some 20 s
