@@ -52,7 +52,7 @@ class TopicDataset(pads.FileSystemDataset):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         *,
         limit: int | None = None,
         batch_size: int | None = None,
@@ -63,7 +63,7 @@ class TopicDataset(pads.FileSystemDataset):
     def scanner(  # type: ignore[override]  # a Reading has the methods of a Scanner that libraries call
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         batch_size: int | None = None,
         **settings: object,
     ) -> Reading:
@@ -73,7 +73,7 @@ class TopicDataset(pads.FileSystemDataset):
     def to_batches(  # type: ignore[override]  # without the settings of files
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         batch_size: int | None = None,
         **settings: object,
     ) -> Iterator[pa.RecordBatch]:
@@ -83,7 +83,7 @@ class TopicDataset(pads.FileSystemDataset):
     def to_table(  # type: ignore[override]  # without the settings of files
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> pa.Table:
         """All rows."""
@@ -93,7 +93,7 @@ class TopicDataset(pads.FileSystemDataset):
         self,
         num_rows: int = 5,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> pa.Table:
         """The first rows; the rest is not read."""
@@ -101,7 +101,7 @@ class TopicDataset(pads.FileSystemDataset):
 
     def count_rows(  # type: ignore[override]  # without the settings of files
         self,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> int:
         """The number of rows."""
