@@ -115,14 +115,14 @@ def services_start(
 
 
 def names_of(text: str | None) -> list[str]:
-    """The names in `registry,…`; all services without a text."""
+    """The names in `registry,…`; all services if the text is None."""
     from barnabas.services.table import SERVICES
 
     return list(SERVICES) if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def places_of(names: Sequence[str], listeners: Mapping[str, str | None], scheme: str = "http") -> list[Place]:
-    """Where these services listen; raises BadInput for an unknown one and for an address that is none."""
+    """The addresses of these services; raises BadInput for an unknown service and for an invalid address."""
     from barnabas.services.host import Place
     from barnabas.services.listener import parse_listener
     from barnabas.services.table import entries

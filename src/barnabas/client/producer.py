@@ -4,13 +4,13 @@ Owns the sequence numbers, the queue of batches and the batches in flight.
 
 Rules
   1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither duplicates nor
-     loses a batch, whatever it retries.
+     loses a batch by its retries.
   2. At most MAX_IN_FLIGHT requests are in flight to a broker, each with at most one batch of a partition: a broker keeps the
-     last five batches of a producer, so it recognises each of them.
+     last five batches of a producer, so it recognises each repeated one.
   3. After the first transient error, no other batch is sent until every batch without a response has been sent again: one at a
      time, in order, with the retries of `operations.produce`.
-  4. All batches go to the topic that had the name at the first batch, unless `any_topic` is set. Its number of partitions
-     mostly decided their placement, and a topic that replaced it may have fewer.
+  4. All batches go to the topic that had the name at the first batch, unless `any_topic` is set. Usually the placement of
+     batches depends on its number of partitions, and a topic that replaces it may have fewer.
   5. After an error the producer is unusable: it does not know which batches arrived.
 """
 
@@ -43,6 +43,7 @@ REQUEST_BYTES = 1 << 20  # approximate size; a request has at least one batch
 class _Batch(Struct, frozen=True):
     place: TopicPartition
     data: bytes
+    count: int = 0
 
 
 class BatchProducer:
@@ -50,12 +51,12 @@ class BatchProducer:
 
     Args:
         client: used only by this producer until it is closed.
-        owner: makes the producer idempotent.
+        owner: producer id and epoch; makes the producer idempotent.
         transactional_id: every batch is part of its open transaction; needs `owner`.
         second_version: whether the first write adds a partition to the transaction (KIP-890).
         now_ms: the wall clock, for the time of the records.
-        any_topic: batches may also go to a topic that replaces the first; False if its number of partitions decided their
-            placement.
+        any_topic: batches may also go to a topic that replaces the first one; False if their placement depends on the number of
+            partitions.
     """
 
     def __init__(
@@ -85,12 +86,13 @@ class BatchProducer:
         self._queue: list[_Batch] = []
         self._queued_bytes = 0
         self._in_flight: dict[Connection, deque[list[_Batch]]] = {}
+        self.ends: dict[TopicPartition, int] = {}  # behind the last acknowledged record; not of a batch that was written twice
 
     def send(self, place: TopicPartition, room: bytearray | memoryview, count: int) -> None:
         """Finish a batch (see `seal_batch`) and send it, at once or with the next ones.
 
         Raises:
-            PartitionError: a batch, this or an earlier one, was refused.
+            PartitionError: a broker refused this or an earlier batch.
             ClientError: no answer in time.
         """
         if place[0] in self._client.cluster.topics:
@@ -100,7 +102,7 @@ class BatchProducer:
             sequence = self._sequences.get(place, 0)
             self._sequences[place] = (sequence + count) & MAX_SEQUENCE
             stamp = Stamp(*self._owner, sequence, self._transactional_id is not None)
-        batch = _Batch(place, seal_batch(room, count, self._now_ms(), stamp, self._codec))
+        batch = _Batch(place, seal_batch(room, count, self._now_ms(), stamp, self._codec), count)
         self._queue.append(batch)
         self._queued_bytes += len(batch.data)
         if self._queued_bytes >= REQUEST_BYTES:
@@ -138,7 +140,7 @@ class BatchProducer:
                     self._produce_again(self._take_first())
 
     def _id_of(self, topic: str) -> UUID:
-        """The id that a topic name stands for; ZERO_UUID if any topic is acceptable."""
+        """The id of the topic that batches for this name must go to; ZERO_UUID if any topic is acceptable."""
         if self._any_topic:
             return ZERO_UUID
         return self._ids.setdefault(topic, self._client.cluster.topics[topic].topic_id)
@@ -167,7 +169,7 @@ class BatchProducer:
         return chosen
 
     def _leader_of(self, place: TopicPartition) -> int | None:
-        """None without a leader: the batch is handled when it is the first of the queue."""
+        """The leader of a partition; None without one: then the batch waits until it is the first of the queue."""
         try:
             return self._client.cluster.leader_of(*place)[1].leader
         except PartitionError:
@@ -192,19 +194,25 @@ class BatchProducer:
         )
 
     def _receive(self, connection: Connection) -> bool:
-        """Receive the oldest response; False if all batches in flight had to be sent again."""
+        """Receive the oldest response; False if it had to send all batches in flight again."""
         try:
             response = connection.receive()
             for topic in response.responses:
                 for item in topic.partition_responses:
+                    name = topic.name or self._name_of(topic.topic_id)
                     if item.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                        name = topic.name or self._name_of(topic.topic_id)
                         raise PartitionError(ErrorCode(item.error_code), name, item.index, item.error_message)
+                    self._acknowledged((name, item.index), item.base_offset, self._in_flight[connection][0])
         except (ClientError, PartitionError) as error:
             self._repair(error)
             return False
         self._in_flight[connection].popleft()
         return True
+
+    def _acknowledged(self, place: TopicPartition, base_offset: int, batches: list[_Batch]) -> None:
+        if base_offset >= 0:
+            count = next((each.count for each in batches if each.place == place), 0)
+            self.ends[place] = max(self.ends.get(place, 0), base_offset + count)
 
     def _name_of(self, topic_id: object) -> str:
         return next((t.name for t in self._client.cluster.topics.values() if t.topic_id == topic_id), str(topic_id))
@@ -236,13 +244,13 @@ class BatchProducer:
             topic_id=self._ids.get(batch.place[0]),
         )
         try:
-            self._run(plan)
+            self._acknowledged(batch.place, self._run(plan).base_offset, [batch])
         except PartitionError as error:
             if error.code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                 raise
 
     def _join(self) -> None:
-        """Add to a transaction of version 1 the partitions that it is about to write to."""
+        """Add the partitions of the next writes to a transaction of version 1."""
         if self._joins_by_itself:
             return
         fresh = {batch.place for batch in self._queue} - self._joined

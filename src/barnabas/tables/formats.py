@@ -2,7 +2,8 @@
 
 Rules
   1. A format converts a whole array at once; it never sees single records.
-  2. A record that does not fit has null in every column, and a reason. The scan decides what becomes of it.
+  2. A record that does not fit has null in each column that cannot be made of it, and a reason. The scan decides what becomes of it.
+     A column does not depend on the other columns that are asked for.
   3. A null payload is no bad record: all its columns are null, as a deletion in a compacted topic has them.
   4. Encoded rows decode to the same rows.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +28,7 @@ class Decoded(NamedTuple):
 
     Args:
         columns: in the order asked for; each as long as the payloads.
-        reasons: a text for each record that does not fit, null for the others; None if all fit.
+        reasons: a text for each record that does not fit the columns asked for, null for the others; None if all fit.
     """
 
     columns: Sequence[Array]
@@ -87,6 +90,18 @@ def columns_for(fields: Sequence[pa.Field[Any]], batch: pa.RecordBatch) -> list[
             reason = str(error).splitlines()[0][:300]
             raise TableError(f"the column {field.name} does not fit {field.type}: {reason}") from None
     return columns
+
+
+def replaced(columns: Sequence[Array], rows: npt.NDArray[np.intp], others: Decoded) -> Decoded:
+    """The columns with the rows of others in place of some of theirs."""
+    count = len(columns[0])
+    places = np.arange(count)
+    places[rows] = np.arange(count, count + len(rows))
+    taken = pa.array(places)
+    made = [pa.concat_arrays([one, other]).take(taken) for one, other in zip(columns, others.columns, strict=True)]
+    if others.reasons is None:
+        return Decoded(made)
+    return Decoded(made, pa.concat_arrays([pa.nulls(count, pa.string()), others.reasons]).take(taken))
 
 
 def without_deleted(payloads: Array, deleted: Array | None) -> Array:

@@ -22,7 +22,7 @@ from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
 from barnabas.tables.predicate import Every, Predicate, Unknown
-from barnabas.tables.scan import META_FIELDS, Columns, ScanReport
+from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
 
 BY_POSITION = "FieldPath("  # in the text of an expression that names columns by their position
 
@@ -35,6 +35,9 @@ class Rows(Protocol):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows."""
+
+    def count(self) -> int:
+        """The number of rows that `batches` gives."""
 
 
 Read = Callable[[Sequence[str], Predicate], Rows]
@@ -164,7 +167,9 @@ class Reading:
         return pa.Table.from_batches(kept, self.schema)
 
     def count_rows(self) -> int:
-        """The number of rows."""
+        """The number of rows; without a filter, records are not decoded unless a format may drop some."""
+        if self.filter.expression is None and isinstance(self._rows, Scan):
+            return self._rows.count()
         return sum(batch.num_rows for batch in self.batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -21,7 +21,8 @@ import pyarrow.types as pt
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, table_field, type_name
 from barnabas.tables.formats import Array, Decoded, Raw, columns_for, without_deleted
 from barnabas.tables.json_encoding import text_of, values_of
-from barnabas.tables.json_values import Misfit, converter, parse
+from barnabas.tables.json_text import Misfit, parse
+from barnabas.tables.json_values import converter
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 

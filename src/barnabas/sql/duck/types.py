@@ -182,6 +182,16 @@ _SQL: dict[str, pa.DataType] = {
 }
 
 
+def declared_field(name: str, kind: Any) -> pa.Field[Any]:
+    """A column of the type that a word of SQL means; JSON and UUID are marked. Raises SqlError 42704."""
+    word = str(getattr(kind.this, "value", kind.this))
+    mark = _MARKED.get(word)
+    return pa.field(name, declared(kind), metadata={KIND: mark} if mark else None)
+
+
+_MARKED = {"JSON": b"json", "JSONB": b"json", "UUID": b"uuid"}
+
+
 def declared(kind: Any) -> pa.DataType:
     """The type that a word of SQL means, from sqlglot's `DataType`. Raises SqlError 42704."""
     word = str(getattr(kind.this, "value", kind.this))

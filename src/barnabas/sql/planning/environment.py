@@ -16,7 +16,7 @@ Setting = Callable[[str], str | None]
 def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Setting) -> None:
     """Replace calls of functions without arguments by `facts`, and `current_setting`. Raises SqlError."""
     for node in list(tree.walk()):
-        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.name.lower() == "pg_catalog":
+        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() == "pg_catalog":
             node = _without_schema(node)
         name = _called(node)
         if name is None:

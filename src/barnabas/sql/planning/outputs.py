@@ -23,6 +23,17 @@ _NAMES: dict[type[exp.Expression], str] = {
 }
 
 
+def with_names(tree: Any) -> Any:
+    """A query with names for its columns: VALUES has `column1`, `column2`, … ."""
+    if not isinstance(tree, exp.Values):
+        return tree
+    first = tree.expressions[0] if tree.expressions else None
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    columns = [exp.to_identifier(f"column{number}") for number in range(1, count + 1)]
+    tree.set("alias", exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True), columns=columns))
+    return exp.select("*").from_(tree, copy=False)
+
+
 def name_outputs(tree: exp.Expression) -> None:
     """Give each output of each SELECT a name."""
     for select in list(tree.find_all(exp.Select)):

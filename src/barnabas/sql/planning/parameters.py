@@ -49,19 +49,17 @@ def infer(
     places: Mapping[int, Sequence[exp.Parameter]],
     given: Sequence[pa.DataType | None],
     type_of_column: ColumnType,
-    known: Mapping[int, pa.DataType] | None = None,
 ) -> list[pa.DataType]:
     """A type for each number up to the highest; pa.null() where nothing tells it.
 
     Args:
         given: by the client.
-        known: of parameters whose place in an INSERT tells them.
     """
     types: list[pa.DataType] = []
     for number in range(1, max([*places, len(given)], default=0) + 1):
         told = given[number - 1] if number <= len(given) else None
-        if told is None or pa.types.is_null(told):
-            told = (known or {}).get(number)
+        if told is not None and pa.types.is_null(told):
+            told = None
         for place in places.get(number, ()) if told is None else ():
             told = _beside(place, type_of_column)
             if told is not None:
