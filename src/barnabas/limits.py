@@ -154,6 +154,7 @@ MAX_JSON_SCHEMA_PATH = 64  # steps in the path to a difference; a message omits 
 MAX_JSON_SCHEMA_PATH_CHARACTERS = 1_000  # size of the path to a difference in a message
 MAX_CACHED_SCHEMAS = 10_000  # schemas that a registry client caches
 MAX_VALUE_DEPTH = 100  # nested objects and arrays in a value with a schema; the same limit as in Protobuf's own libraries
+MAX_TABLE_ITEMS = 1_000_000  # of a list or map in a record that becomes a row of a table; a record of 1 MB has fewer
 MAX_REFERENCE_DEPTH = 100  # nested references that a registry client follows
 MAX_SQL_CHARACTERS = 16 * 1024 * 1024  # of one text of SQL statements
 MAX_SQL_TOKENS = 2_000_000  # words of one statement; parsing them takes some 20 s
@@ -171,6 +172,8 @@ MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open 
 MAX_FOUND_ABORTS = (
     100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
 )
+MAX_SQL_LIVE_BYTES = 256 * 1024 * 1024  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
+MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
 MAX_SQL_LIVE_KEYS = 1_000_000  # keys of tables that an engine remembers, to find duplicates; some 100 MB. Beyond them it reads the table
 MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)
 MAX_POSTGRES_STARTUP_BYTES = 10_000  # of a client's first packet; Postgres' limit

@@ -57,6 +57,7 @@ def test_every_replica_gives_the_committed_rows(brokers: list[Broker], writer: B
             wait_until(lambda source=source: source.snapshot().partitions[0].end == end)  # type: ignore[misc]
             snapshot = source.snapshot()
             assert rows_of(source, snapshot) == rows
+            assert source.end_of_epoch(0, snapshot.epochs[0]) >= end
             source.close()
 
 

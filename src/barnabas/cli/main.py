@@ -37,6 +37,7 @@ COMMANDS = {
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
     "schema": Entry("schema", "schema", "Register, show, check, compare, copy and delete the schemas of a registry."),
+    "table": Entry("table", "table", "Read topics as tables: columns, rows, counts, files."),
     "pipeline": Entry("pipeline", "pipeline", "Create, run, list and stop pipelines on Spark."),
     "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "user": Entry("user", "user", "Add, list and delete users who log in by SCRAM, and change their passwords."),
@@ -52,7 +53,7 @@ COMMANDS = {
         "doctor", "doctor", "Check this machine, Spark's Python if PySpark is installed, a data folder and a broker."
     ),
     "registry": Entry("services", "registry", "Run a schema registry."),
-    "sql": Entry("services", "sql", "Run SQL over topics, for HTTP and for Postgres clients."),
+    "sql": Entry("sql.command", "sql", "Ask topics in SQL, or run SQL as a service."),
     "services": Entry("services", "services", "Run several HTTP services in one process."),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
 }

@@ -32,14 +32,20 @@ class RegistryOptions(Struct):
 
     def client(self) -> RegistryClient:
         """Raises BadInput or ConfigError if the settings are wrong."""
-        from barnabas.schemas.registry_client import SETTINGS, RegistryClient
+        from barnabas.schemas.registry_client import RegistryClient
+
+        return RegistryClient(self.url, self.settings())
+
+    def settings(self) -> dict[str, str]:
+        """The settings of the file. Raises BadInput if it cannot be read."""
+        from barnabas.schemas.registry_client import SETTINGS
 
         settings: dict[str, str] = {}
         for key, value in (read_properties_file(self.file) if self.file is not None else {}).items():
             name = next(key.removeprefix(each) for each in NAMES_OF_JAVA if key.startswith(each))
             if name in SETTINGS - {"url"}:
                 settings[name] = value
-        return RegistryClient(self.url, settings)
+        return settings
 
 
 def read_urls(text: str) -> list[str]:

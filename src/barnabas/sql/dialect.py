@@ -6,6 +6,7 @@ may stand in double quotes or in backticks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -83,9 +84,21 @@ def tokens_of(text: str) -> list[Token]:
     if len(text) > limits.MAX_SQL_CHARACTERS:
         raise SqlError(LIMIT_EXCEEDED, f"a statement of {len(text)} characters; allowed are {limits.MAX_SQL_CHARACTERS}")
     try:
-        return list(_DIALECT.tokenize(text))
+        return list(_DIALECT.tokenize(_PARAMETER.sub(_marked, text) if "$" in text else text))
     except TokenError as error:
         raise syntax_error(_unfinished(text) or str(error).split("\n")[0]) from None
+
+
+_PARAMETER = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | `[^`]*` | --[^\n]* | /\*.*?\*/
+    | (?<![\w$])\$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?P=tag)?\$ | (?<![\w$])\$(?P<number>\d+)""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def _marked(found: re.Match[str]) -> str:
+    """`$1` as `@1`, which means the same: sqlglot takes the text between the signs of `$1,$2` for the name of a quotation."""
+    return f"@{found['number']}" if found["number"] else found[0]
 
 
 def _unfinished(text: str) -> str:

@@ -57,7 +57,7 @@ class TopicDataset(pads.FileSystemDataset):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         *,
         limit: int | None = None,
         batch_size: int | None = None,
@@ -68,7 +68,7 @@ class TopicDataset(pads.FileSystemDataset):
     def scanner(  # type: ignore[override]  # a Reading has the methods of a Scanner that libraries call
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         batch_size: int | None = None,
         **settings: object,
     ) -> Reading:
@@ -78,7 +78,7 @@ class TopicDataset(pads.FileSystemDataset):
     def to_batches(  # type: ignore[override]  # without the settings of files
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         batch_size: int | None = None,
         **settings: object,
     ) -> Iterator[pa.RecordBatch]:
@@ -88,7 +88,7 @@ class TopicDataset(pads.FileSystemDataset):
     def to_table(  # type: ignore[override]  # without the settings of files
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> pa.Table:
         """All rows."""
@@ -98,7 +98,7 @@ class TopicDataset(pads.FileSystemDataset):
         self,
         num_rows: int = 5,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> pa.Table:
         """The first rows; the rest is not read."""
@@ -106,7 +106,7 @@ class TopicDataset(pads.FileSystemDataset):
 
     def count_rows(  # type: ignore[override]  # without the settings of files
         self,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> int:
         """The number of rows."""

@@ -121,7 +121,7 @@ class Client:
         while not found or found[-1].kind not in "ZE":
             found.append(self.receive())
             if found[-1].kind == "S":
-                name, value = found[-1].text.split("\0")
+                name, _, value = found[-1].text.partition("\0")
                 self.settings[name] = value
             elif found[-1].kind == "K":
                 self.key = found[-1].body

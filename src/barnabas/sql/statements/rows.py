@@ -6,7 +6,9 @@ errors say why.
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of, is_default, with_columns
 from barnabas.sql.states import syntax_error
+from barnabas.tables.column_types import JSON, mark_of
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -121,8 +124,15 @@ class NewRows:
 
     def _at_once(self, rows: list[list[Any]], values: Sequence[Any]) -> pa.Table | None:
         columns = []
+        now = datetime.datetime.now(datetime.UTC)
+
+        def value_of(cell: Any) -> Any:
+            if isinstance(cell, Parameter):
+                return values[cell]
+            return now if cell is _NOW else str(uuid.uuid4()) if cell is _UUID else cell
+
         for place, field in enumerate(self._schema):
-            cells = [values[row[place]] if isinstance(row[place], Parameter) else row[place] for row in rows]
+            cells = [value_of(row[place]) for row in rows]
             column = _column(cells, field)
             if column is None:
                 return None
@@ -130,7 +140,7 @@ class NewRows:
         return pa.table(columns, schema=self._schema)
 
 
-_COMPLEX = object()
+_COMPLEX, _NOW, _UUID = object(), object(), object()
 _KINDS: dict[type, Any] = {int: pa.types.is_integer, float: pa.types.is_floating, bytes: pa.types.is_binary, bool: pa.types.is_boolean}
 
 
@@ -145,6 +155,10 @@ def _plain(cell: Any) -> Any:
             return cell.name if cell.is_string else _number(cell.name)
         case exp.Neg() if isinstance(cell.this, exp.Literal) and not cell.this.is_string:
             return -_number(cell.this.name)
+        case exp.CurrentTimestamp() if not cell.this:
+            return _NOW
+        case exp.Uuid():
+            return _UUID
         case exp.Parameter() if cell.name.isdigit():
             return Parameter(int(cell.name) - 1)
     return _COMPLEX
@@ -161,9 +175,11 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
         if all(each is None for each in cells):
             return pa.nulls(len(cells), kind)
         if pa.types.is_string(kind):
-            if field.metadata or not all(each is None or isinstance(each, str) for each in cells):
+            if mark_of(field) == JSON or not all(each is None or isinstance(each, str) for each in cells):
                 return None
             return pa.array(cells, kind)
+        if pa.types.is_timestamp(kind):
+            return _moments(cells, kind)
         if pa.types.is_decimal(kind):
             return pa.array([None if each is None else decimal.Decimal(str(each)) for each in cells], kind)
         expected = next((check for python, check in _KINDS.items() if all(each is None or type(each) is python for each in cells)), None)
@@ -175,3 +191,10 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
         return None
     return None
 
+
+
+def _moments(cells: list[Any], kind: Any) -> Any:
+    """Times with a zone for a column with a zone, or without for one without."""
+    if not all(each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in cells):
+        return None
+    return pa.array(cells, kind)
