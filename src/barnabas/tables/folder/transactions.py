@@ -35,7 +35,7 @@ WHOLE_LOG = 2**63 - 1
 
 
 class TransactionProgress:
-    """What is known of the transactions of a log up to `next_offset`, and of its leader epochs.
+    """The transactions of a log up to `next_offset`, and its leader epochs.
 
     Args:
         start: offset from which on it reads.
