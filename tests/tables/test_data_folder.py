@@ -10,9 +10,11 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from barnabas import limits
+from barnabas.columnar.decode import RecordDecoder
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.batch_header import read_header, split_batches
 from barnabas.protocol.records.record import build_batch
@@ -21,10 +23,11 @@ from barnabas.storage.compaction.swap import CLEANED_SUFFIX, LOG_LAST, SWAP_SUFF
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log_move import MARKER
 from barnabas.storage.producer_state import ProducerEntry
+from barnabas.storage.segment.file_names import LOG_SUFFIX, file_name
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.tables import TableError, table
 from barnabas.tables.folder import partition, transactions
-from barnabas.tables.folder.segments import HELD
+from barnabas.tables.folder.segments import HELD, FileId, LogSegment
 from barnabas.tables.folder_source import FolderSource
 from barnabas.tables.source import Bounds
 from barnabas.testing import Broker
@@ -316,24 +319,20 @@ def test_each_step_of_a_compaction_is_read_as_before_or_after_it(prepared: Prepa
     assert all(each in (before, after) for each in found)
 
 
-def test_a_transaction_whose_marker_was_compacted_ends_in_its_place(prepared: Prepared) -> None:
-    """The source found the aborted transaction before; a later one of the same producer that committed is seen all the same."""
-    folder = prepared.path / FOLDER
-    for path in folder.glob("*.snapshot"):
-        path.unlink()
-    with closing(FolderSource(TOPIC, prepared.path)) as source:
-        assert rows_of(source, source.snapshot()) == prepared.rows
-        for path in logs(prepared)[:-1]:
-            data = path.read_bytes()
-            kept = [
-                data[at : at + header.size]
-                for at, header in split_batches(data)
-                if not header.is_control or header.base_offset == read_header(data, split_batches(data)[-1][0]).base_offset
-            ]
-            replaced = path.with_suffix(".new")
-            replaced.write_bytes(b"".join(kept))
-            replaced.rename(path)
-        assert rows_of(source, source.snapshot()) == prepared.rows
+def test_a_transaction_whose_marker_was_compacted_ends_in_its_place(tmp_path: Path) -> None:
+    """A later transaction of the same producer, in the same chunk, is seen."""
+    batches = [
+        build_batch([(b"k", value)], base_offset=offset, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        for offset, value in ((0, b"aborted"), (2, b"committed"), (4, b"aborted"), (6, b"committed"))
+    ]
+    path = tmp_path / file_name(0, LOG_SUFFIX)
+    path.write_bytes(b"".join(batches))
+    aborted = np.array([[7, 0, 1], [7, 4, 5]], np.int64)
+    segment = LogSegment(tmp_path, 0, "", FileId.of(path.stat()), aborted)
+    view = partition.PartitionView([segment], Bounds(0, 7), aborted, 0)
+    decoder = RecordDecoder(TOPIC, 0)
+    rows = [batch for chunk in view.chunks(0, 7) for batch in decoder.decode(chunk.records, 0, 7, chunk.aborted)]
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == [2, 6]
 
 
 # Folders
