@@ -172,3 +172,4 @@ MAX_FOUND_ABORTS = (
     100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
 )
 MAX_SQL_LIVE_KEYS = 1_000_000  # keys of tables that an engine remembers, to find duplicates; some 100 MB. Beyond them it reads the table
+MAX_SQL_COPY_LINE_BYTES = 64 * 1024 * 1024  # of one line of COPY FROM

@@ -155,7 +155,7 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     """The tree of some tokens of a text. Raises SqlError."""
     try:
         parser = (_SPARK_ORDER if spark_order else _DIALECT).parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
-        trees = parser.parse(list(tokens), text)
+        trees = parser.parse(_readable(tokens), text)
     except ParseError as error:
         raise _syntax(text, error) from None
     except RecursionError:
@@ -167,6 +167,34 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     if len(trees) != 1 or trees[0] is None:
         raise syntax_error("the statement cannot be read")
     return trees[0]
+
+
+_ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
+
+
+def _readable(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids."""
+    made: list[Token] = []
+    for place, token in enumerate(tokens):
+        before = made[-1] if made else None
+        if before is not None and before.token_type == TokenType.INTERVAL and token.token_type == TokenType.STRING:
+            unit = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+            if not _ONE_UNIT.match(token.text) and unit not in _UNITS:
+                made[-1:] = [token, _like(before, TokenType.DCOLON, "::"), before]
+                continue
+        if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
+            is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
+            made.append(_like(token, TokenType.BIGINT, "bigint") if is_list else token)
+            continue
+        made.append(token)
+    return made
+
+
+_UNITS = frozenset(("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS"))
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
 def _syntax(text: str, error: ParseError) -> SqlError:

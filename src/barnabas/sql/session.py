@@ -20,7 +20,7 @@ from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import split, statement_of
+from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input
@@ -50,7 +50,7 @@ class SqlSession:
         self.running = Running(engine.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
-        self.prepared: dict[str, Ready] = {}
+        self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -221,6 +221,14 @@ class SqlSession:
             self.buffer.add(relation, rows, deleted=deleted)
         else:
             self.send([(relation.topic, records_of(relation, rows, deleted))])
+
+    def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
+        """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        if self._state == "T":
+            self.write(relation, rows)
+            self.write(relation, deleted, deleted=True)
+        elif rows.num_rows or deleted.num_rows:
+            self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
 
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""

@@ -21,7 +21,7 @@ from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
-from barnabas.sql.planning.operators import rewrite_operators
+from barnabas.sql.planning.operators import rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
@@ -131,6 +131,7 @@ def plan_query(
         _place(table, made)
     typed(places, types)
     rewrite_operators(tree, is_spark=is_spark)
+    rename_functions(tree)
     return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)))
 
 

@@ -33,13 +33,12 @@ def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0))
     plan = checked(session, tree, statement.text, given)
-    return Ready(
-        statement.text,
-        lambda values: run(session, plan, values, statement.text),
-        plan.schema,
-        plan.parameters,
-        version=session.version,
-    )
+
+    def execute(values: Sequence[Any]) -> Result:
+        check_values(plan.parameters, values)
+        return run(session, plan, values, statement.text)
+
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
 
 
 def checked(
