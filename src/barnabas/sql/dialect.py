@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
@@ -23,7 +24,7 @@ from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
-_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in Postgres.Parser.FUNCTIONS}
+_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in PostgresParser.FUNCTIONS}
 
 
 class Barnabas(Postgres):
@@ -31,12 +32,12 @@ class Barnabas(Postgres):
 
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012
-        COMMANDS: set[TokenType] = set()  # noqa: RUF012 - every statement is read as words
+        COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
         KEYWORDS = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}  # noqa: RUF012
 
-    class Parser(Postgres.Parser):
-        FUNCTIONS = {**_SPARK_ONLY, **Postgres.Parser.FUNCTIONS}  # noqa: RUF012
-        FACTOR = {**Postgres.Parser.FACTOR, TokenType.DIV: exp.IntDiv}  # noqa: RUF012
+    class Parser(PostgresParser):
+        FUNCTIONS = {**_SPARK_ONLY, **PostgresParser.FUNCTIONS}  # noqa: RUF012
+        FACTOR = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}  # noqa: RUF012
 
 
 class SparkOrder(Barnabas):
@@ -190,7 +191,9 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
-_UNITS = frozenset(("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS"))
+_UNITS = frozenset(
+    ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")
+)
 
 
 def _like(token: Token, kind: TokenType, text: str) -> Token:

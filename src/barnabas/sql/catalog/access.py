@@ -67,7 +67,13 @@ class Access:
     """
 
     def __init__(
-        self, client: BlockingClient, config: ClientConfig, store: DefinitionStore, samples: Samples, user: str, settings: Settings
+        self,
+        client: BlockingClient,
+        config: ClientConfig,
+        store: DefinitionStore,
+        samples: Samples,
+        user: str,
+        settings: Settings,
     ) -> None:
         self._user, self._settings = user, settings
         self._client, self._config, self._store, self._samples = client, config, store, samples

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlglot import exp
 
-
 _NAMES = {
     "json_build_object": "json_object",
     "jsonb_build_object": "json_object",

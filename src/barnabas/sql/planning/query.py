@@ -121,7 +121,7 @@ def plan_query(
     relations = [find(parts_of(table), position_in(table)) for table in tables]
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
-    for number, (table, relation) in enumerate(zip(tables, relations, strict=True)):
+    for number, relation in enumerate(relations):
         inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree), is_pending=relation.name in pending))
     types = infer(places, given, _columns(tables, relations))
     name_outputs(tree)
@@ -188,10 +188,15 @@ def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[
         for relation in wanted:
             for each in (*relation.columns, *relation.hidden):
                 if each.name.lower() == name:
-                    return each.type
+                    return arrow_type(each)
         return None
 
     return type_of
+
+
+def arrow_type(field: pa.Field[Any]) -> pa.DataType:
+    kind: pa.DataType = field.type
+    return kind
 
 
 def _exclude_hidden(table: Any, made: Input) -> None:
@@ -229,13 +234,13 @@ def _view(made: Input) -> Any:
     """The table as the statement sees it: with `_key`, and with the defaults of columns that older records lack."""
     items: list[Any] = []
     for name in made.outputs:
-        column: Any = exp.column(exp.to_identifier(name, quoted=True))
+        column: Any = _quoted(name)
         default = made.relation.filled.get(name)
         if default is not None:
             column = exp.alias_(exp.func("COALESCE", column, sqlglot.parse_one(default, dialect=Barnabas)), name, quoted=True)
         items.append(column)
     if made.has_alias:
-        items.append(exp.alias_(exp.column(exp.to_identifier(made.relation.key_alias, quoted=True)), KEY, quoted=True))
+        items.append(exp.alias_(_quoted(made.relation.key_alias or ""), KEY, quoted=True))
     view = exp.select(*items, copy=False).from_(made.alias)
     return _with_pending(view, made) if made.is_pending else view
 
@@ -248,9 +253,7 @@ def _with_pending(view: exp.Select, made: Input) -> Any:
         items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))
     added = exp.select(*items, copy=False).from_(made.pending_alias).where(exp.not_(exp.column(DELETED)), copy=False)
     if made.relation.keys:
-        same = [
-            exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys
-        ]
+        same = [exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys]
         changed = exp.select("1").from_(exp.alias_(exp.table_(made.pending_alias), "p", table=True)).where(exp.and_(*same))
         view = view.where(exp.not_(exp.Exists(this=changed)), copy=False)
     return exp.union(view, added, distinct=False)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
-from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
 from barnabas.sql.statements.copy_options import CopyOptions, options_of
 from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
@@ -26,6 +25,7 @@ from barnabas.sql.statements.prepared import tokens_around
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
 from barnabas.sql.statements.target import cast_to, columns_named, default_of, target_of, with_columns
+from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
 from barnabas.sql.writing.records import check_rows, records_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def copy(session: SqlSession, statement: Statement, given: Sequence[pa.DataType 
         raise syntax_error(f"the statement is {_FORM}", statement.position(at))
     if end != ("STDIN" if word == "FROM" else "STDOUT"):
         raise not_supported(
-            "COPY reads and writes no files of the server", statement.position(at + 1), f"COPY {word} {'STDIN' if word == 'FROM' else 'STDOUT'}"
+            "COPY reads and writes no files of the server",
+            statement.position(at + 1),
+            f"COPY {word} {'STDIN' if word == 'FROM' else 'STDOUT'}",
         )
     options = options_of(statement, at + 2)
     if word == "TO":
@@ -80,7 +82,7 @@ def _to(
     session: SqlSession, statement: Statement, given: Any, source: Any, columns: Sequence[Any], options: CopyOptions
 ) -> Ready:
     if isinstance(source, exp.Table):
-        items = [exp.column(each.copy()) for each in columns] or [exp.Star()]
+        items: list[Any] = [exp.column(each.copy()) for each in columns] or [exp.Star()]
         source = exp.select(*items, copy=False).from_(source)
     plan = checked(session, source, statement.text, given)
     if plan.parameters:
@@ -122,7 +124,11 @@ class _Loading:
         self._schema = pa.schema([each.with_nullable(True) for each in relation.columns])
         items = []
         for field in self._schema:
-            value = exp.column(exp.to_identifier(field.name, quoted=True)) if field.name in names else default_of(relation, field.name)
+            value = (
+                exp.column(exp.to_identifier(field.name, quoted=True))
+                if field.name in names
+                else default_of(relation, field.name)
+            )
             items.append(exp.alias_(cast_to(value, field.type), field.name, quoted=True))
         source = MemoryRelation(SOURCE, pa.schema([pa.field(name, pa.string()) for name in names]))
         self._plan = checked(session, exp.select(*items, copy=False).from_(SOURCE), text, (), {SOURCE: source})

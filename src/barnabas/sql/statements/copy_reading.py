@@ -12,8 +12,8 @@ import pyarrow.csv
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import BAD_COPY
 from barnabas.sql.statements.copy_options import CopyOptions
+from barnabas.sql.states import BAD_COPY
 
 PIECE_ROWS = 20_000
 BLOCK_BYTES = 1 << 20
@@ -92,7 +92,11 @@ def _text(data: Iterator[bytes], names: Sequence[str], options: CopyOptions) -> 
             break
         parts = _split(line, delimiter)
         if len(parts) != len(names):
-            word = f'missing data for column "{names[len(parts)]}"' if len(parts) < len(names) else "extra data after last expected column"
+            word = (
+                f'missing data for column "{names[len(parts)]}"'
+                if len(parts) < len(names)
+                else "extra data after last expected column"
+            )
             raise SqlError(BAD_COPY, word, detail=f"COPY, line {number}: {line[:100].decode('utf-8', 'replace')}")
         rows.append([None if part == null else _unescaped(part, number) for part in parts])
         if len(rows) >= PIECE_ROWS:

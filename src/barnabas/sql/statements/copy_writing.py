@@ -111,7 +111,9 @@ def _item(text: str, value: Any) -> str:
 def _interval(value: Any) -> str:
     months, days, nanoseconds = value
     years, months = divmod(months, 12)
-    parts = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in ((years, "year"), (months, "mon"), (days, "day")) if count]
+    parts = [
+        f"{count} {word}{'' if count == 1 else 's'}" for count, word in ((years, "year"), (months, "mon"), (days, "day")) if count
+    ]
     seconds, fraction = divmod(abs(nanoseconds) // 1_000, 1_000_000)
     if seconds or fraction or not parts:
         sign = "-" if nanoseconds < 0 else ""

@@ -14,11 +14,11 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Done
-from barnabas.sql.states import DUPLICATE_COLUMN
 from barnabas.sql.statements.create import RESERVED, Options, check, folded, make_table, options_of, table_name
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import with_columns
+from barnabas.sql.states import DUPLICATE_COLUMN
 from barnabas.sql.writing.records import check_rows
 from barnabas.tables.column_types import table_field, type_name
 
@@ -64,7 +64,11 @@ def _without_data(properties: Any) -> Any:
 def _definition(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
     schema = tree.this
     table = schema.this if isinstance(schema, exp.Schema) else schema
-    given = [folded(each.this if isinstance(each, exp.ColumnDef) else each) for each in schema.expressions] if isinstance(schema, exp.Schema) else []
+    given = (
+        [folded(each.this if isinstance(each, exp.ColumnDef) else each) for each in schema.expressions]
+        if isinstance(schema, exp.Schema)
+        else []
+    )
     if len(given) > len(plan.schema):
         raise SqlError("42601", "too many column names were specified")
     columns: list[ColumnDefinition] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.relations import Rows
 from barnabas.sql.catalog.topics import TopicRelation
@@ -15,9 +15,9 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Listing
-from barnabas.sql.states import not_supported, syntax_error
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
+from barnabas.sql.states import not_supported, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -46,7 +46,11 @@ def explain(session: SqlSession, statement: Statement, given: Sequence[pa.DataTy
 def _options(statement: Statement) -> tuple[int, bool]:
     """Where the query begins, and whether it runs."""
     at, analyze = 1, False
-    if at < len(statement.tokens) and statement.tokens[at].token_type == TokenType.L_PAREN and statement.word(at + 1) not in ("SELECT", "WITH", "VALUES", "("):
+    if (
+        at < len(statement.tokens)
+        and statement.tokens[at].token_type == TokenType.L_PAREN
+        and statement.word(at + 1) not in ("SELECT", "WITH", "VALUES", "(")
+    ):
         at += 1
         while at < len(statement.tokens) and statement.tokens[at].token_type != TokenType.R_PAREN:
             word, value = statement.word(at), statement.word(at + 1)
@@ -76,7 +80,7 @@ def _lines(session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: st
         return lines + _sources(plan, dict(datasets))
     except SqlError:
         raise
-    except Exception as error:  # noqa: BLE001 - DuckDB has many types of errors
+    except Exception as error:
         raise session.translated(error, text) from error
     finally:
         session.release(lease)

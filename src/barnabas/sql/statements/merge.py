@@ -19,12 +19,12 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
-from barnabas.sql.states import CARDINALITY, not_supported, syntax_error
 from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.modify import check_count, own_column
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import assignments, cast_to, columns_named, default_of, is_default, keyed_target, with_columns
+from barnabas.sql.states import CARDINALITY, not_supported, syntax_error
 from barnabas.sql.writing.records import check_rows, keys_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def merge(session: SqlSession, statement: Statement, given: Sequence[pa.DataType
         check_values(plan.parameters, values)
         found = collected(session, plan, values, statement.text)
         check_count(found)
-        parts = {kind: with_columns(found.filter(pc.equal(found.column(KIND), kind)), schema) for kind in (INSERT, UPDATE, DELETE)}
+        parts = {
+            kind: with_columns(found.filter(pc.equal(found.column(KIND), pa.scalar(kind))), schema)
+            for kind in (INSERT, UPDATE, DELETE)
+        }
         _once(relation, pa.concat_tables([parts[UPDATE], parts[DELETE]]))
         for kind in (INSERT, UPDATE):
             check_rows(relation, parts[kind])

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas import limits
 from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared
 from barnabas.sql.interface import Result, SqlError
-from barnabas.sql.states import DUPLICATE_PREPARED, INVALID_PREPARED, LIMIT_EXCEEDED, syntax_error
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.states import DUPLICATE_PREPARED, INVALID_PREPARED, LIMIT_EXCEEDED, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -61,7 +61,9 @@ def execute(session: SqlSession, statement: Statement, given: Sequence[pa.DataTy
     arguments: list[Any] = []
     if len(statement.tokens) > 2:
         end = _closing(statement, 2)
-        arguments = [parse_tokens(statement.text, tokens_around("SELECT", part)).expressions[0] for part in _parts(statement, 3, end)]
+        arguments = [
+            parse_tokens(statement.text, tokens_around("SELECT", part)).expressions[0] for part in _parts(statement, 3, end)
+        ]
     if len(arguments) != len(inner.parameters):
         raise SqlError(
             "42601",

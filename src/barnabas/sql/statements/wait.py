@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.client.results import LATEST
 from barnabas.sql.catalog.access import WAIT_S
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import WRONG_OBJECT, syntax_error
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.states import WRONG_OBJECT, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -58,7 +58,7 @@ def _wait(session: SqlSession, topic: str, partition: int | None, offset: int | 
         partition = partitions[0]
     places = [(topic, each) for each in partitions if partition in (None, each)]
     if offset is not None:
-        wanted = {place: offset + 1 for place in places}
+        wanted = dict.fromkeys(places, offset + 1)
     else:
         now = session.client.list_offsets(dict.fromkeys(places, LATEST), read_committed=False)
         wanted = {place: found.offset for place, found in now.items()}
