@@ -17,6 +17,7 @@ from barnabas.sql.catalog.postgres.functions import type_cases
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.session import SqlSession
 from barnabas.sql.settings import DIALECTS
@@ -53,6 +54,7 @@ class SqlEngine:
         self.instances = Instances(self.limits, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         self.deadlines = Deadlines()
         self.samples = Samples()
+        self.live = LiveTables()
         self.definitions = DefinitionStore(self.config)
         self.live_keys = LiveKeys()
         self._most = sessions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from barnabas.sql.catalog.relations import Relation, Rows
 from barnabas.sql.catalog.store import TOPIC, DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.rows import LiveRows
+from barnabas.sql.live.scan import MemoryScan, can_be_made
+from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
@@ -29,8 +32,10 @@ from barnabas.tables.client_source import ClientSource
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
+R = TypeVar("R")
 PUBLIC = "public"
 SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
+_UNKNOWN = pa.RecordBatch.from_arrays([], names=[])  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
@@ -64,6 +69,7 @@ class Access:
         store: of definitions; shared by all sessions.
         samples: shared too.
         user, settings: of the session, for Postgres' catalogue.
+        live: the tables in memory; shared by all sessions.
     """
 
     def __init__(
@@ -74,9 +80,10 @@ class Access:
         samples: Samples,
         user: str,
         settings: Settings,
+        live: LiveTables,
     ) -> None:
         self._user, self._settings = user, settings
-        self._client, self._config, self._store, self._samples = client, config, store, samples
+        self._client, self._config, self._store, self._samples, self._live = client, config, store, samples, live
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
 
@@ -196,6 +203,7 @@ class Access:
             memory: the rows of relations in memory.
         """
         snapshots: dict[str, Snapshot] = {}
+        held: dict[str, pa.RecordBatch | None] = {}
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
@@ -206,13 +214,43 @@ class Access:
                 made.append((each.alias, memory[relation.name]))
                 continue
             topic = relation.topic
+            if each.is_pending:
+                made.append((each.pending_alias, buffer.rows(relation)))
+            if relation.is_keyed and can_be_made(relation.layout, each.schema.names):
+                if topic not in held:
+                    held[topic] = self.live_records(relation, running, LiveRows.all)
+                records = held[topic]
+                if records is not None:
+                    made.append((each.alias, self._in_memory(relation, each.schema.names, records)))
+                    continue
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
             table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
             made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
-            if each.is_pending:
-                made.append((each.pending_alias, buffer.rows(relation)))
         return made
+
+    def live_records(self, relation: TopicRelation, running: Running, use: Callable[[LiveRows], R]) -> R | None:
+        """What `use` makes of the rows of a table with a primary key; None if they are not kept in memory."""
+        written = self._written.get(relation.topic, {})
+        found = self._live.look(relation, self._client, written, running.check, use)
+        if found is not None:
+            self._written.pop(relation.topic, None)
+        return found
+
+    def point(self, relation: TopicRelation, names: Sequence[str], key: pa.RecordBatch, running: Running) -> pa.Table | None:
+        """The rows of one key; None if they must be looked for in the topic."""
+        if not can_be_made(relation.layout, names):
+            return None
+        payload = relation.layout.key.encode(key)[0].as_py()
+        records = self.live_records(relation, running, lambda rows: _of_key(rows, payload))
+        return None if records is None or records is _UNKNOWN else self._in_memory(relation, names, records)
+
+    def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
+        return MemoryScan(self.source(relation.topic), relation.topic, relation.layout, names, records).table()
+
+
+def _of_key(rows: LiveRows, key: bytes) -> pa.RecordBatch:
+    return rows.of_key(key) if rows.is_canonical else _UNKNOWN
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:

@@ -24,6 +24,7 @@ from barnabas.sql.planning.names import parts_of, position_in, tables_of
 from barnabas.sql.planning.operators import rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
+from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
 
 Find = Callable[[Sequence[str], int | None], Relation]
@@ -69,6 +70,7 @@ class QueryPlan:
         tree: of the query before it became text, for values of unknown types.
         numbers: of the parameters that the query uses.
         schema: of the rows; filled in when DuckDB has checked the query.
+        point: the key of a query for one row.
     """
 
     sql: str
@@ -77,6 +79,7 @@ class QueryPlan:
     tree: Any
     numbers: tuple[int, ...] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    point: Point | None = None
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The text, and the values by number, to run it with."""
@@ -119,6 +122,8 @@ def plan_query(
     places = parameters_of(tree)
     tables = tables_of(tree)
     relations = [find(parts_of(table), position_in(table)) for table in tables]
+    has_point = len(relations) == 1 and relations[0].name not in pending
+    point = point_of(tree, relations[0]) if has_point else None
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
     for number, relation in enumerate(relations):
@@ -132,7 +137,7 @@ def plan_query(
     typed(places, types)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)))
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
 
 
 def _rewritten(tree: Any, find: Find) -> Any:
