@@ -11,8 +11,8 @@ from sqlglot import exp
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.duck.types import field_of
-from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.query import QueryPlan, plan_query
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
