@@ -304,7 +304,7 @@ class SqlSession:
             return error
         if self.running.is_cancelled:
             return self.running.error()
-        cause = _cause(error)
+        cause = self.running.fault or _cause(error)
         if cause is not None:
             return states.of_failure(cause)
         if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):

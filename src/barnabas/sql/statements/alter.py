@@ -12,7 +12,7 @@ from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.dialect import Statement, parse, tokens_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
@@ -48,7 +48,7 @@ def drop(session: SqlSession, statement: Statement, _: Any) -> Ready:
     tree = parse(statement)
     if not isinstance(tree, exp.Drop):
         raise not_supported("this form of DROP TABLE is not supported", hint="DROP TABLE [IF EXISTS] name")
-    tables = [each for each in (tree.this, *(tree.args.get("expressions") or [])) if each is not None]
+    tables = list(tree.args.get("tables") or [])
     if_exists = bool(tree.args.get("exists"))
 
     def run(_: Sequence[Any]) -> Result:
@@ -161,13 +161,15 @@ def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
 
 def comment(session: SqlSession, statement: Statement, _: Any) -> Ready:
     """COMMENT ON TABLE | COLUMN name IS 'text' | NULL."""
-    tree = parse(statement)
+    is_removed = statement.word(len(statement.tokens) - 1) == "NULL"  # sqlglot takes only texts
+    tokens = [*statement.tokens[:-1], *tokens_of("''")] if is_removed else statement.tokens
+    tree = parse(Statement(statement.text, tokens))
     kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Comment) else ""
     if kind not in ("TABLE", "COLUMN"):
         raise not_supported(
             f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE and COLUMN"
         )
-    text = None if isinstance(tree.expression, exp.Null) else tree.expression.name
+    text = None if is_removed else tree.expression.name
     if kind == "TABLE":
         name = definition_named(session, tree.this).name
         return _changing(session, statement, name, lambda made: msgspec.structs.replace(made, comment=text), "COMMENT")
