@@ -90,9 +90,12 @@ def _sources(plan: QueryPlan, datasets: dict[str, Any]) -> list[str]:
     lines = []
     for each in plan.inputs:
         dataset = datasets[each.alias]
-        if not isinstance(dataset, Rows) or not isinstance(each.relation, TopicRelation):
+        if not isinstance(each.relation, TopicRelation):
             continue
         lines.append(f"{each.alias} is {each.relation.name}, topic {each.relation.topic}, columns {', '.join(each.schema.names)}")
+        if not isinstance(dataset, Rows):
+            lines.append("  its rows are in memory; what was written since the last look was fetched")
+            continue
         for reading in dataset.readings:
             lines += [f"  {line}" for line in str(reading.explain()).split("\n")]
     return lines
