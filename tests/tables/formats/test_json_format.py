@@ -44,7 +44,8 @@ AT = UTC_AT.replace(tzinfo=None)
         ("timestamptz", '"2026-01-02T03:04:05.678901999Z"', UTC_AT), ("timestamptz", '"2026-01-02 05:04:05.678901+0200"', UTC_AT),
         ("timestamptz", "1767323045678", UTC_AT.replace(microsecond=678000)), ("timestamptz", "0.5", UTC_AT.replace(
             year=1970, day=1, hour=0, minute=0, second=0, microsecond=500)),
-        ("timestamp_ntz", '"2026-01-02T03:04:05.678901"', AT), ("timestamp_ntz", '"2026-01-02"', AT.replace(hour=0, minute=0, second=0, microsecond=0)),
+        ("timestamp_ntz", '"2026-01-02T03:04:05.678901"', AT),
+        ("timestamp_ntz", '"2026-01-02"', AT.replace(hour=0, minute=0, second=0, microsecond=0)),
         ("int[]", "[1, null]", [1, None]), ("int[]", "[]", []),
         ("struct<a int, b text>", '{"b": "x", "c": 1}', {"a": None, "b": "x"}),
         ("map<text, int>", '{"a": 1, "b": null, "a": 2}', [("a", 2), ("b", None)]), ("map<int, int>", '{"7": 1}', [(7, 1)]),
