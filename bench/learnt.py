@@ -42,7 +42,7 @@ class Behind(Barnabas):
 
 
 class Learnt(Loop):
-    """A process with the loop, and the broker behind it."""
+    """A process with the loop, and the broker to which it passes requests."""
 
     name = "answers alone"
 

@@ -3,9 +3,9 @@
 Owns the exchange and the checks of a JWT's claims. `jwt_keys` checks signatures; time is an argument.
 
 Rules
-  1. A token must be signed by a key of the provider, be valid at this time within `clock_skew_ms`, and have the expected issuer
-     and audience, if these are configured. The rules are exactly Kafka's: time of issue, expiry and subject are required,
-     scopes are not.
+  1. A token must be signed by a key of the provider, and be valid at this time within `clock_skew_ms`. It must have the
+     expected issuer and audience, if these are configured. The rules are exactly Kafka's: time of issue, expiry and subject are
+     required, scopes are not.
   2. A listener accepts tokens without a signature only if it has no provider (`signed` is false), as in Kafka's default handler.
   3. The server sends a refusal as JSON and the client acknowledges it; then the log-in fails. Only the log has the reason.
 """

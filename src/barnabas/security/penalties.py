@@ -8,7 +8,7 @@ Rules
   2. From the eleventh failure on, the delay also applies to other connections from the address: the broker checks no password
      or token before the answer to the last failure is due. At most `max_waiting` log-ins of an address wait for this time;
      further ones are refused without a check.
-  3. A user that has logged in from an address is known there and has a separate count, so a guesser does not delay the known
+  3. A user that has logged in from an address is known there and has a separate count. So a guesser does not delay the known
      users of an address. Failures of a known user delay only this user at this address.
   4. A count starts again after `FORGET_MS` without a failure. A successful log-in does not change a count, because a guesser
      may also have an account.

@@ -44,7 +44,7 @@ class RightsUnknown(BarnabasError):
 
 
 class ClusterRights:
-    """Decides what a principal may do on a cluster.
+    """Decides whether a principal may do an operation on a cluster.
 
     Args:
         config: the client settings for the cluster; their principal needs DESCRIBE on the cluster.

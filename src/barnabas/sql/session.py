@@ -23,7 +23,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
-from barnabas.sql.planning.query import Input
+from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.statements.families import ready
@@ -46,7 +46,9 @@ class SqlSession:
         self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
         self.config = engine.config_of(caller)
         self.client = BlockingClient(self.config)
-        self.access = Access(self.client, self.config, engine.definitions, engine.samples)
+        self.access = Access(
+            self.client, self.config, engine.definitions, engine.samples, caller.user, self.settings, engine.live
+        )
         self.running = Running(engine.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
@@ -186,6 +188,7 @@ class SqlSession:
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
             "current_schema": "public",
+            "current_schemas": ["public"],
             "version": VERSION,
             "pg_backend_pid": self.number,
         }
@@ -212,6 +215,16 @@ class SqlSession:
         """What DuckDB scans for each input."""
         return self.access.datasets(inputs, self.running, self.buffer, memory)
 
+    def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
+        """The rows that a query for one key needs; None if it needs others, or the table is not in memory."""
+        if plan.point is None:
+            return None
+        key = plan.point.key(values)
+        relation = plan.inputs[0].relation
+        if key is None or not isinstance(relation, TopicRelation):
+            return None
+        return self.access.point(relation, plan.inputs[0].schema.names, key, self.running)
+
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
         if not rows.num_rows:
@@ -229,8 +242,14 @@ class SqlSession:
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has, the open transaction's rows among them."""
+        known = self.access.live_records(relation, self.running, lambda rows: rows.having(keys) if rows.is_canonical else None)
+        if known is not None:
+            return self._with_buffered(relation, keys, known)
         snapshot = self.access.snapshot(relation.topic, self.running)
         found = self._engine.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
+        return self._with_buffered(relation, keys, found)
+
+    def _with_buffered(self, relation: TopicRelation, keys: Sequence[bytes], found: set[bytes]) -> set[bytes]:
         for key, is_there in self.buffer.keys(relation.name).items():
             (found.add if is_there else found.discard)(key)
         return {key for key in keys if key in found}

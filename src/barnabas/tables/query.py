@@ -83,7 +83,7 @@ class Query:
             raise TableError(_reason(error)) from error
 
     def explain(self) -> Explanation | None:
-        """What was read of the table; None if the query needs none of its rows."""
+        """The account of the reading; None if the query needs none of its rows."""
         return None if self._watched.reading is None else self._watched.reading.explain()
 
 
@@ -102,7 +102,7 @@ class _Watched(TopicDataset):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         *,
         limit: int | None = None,
         batch_size: int | None = None,

@@ -51,10 +51,15 @@ class QueryLimits:
 
 
 class Instances:
-    """All of them."""
+    """All of them.
 
-    def __init__(self, limits: QueryLimits) -> None:
+    Args:
+        macros: statements that define functions beside those of `macros.sql`.
+    """
+
+    def __init__(self, limits: QueryLimits, macros: str = "") -> None:
         self._limits = limits
+        self._macros = MACROS.read_text() + macros
         self._idle: list[Any] = []
         self._running = 0
         self._changed = threading.Condition()
@@ -132,7 +137,7 @@ class Instances:
             },
         )
         try:
-            instance.execute(MACROS.read_text())
+            instance.execute(self._macros)
             instance.execute("SET lock_configuration = true")
         except BaseException:
             instance.close()

@@ -16,7 +16,10 @@ Setting = Callable[[str], str | None]
 def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Setting) -> None:
     """Replace calls of functions without arguments by `facts`, and `current_setting`. Raises SqlError."""
     for node in list(tree.walk()):
-        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() == "pg_catalog":
+        if isinstance(node, (exp.Column, exp.Table)) and node.args.get("db") and _is_qualified(node):
+            node.set("db", None)
+            node.set("catalog", None)
+        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() in _SCHEMAS:
             node = _without_schema(node)
         name = _called(node)
         if name is None:
@@ -25,6 +28,14 @@ def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Settin
             _replace(node, _setting(node, setting), name)
         elif name in facts:
             _replace(node, _value(facts[name]), name)
+
+
+_SCHEMAS = ("pg_catalog", "information_schema")
+
+
+def _is_qualified(node: Any) -> bool:
+    """Whether a column names its table with the schema, or a function stands in FROM with its schema."""
+    return isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier)
 
 
 def _without_schema(node: exp.Dot) -> exp.Expression:
@@ -52,6 +63,8 @@ def _called(node: Any) -> str | None:
             return "current_schema"
         case exp.Anonymous():
             return str(node.this).lower()
+        case exp.CurrentSchemas():
+            return "current_schemas"
         case exp.CurrentCatalog():
             return "current_catalog"
         case exp.SessionUser():
@@ -69,7 +82,7 @@ def _called(node: Any) -> str | None:
 def _replace(node: exp.Expression, value: exp.Expression, name: str) -> None:
     target: Any = node
     if isinstance(target.parent, exp.Select) and target.arg_key == "expressions":
-        value = exp.alias_(value, name, quoted=True)
+        value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
     target.replace(value)
 
 

@@ -14,6 +14,8 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from barnabas.sql.catalog.postgres.contents import number_of
+from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
@@ -22,6 +24,7 @@ from barnabas.sql.planning.names import parts_of, position_in, tables_of
 from barnabas.sql.planning.operators import rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
+from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
 
 Find = Callable[[Sequence[str], int | None], Relation]
@@ -67,6 +70,7 @@ class QueryPlan:
         tree: of the query before it became text, for values of unknown types.
         numbers: of the parameters that the query uses.
         schema: of the rows; filled in when DuckDB has checked the query.
+        point: the key of a query for one row.
     """
 
     sql: str
@@ -75,6 +79,7 @@ class QueryPlan:
     tree: Any
     numbers: tuple[int, ...] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    point: Point | None = None
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The text, and the values by number, to run it with."""
@@ -113,9 +118,12 @@ def plan_query(
     _refuse(tree)
     tree = with_names(tree)
     answer_calls(tree, facts, setting)
+    tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
     relations = [find(parts_of(table), position_in(table)) for table in tables]
+    has_point = len(relations) == 1 and relations[0].name not in pending
+    point = point_of(tree, relations[0]) if has_point else None
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
     for number, (table, relation) in enumerate(zip(tables, relations, strict=True)):
@@ -128,7 +136,20 @@ def plan_query(
         _place(table, made)
     typed(places, types)
     rewrite_operators(tree, is_spark=is_spark)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)))
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
+
+
+def _rewritten(tree: Any, find: Find) -> Any:
+    """The query without what only Postgres' catalogue has."""
+
+    def oid_of(name: str) -> int | None:
+        try:
+            return number_of(find([name], None).name)
+        except SqlError:
+            return None
+
+    answer_catalogue(tree, oid_of)
+    return tree
 
 
 def _refuse(tree: Any) -> None:
