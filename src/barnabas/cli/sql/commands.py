@@ -156,7 +156,7 @@ def _go(shell: Shell, arguments: list[str]) -> None:
 
 def _go_expanded(shell: Shell, arguments: list[str]) -> None:
     style = shell.options.style
-    _run_into(shell, _pending(shell), arguments, Style("vertical", style.header, style.null, style.zone))
+    _run_into(shell, _pending(shell), arguments, Style("vertical", style.header, style.null))
 
 
 def _run_into(shell: Shell, text: str, arguments: list[str], style: Style | None = None) -> None:

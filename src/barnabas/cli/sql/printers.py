@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from barnabas.cli.sql.aligned import Aligned, Row, Vertical
-from barnabas.cli.sql.cells import is_numeric, texts
+from barnabas.cli.sql.cells import Texts, is_numeric, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,30 +27,33 @@ class Style(Struct):
     Args:
         header: whether names of columns and counts of rows are shown.
         null: the text for null in a table.
-        zone: of timestamps with a time zone.
     """
 
     format: str = "table"
     header: bool = True
     null: str = ""
-    zone: tzinfo = UTC
 
 
 class Printer(Protocol):
-    """Writes one result."""
+    """Writes one result. `zone` is that of timestamps with a time zone."""
 
-    def begin(self, schema: pa.Schema) -> str: ...
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str: ...
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]: ...
 
     def end(self, count: int) -> str: ...
 
 
-def rows_of(batch: Any, zone: tzinfo) -> list[Row]:
+def columns_of(schema: pa.Schema, zone: tzinfo) -> list[Texts]:
+    """For each column the function that makes texts of it."""
+    return [texts_of(each, zone) for each in schema]
+
+
+def rows_of(batch: Any, columns: Sequence[Texts]) -> list[Row]:
     """The rows of a batch as text."""
-    if not batch.num_columns:
+    if not columns:
         return [()] * batch.num_rows
-    return list(zip(*(texts(column, zone) for column in batch.columns), strict=True))
+    return list(zip(*(texts(column) for texts, column in zip(columns, batch.columns, strict=True)), strict=True))
 
 
 def blocks(batch: Any) -> Iterator[Any]:
@@ -65,14 +68,15 @@ class TablePrinter:
     def __init__(self, style: Style) -> None:
         self._style = style
 
-    def begin(self, schema: pa.Schema) -> str:
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        self._columns = columns_of(schema, zone)
         numeric = [is_numeric(each.type) for each in schema]
         self._table = Aligned(schema.names, numeric, header=self._style.header, null=self._style.null)
         return ""
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
         for part in blocks(batch):
-            yield self._table.block(rows_of(part, self._style.zone))
+            yield self._table.block(rows_of(part, self._columns))
 
     def end(self, count: int) -> str:
         head = "" if count else self._table.block([])
@@ -85,13 +89,14 @@ class VerticalPrinter:
     def __init__(self, style: Style) -> None:
         self._style = style
 
-    def begin(self, schema: pa.Schema) -> str:
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        self._columns = columns_of(schema, zone)
         self._table = Vertical(schema.names, header=self._style.header, null=self._style.null)
         return ""
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
         for part in blocks(batch):
-            yield self._table.block(rows_of(part, self._style.zone))
+            yield self._table.block(rows_of(part, self._columns))
 
     def end(self, count: int) -> str:
         return ("\n" if count else "(0 rows)\n\n") if self._style.header else ""
@@ -103,12 +108,13 @@ class CsvPrinter:
     def __init__(self, style: Style) -> None:
         self._style = style
 
-    def begin(self, schema: pa.Schema) -> str:
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        self._columns = columns_of(schema, zone)
         return _csv_line(schema.names) if self._style.header else ""
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
         for part in blocks(batch):
-            yield "".join(map(_csv_line, rows_of(part, self._style.zone)))
+            yield "".join(map(_csv_line, rows_of(part, self._columns)))
 
     def end(self, count: int) -> str:
         return ""
@@ -134,7 +140,7 @@ class JsonLinesPrinter:
 
         self._writer = JsonLines()
 
-    def begin(self, schema: pa.Schema) -> str:
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
         return self._writer.begin(schema).decode()
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
@@ -148,8 +154,8 @@ class JsonLinesPrinter:
 class JsonPrinter(JsonLinesPrinter):
     """A list with an object for each row."""
 
-    def begin(self, schema: pa.Schema) -> str:
-        super().begin(schema)
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        super().begin(schema, zone)
         self._is_first = True
         return "["
 
