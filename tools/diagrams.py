@@ -1,10 +1,11 @@
-"""Draw the diagrams of the documentation as SVG files, each for light and for dark pages; `--check` exits 1 where one is out of date.
+"""Draw the diagrams of the documentation as SVG files, each for light and for dark pages; `--check` exits 1 if one is out of
+date.
 
 Owns `docs/images/NAME-light.svg` and `docs/images/NAME-dark.svg` of each diagram in `DIAGRAMS`.
 
 Rules
   1. A diagram is a function that puts shapes on a `Canvas`. It names colours by their role (`Theme`), never by value.
-  2. Files need no script and no font from elsewhere, so that they show in a repository, on the site and offline.
+  2. Files need no script and no external font, so that they work in a repository, on the site and offline.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LINE_HEIGHT = 16
 
 
 class Theme(NamedTuple):
-    """The colours by their roles."""
+    """The colours by role."""
 
     ink: str
     muted: str
@@ -52,7 +53,7 @@ class Canvas:
     def box(
         self, x: float, y: float, width: float, height: float, *lines: str, accent: bool = False, dashed: bool = False
     ) -> None:
-        """A rounded box; the first line is its title, the others are small; all are centred."""
+        """A rounded box; the first line is its title, the others are in small letters; all are centred."""
         fill, edge = (self.theme.accent_box, self.theme.accent) if accent else (self.theme.box, self.theme.edge)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         self._shapes.append(
@@ -137,9 +138,12 @@ def parts(theme: Theme) -> str:
     canvas.arrow((592, 100), (503, 100))
     canvas.text(547, 117, "write,", anchor="middle", muted=True)
     canvas.text(547, 132, "exactly once", anchor="middle", muted=True)
-    canvas.box(594, 170, 145, 58, "Prometheus", "metrics, health")
-    canvas.arrow((592, 199), (503, 199))
-    canvas.text(547, 192, "HTTP", anchor="middle", muted=True)
+    canvas.box(594, 140, 145, 58, "Services", "schema registry, SQL")
+    canvas.arrow((592, 169), (503, 169), both=True)
+    canvas.text(547, 162, "Kafka protocol", anchor="middle", muted=True)
+    canvas.box(594, 212, 145, 58, "Prometheus", "metrics, health")
+    canvas.arrow((592, 241), (503, 241))
+    canvas.text(547, 234, "HTTP", anchor="middle", muted=True)
     canvas.box(198, 322, 192, 60, "Logs on disk", "Kafka's file format")
     canvas.box(404, 322, 192, 60, "Metadata", "SQLite; cluster: ZooKeeper")
     canvas.arrow((345, 277), (345, 320), both=True)
@@ -183,7 +187,7 @@ def path_of_a_record(theme: Theme) -> str:
 
 
 def cluster(theme: Theme) -> str:
-    """Three brokers, who leads what, and ZooKeeper."""
+    """Three brokers with their leaders and followers, and ZooKeeper."""
     canvas = Canvas(386, "A cluster", theme)
     canvas.box(150, 4, 440, 42, "Producers and consumers")
     for place in range(3):
@@ -248,7 +252,7 @@ DIAGRAMS: dict[str, Callable[[Theme], str]] = {
 
 
 def files() -> dict[Path, str]:
-    """Every file with what belongs into it."""
+    """Every file with its content."""
     return {IMAGES / f"{name}-{kind}.svg": draw(theme) for name, draw in DIAGRAMS.items() for kind, theme in THEMES.items()}
 
 

@@ -16,8 +16,8 @@
     ├── Closed                    used after close, or the peer closed the connection
     └── InvariantViolated         a rule of the code is broken; stops the partition or the broker
 
-Exceptions carry fields; `__str__` builds their text. A peer gets an error code and, where the protocol has a field for it, the
-text of a `KafkaError`, never the text of another exception.
+Exceptions carry fields; `__str__` builds their text. A peer gets an error code, and the text of a `KafkaError` if the protocol
+has a field for it. It never gets the text of another exception.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class OutputFailed(OSError):
 class _Output(io.BufferedWriter):
     """A buffer that raises errors of a special type, to distinguish them from errors of other files.
 
-    It wraps the buffer and not the raw file. Otherwise an exception of a signal handler, between the raw write and the update
-    of the buffer's state, would cause a second write of the bytes.
+    It wraps the buffer and not the raw file. Otherwise the bytes could be written twice: after an exception of a signal handler
+    between the raw write and the update of the buffer's state.
     """
 
     def write(self, data: ReadableBuffer, /) -> int:

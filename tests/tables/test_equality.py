@@ -201,4 +201,5 @@ def machine() -> Iterator[type[Logs]]:
 
 
 def test_scans_equal_a_consumer(machine: type[Logs]) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=25, phases=[Phase.generate]))
+    """Without shrinking: a broker takes time, and compaction runs when it likes."""
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=25, phases=[Phase.generate]))

@@ -53,7 +53,7 @@ COMMANDS = {
         "doctor", "doctor", "Check this machine, Spark's Python if PySpark is installed, a data folder and a broker."
     ),
     "registry": Entry("services", "registry", "Run a schema registry."),
-    "sql": Entry("services", "sql", "Run SQL over topics, for HTTP and for Postgres clients."),
+    "sql": Entry("sql.command", "sql", "Ask topics in SQL, or run SQL as a service."),
     "services": Entry("services", "services", "Run several HTTP services in one process."),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
 }

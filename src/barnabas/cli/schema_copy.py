@@ -66,7 +66,7 @@ def import_schemas(
 ) -> None:
     """Take over the schemas of FILE or of another registry, with their ids.
 
-    Subjects are in the mode IMPORT meanwhile. Schemas that are there already are skipped, so an interrupted import can be run again.
+    During the import, subjects are in the mode IMPORT. It skips existing schemas, so you can run an interrupted import again.
     """
     if (file is None) == (source_url is None):
         raise BadInput("give FILE or --from")

@@ -44,9 +44,9 @@ def diff(
 ) -> None:  # fmt: skip
     """Say what breaks for whom between two schemas.
 
-    It names what breaks for consumers that update before producers, and for producers that update before consumers. It compares
-    version NEW of SUBJECT (the latest), or FILE, with version OLD, or with every other version, newest first. The level of the
-    subject does not count here.
+    It lists the changes that break consumers if they update before producers, and producers if they update before consumers. It
+    compares version NEW of SUBJECT (the latest), or FILE, with version OLD, or with every other version, newest first. The
+    level of the subject has no effect here.
     """
     with registry.client() as client:
         versions = [int(each) for each in client.get("subjects", subject, "versions")]

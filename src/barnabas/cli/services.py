@@ -40,15 +40,6 @@ def registry() -> None:
     """Run a schema registry."""
 
 
-@click.group(
-    cls=LazyGroup,
-    entries={"start": Entry("services", "sql_start", "Run SQL over topics until it is told to stop.")},
-    context_settings=HELP_OPTIONS,
-)
-def sql() -> None:
-    """Run SQL over topics, for HTTP and for Postgres clients."""
-
-
 def _host_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="warning", show_default=True,

@@ -5,8 +5,8 @@ The metadata in a client is old. The answer of a single broker may be old too, s
 times: one broker may list a topic that the next one does not know, or knows with the id of an earlier, deleted topic.
 
 Rules
-  1. A view counts if every broker that any answer names has answered in the same round, and if all agree on the topic's id, its
-     partitions, their leaders and epochs.
+  1. A view counts if every broker that an answer names has answered in the same round, and all agree. They must agree on the
+     topic's id, its partitions, their leaders and epochs.
   2. In a cluster of several brokers the next round, SETTLED_MS later, must give the same view: the only broker with newer
      metadata may have stopped.
   3. The plan asks brokers that disagree or do not answer again until `default_api_timeout_ms` is over. Then the operation times

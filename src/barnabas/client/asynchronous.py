@@ -8,7 +8,7 @@ Rules
      if every caller stops waiting before `request.timeout.ms`.
   2. A frame is read once, into memory of its size: a Fetch response is not copied, except for its start, which arrives with the
      size in one read. A small response arrives in one read. The memory of a large response is reused for the next one after its
-     last view is gone, because filling new memory with zeros takes a tenth of a follower's time.
+     last view is gone. Filling new memory with zeros would take a tenth of a follower's time.
   3. One timer runs for all requests in flight on a connection, set for the oldest of them.
 """
 

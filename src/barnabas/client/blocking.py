@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from barnabas.client import administration, agreement, operations
+from barnabas.client import administration, agreement, epochs, operations
 from barnabas.client.batches import next_offset
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
@@ -156,6 +156,10 @@ class BlockingClient:
         """
         config = self.config if read_committed is None else replace(self.config, read_committed=read_committed)
         return self.run(operations.list_offsets(config, self.cluster, timestamps))
+
+    def end_of_epoch(self, topic: str, partition: int, epoch: int) -> int:
+        """The offset behind the last record of a leader epoch, or of the last earlier one that the log has; -1 if it has none."""
+        return self.run(epochs.end_of_epoch(self.config, self.cluster, (topic, partition), epoch))
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
         """Raw batches from the one that holds `offset` on; empty if none came within `fetch_max_wait_ms`."""

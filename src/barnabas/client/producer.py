@@ -43,6 +43,7 @@ REQUEST_BYTES = 1 << 20  # approximate size; a request has at least one batch
 class _Batch(Struct, frozen=True):
     place: TopicPartition
     data: bytes
+    count: int = 0
 
 
 class BatchProducer:
@@ -85,6 +86,7 @@ class BatchProducer:
         self._queue: list[_Batch] = []
         self._queued_bytes = 0
         self._in_flight: dict[Connection, deque[list[_Batch]]] = {}
+        self.ends: dict[TopicPartition, int] = {}  # behind the last acknowledged record; not of a batch that was written twice
 
     def send(self, place: TopicPartition, room: bytearray | memoryview, count: int) -> None:
         """Finish a batch (see `seal_batch`) and send it, at once or with the next ones.
@@ -100,7 +102,7 @@ class BatchProducer:
             sequence = self._sequences.get(place, 0)
             self._sequences[place] = (sequence + count) & MAX_SEQUENCE
             stamp = Stamp(*self._owner, sequence, self._transactional_id is not None)
-        batch = _Batch(place, seal_batch(room, count, self._now_ms(), stamp, self._codec))
+        batch = _Batch(place, seal_batch(room, count, self._now_ms(), stamp, self._codec), count)
         self._queue.append(batch)
         self._queued_bytes += len(batch.data)
         if self._queued_bytes >= REQUEST_BYTES:
@@ -197,14 +199,20 @@ class BatchProducer:
             response = connection.receive()
             for topic in response.responses:
                 for item in topic.partition_responses:
+                    name = topic.name or self._name_of(topic.topic_id)
                     if item.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                        name = topic.name or self._name_of(topic.topic_id)
                         raise PartitionError(ErrorCode(item.error_code), name, item.index, item.error_message)
+                    self._acknowledged((name, item.index), item.base_offset, self._in_flight[connection][0])
         except (ClientError, PartitionError) as error:
             self._repair(error)
             return False
         self._in_flight[connection].popleft()
         return True
+
+    def _acknowledged(self, place: TopicPartition, base_offset: int, batches: list[_Batch]) -> None:
+        if base_offset >= 0:
+            count = next((each.count for each in batches if each.place == place), 0)
+            self.ends[place] = max(self.ends.get(place, 0), base_offset + count)
 
     def _name_of(self, topic_id: object) -> str:
         return next((t.name for t in self._client.cluster.topics.values() if t.topic_id == topic_id), str(topic_id))
@@ -236,7 +244,7 @@ class BatchProducer:
             topic_id=self._ids.get(batch.place[0]),
         )
         try:
-            self._run(plan)
+            self._acknowledged(batch.place, self._run(plan).base_offset, [batch])
         except PartitionError as error:
             if error.code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                 raise

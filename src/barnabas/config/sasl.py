@@ -5,7 +5,7 @@ Rules
      (`listener.name.x.sasl.jaas.config`), and that overrides the broker's (`sasl.jaas.config`).
   2. The class of a login context decides its mechanism. So one text may contain the contexts of several mechanisms; Kafka
      refuses such a text. A text that Kafka accepts has the same meaning here.
-  3. No error holds a value of a login context.
+  3. No error contains a value of a login context.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ USER_OPTION = "user_"
 
 
 class ListenerSettings(Protocol):
-    """The source of the settings of single listeners: a BrokerConfig, with an attribute for each key that holds for all
+    """The source of the settings of single listeners: a BrokerConfig, with an attribute for each key that applies to all
     listeners."""
 
     @property

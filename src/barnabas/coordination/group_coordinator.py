@@ -208,7 +208,7 @@ class GroupCoordinator:
         return await self._runtime.read(group_id, lambda shard: shard.describe_consumers(group_id))
 
     async def clients_of(self, group_id: str) -> set[tuple[str, str]]:
-        """Client ids and hosts of a group's members, whatever its type."""
+        """Client ids and hosts of the members of a group of any type."""
         return await self._runtime.read(group_id, lambda shard: shard.clients_of(group_id))
 
     async def list_groups(self) -> list[ListedGroup]:

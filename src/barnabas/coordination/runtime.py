@@ -17,8 +17,7 @@ Rules
   4. A caller that gives up waiting (a closed connection) cancels a future; this does not affect the shard.
   5. A broken invariant stops the shard: it is unloaded, its last events are logged, and its clients find no coordinator here.
 
-Ugly: the log may commit at once or much later, so `carry_out` is split into a part that runs at once and one that may run as a
-callback.
+Ugly: the log may commit at once or much later. So `carry_out` has a part that runs at once, and one that may run as a callback.
 """
 
 from __future__ import annotations

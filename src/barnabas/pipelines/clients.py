@@ -1,6 +1,6 @@
 """Clients that a worker process reuses for later tasks, since connecting takes longer than a small micro-batch.
 
-The driver's processes come from Spark's own daemon, whatever the value of `spark.python.daemon.module`. When such a process
+The driver's processes always come from Spark's own daemon, independent of `spark.python.daemon.module`. When such a process
 returns its first client, it gets the two optimisations of our daemon. First, loaded objects are frozen, so the garbage
 collector skips them. Spark runs the collector after each call of a worker, and the 30,000 permanent objects of pandas cost 10
 ms of CPU each time. Second, from the next call on, data goes to the JVM without delay (`quick_ack`).

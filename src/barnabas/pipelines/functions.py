@@ -91,7 +91,7 @@ def to_barnabas(
     Args:
         key: the column that becomes the key; its text (JSON if it is a struct, an array or a map), unless there is a `key_schema`.
             None: records without keys.
-        value: the columns in the value; None: all of them, but for a key that the schema does not have.
+        value: the columns in the value; None: all of them, except a key that the schema does not have.
         schema: of the values. A field without a column has its default.
         ids: the place of the schemas' ids: in the `payload`, or in `headers`, which adds the column.
 

@@ -12,7 +12,7 @@ Rules
      offsets are invalid, and the query reads it from its earliest record on.
 
 Ugly: the checkpoint holds the end of each batch but not the start of the first one, and Spark does not tell a Python source the
-location of the checkpoint. If a query starts at a moving position (latest), and its first batch is repeated after a crash, the
+location of the checkpoint. A query may start at a moving position (latest). If its first batch is repeated after a crash, the
 batch would begin later and lose the records in between. So the first batch of such a query is empty, and its end records the
 start.
 """

@@ -7,7 +7,7 @@ barnabas that create their session in another way.
 
 Rules
   1. The caller's settings override those of the command line (`spark-submit`, `pyspark` or `barnabas pipeline run`) and of
-     spark-defaults.conf, and these override the settings of this module.
+     spark-defaults.conf. These override the settings of this module.
   2. Spark starts Python processes with the command in PYSPARK_PYTHON. Without it, Spark uses `python3` of the PATH, which may
      not have barnabas. This module does not change the variable if it is set, since on a cluster it is the Python of the
      workers.

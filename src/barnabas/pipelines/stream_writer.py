@@ -6,8 +6,8 @@ stream sink.
 
 How it works
     The function prepares the sink, runs `StreamWriter.write` over the partitions of the micro-batch, and decides the result.
-    These are the steps of the stream sink, by the same protocol, but all in the driver's own process. Writing a DataFrame in
-    Spark's way would start a process to plan each micro-batch. The result of a task is a row of the job's result, from the
+    These are the steps of the stream sink, by the same protocol, but all in the driver's own process. Spark's own writer of a
+    DataFrame would start a process to plan each micro-batch. The result of a task is a row of the job's result, from the
     attempt that Spark accepted. Since one process prepares and commits, it prepares the sink only for the first batch, after a
     failure and after a pause. Otherwise the commit of the previous batch returned the handout.
 

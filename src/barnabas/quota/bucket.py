@@ -1,7 +1,8 @@
 """A token bucket: tokens arrive at a rate and accumulate up to a bound. Every quota of clients uses it.
 
 A client may take more tokens than there are; then all clients of the quota wait until the debt is paid back. So over any period
-the use is at most the rate, plus the accumulated tokens, plus the requests that each client sent before its first throttling.
+the use is at most the sum of three parts: the rate, the accumulated tokens, and the requests of each client before its first
+throttling.
 
 Kafka uses tokens for changes of metadata (KIP-599), and a rate over windows elsewhere. A window forgets an excess when it ends.
 In a simulation of Kafka's own arithmetic, 100 clients that share a quota get up to 1.4 times the quota over ten windows. A

@@ -4,7 +4,7 @@
     any user and client id, any user and any client id, any user,
     client id, any client id
 
-If the quota was found by a client id, each client id has its own use (for each user, if a user was part of the entity). All
+If the quota was found by a client id, each client id has its own use; if a user was part of the entity, for each user. All
 clients of a user share the user's quota. Each kind of quota is looked up separately: a user may get the byte rate from one
 entity and the request percentage from another.
 """

@@ -1,4 +1,4 @@
-"""The table of the services: one entry each. A service is imported when its entry is loaded."""
+"""The table of the services, with one entry for each. A service is imported when its entry is loaded."""
 
 from __future__ import annotations
 

@@ -13,12 +13,16 @@ from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.access import Samples
+from barnabas.sql.catalog.postgres.functions import type_cases
+from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.session import SqlSession
 from barnabas.sql.settings import DIALECTS
 from barnabas.sql.states import ADMIN_SHUTDOWN, TOO_MANY, of_failure
+from barnabas.sql.writing.keys import LiveKeys
 
 
 class SqlEngine:
@@ -47,9 +51,12 @@ class SqlEngine:
         self.config = replace(config, read_committed=True)
         self.limits = limits or QueryLimits()
         self.dialect = dialect
-        self.instances = Instances(self.limits)
+        self.instances = Instances(self.limits, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         self.deadlines = Deadlines()
         self.samples = Samples()
+        self.live = LiveTables()
+        self.definitions = DefinitionStore(self.config)
+        self.live_keys = LiveKeys()
         self._most = sessions
         self._numbers = itertools.count(1)
         self._sessions: set[SqlSession] = set()
@@ -97,4 +104,5 @@ class SqlEngine:
         for each in sessions:
             each.close()
         self.deadlines.close()
+        self.definitions.close()
         self.instances.close()

@@ -6,8 +6,9 @@ until they can be read.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -18,18 +19,24 @@ from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
-from barnabas.sql.dialect import split, statement_of
+from barnabas.sql.catalog.store import DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
-from barnabas.sql.planning.query import Input
+from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.statements.families import ready
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.writing.buffer import Buffer
+from barnabas.sql.writing.producing import Producers, Records
+from barnabas.sql.writing.records import records_of
 
 if TYPE_CHECKING:
     from barnabas.sql.engine import SqlEngine
 
+logger = logging.getLogger(__name__)
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
@@ -41,9 +48,13 @@ class SqlSession:
         self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
         self.config = engine.config_of(caller)
         self.client = BlockingClient(self.config)
-        self.access = Access(self.client, self.config, engine.samples)
+        self.access = Access(
+            self.client, self.config, engine.definitions, engine.samples, caller.user, self.settings, engine.live
+        )
         self.running = Running(engine.deadlines)
-        self.prepared: dict[str, Ready] = {}
+        self.producers = Producers(self.client)
+        self.buffer = Buffer()
+        self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -58,9 +69,14 @@ class SqlSession:
         return self.settings.get("sql_dialect") == "spark"
 
     @property
-    def version(self) -> int:
-        """Of the catalogue: a prepared statement is checked again when it has changed."""
-        return 0
+    def version(self) -> tuple[int, int, bool]:
+        """Of all that plans depend on: a prepared statement is checked again when it has changed."""
+        return self._engine.definitions.version, self.buffer.generation, self.is_spark
+
+    @property
+    def definitions(self) -> DefinitionStore:
+        """The declared tables of the cluster."""
+        return self._engine.definitions
 
     @property
     def max_rows(self) -> int:
@@ -74,7 +90,8 @@ class SqlSession:
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
     def prepare(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared:
-        return self._guarded(self._prepare, text, tuple(parameters))
+        prepared: Prepared = self._guarded(self._prepare, text, tuple(parameters))
+        return prepared
 
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
@@ -88,20 +105,23 @@ class SqlSession:
         return made
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
-        return self._guarded(lambda: self._current(prepared).run(values))
+        result: Result = self._guarded(lambda: self._current(prepared).run(values))
+        return result
 
     def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
         made = self._current(prepared)
         if made.copy_from is None:
             raise SqlError(states.WRONG_OBJECT, "the statement takes no data")
         action = made.copy_from
-        return self._guarded(lambda: action(data))
+        result: Result = self._guarded(lambda: action(data))
+        return result
 
     def copy_out(self, prepared: Prepared) -> Iterator[bytes]:
         made = self._current(prepared)
         if made.copy_to is None:
             raise SqlError(states.WRONG_OBJECT, "the statement gives no data")
-        return self._guarded(made.copy_to)
+        lines: Iterator[bytes] = self._guarded(made.copy_to)
+        return lines
 
     def _current(self, prepared: Prepared) -> Ready:
         """The statement as it was prepared, or checked again if the tables have changed."""
@@ -131,6 +151,12 @@ class SqlSession:
         except BarnabasError as error:
             self.fail()
             raise self.running.error() if self.running.is_cancelled else states.of_failure(error) from error
+        except Exception as error:
+            self.fail()
+            if self.running.is_cancelled:
+                raise self.running.error() from error
+            logger.exception("event=sql-statement-failed session=%d", self.number)
+            raise SqlError(states.INTERNAL, f"an internal error: {type(error).__name__}") from error
         finally:
             self.running.stop()
 
@@ -158,6 +184,7 @@ class SqlSession:
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
         self.access.close()
+        self.producers.close()
         self.client.close()
         self._engine.left(self)
 
@@ -173,6 +200,7 @@ class SqlSession:
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
             "current_schema": "public",
+            "current_schemas": ["public"],
             "version": VERSION,
             "pg_backend_pid": self.number,
         }
@@ -183,11 +211,11 @@ class SqlSession:
 
     def planner(self) -> Any:
         """A cursor to check statements with."""
-        return self._engine.instances.planner(not self.is_spark)
+        return self._engine.instances.planner()
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._engine.instances.borrow(not self.is_spark, lambda: self.running.is_cancelled)
+        lease = self._engine.instances.borrow(lambda: self.running.is_cancelled)
         self.running.hold(lease)
         return lease
 
@@ -195,9 +223,80 @@ class SqlSession:
         """Give it back."""
         self.running.release(lease)
 
-    def datasets(self, inputs: Sequence[Input]) -> list[tuple[str, Any]]:
+    def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
         """What DuckDB scans for each input."""
-        return self.access.datasets(inputs, self.running)
+        return self.access.datasets(inputs, self.running, self.buffer, memory)
+
+    def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
+        """The rows that a query for one key needs; None if it needs others, or the table is not in memory."""
+        if plan.point is None:
+            return None
+        key = plan.point.key(values)
+        relation = plan.inputs[0].relation
+        if key is None or not isinstance(relation, TopicRelation):
+            return None
+        return self.access.point(relation, plan.inputs[0].schema.names, key, self.running)
+
+    def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
+        """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
+        if not rows.num_rows:
+            return
+        if self._state == "T":
+            self.buffer.add(relation, rows, deleted=deleted)
+        else:
+            self.send([(relation.topic, records_of(relation, rows, deleted))])
+
+    def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
+        """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        if self._state == "T":
+            self.write(relation, rows)
+            self.write(relation, deleted, deleted=True)
+        elif rows.num_rows or deleted.num_rows:
+            self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
+
+    def send(self, records: Iterable[Records]) -> None:
+        """Write records, all or none."""
+        self.running.check()
+        for (topic, partition), end in self.producers.write(records).items():
+            self.access.wrote(topic, {partition: end})
+
+    def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that a row has, the open transaction's rows among them."""
+        known = self.access.live_records(relation, self.running, lambda rows: rows.having(keys) if rows.is_canonical else None)
+        if known is not None:
+            return self._with_buffered(relation, keys, known)
+        snapshot = self.access.snapshot(relation.topic, self.running)
+        found = self._engine.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
+        return self._with_buffered(relation, keys, found)
+
+    def _with_buffered(self, relation: TopicRelation, keys: Sequence[bytes], found: set[bytes]) -> set[bytes]:
+        for key, is_there in self.buffer.keys(relation.name).items():
+            (found.add if is_there else found.discard)(key)
+        return {key for key in keys if key in found}
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._state = "T"
+
+    def commit(self) -> bool:
+        """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""
+        failed = self._state == "E"
+        try:
+            if not failed and self.buffer:
+                self.send(self.buffer.records())
+        finally:
+            self.rollback()
+        return not failed
+
+    def rollback(self) -> None:
+        """Forget the transaction's rows."""
+        self.buffer.clear()
+        self.settings.end_transaction()
+        self._state = "I"
+
+    def recover(self) -> None:
+        """A transaction that failed goes on: it went back to a savepoint."""
+        self._state = "T"
 
     def translated(self, error: Exception, text: str) -> SqlError:
         """An error of DuckDB or of the cluster as a `SqlError`."""

@@ -19,8 +19,21 @@ from barnabas.tables.kernels.json_spans import TAKEN
 from barnabas.tables.kernels.json_syntax import MISSING, NULL
 
 
-def decode_flat(program: Program, fields: Sequence[Field], data: Bytes, begins: Ints, ends: Ints, states: Bytes) -> list[Array]:
-    """The wanted fields of the records in rows that are taken; the states of other records become LATER."""
+def decode_flat(
+    program: Program, fields: Sequence[Field], wanted: Sequence[Field], data: Bytes, begins: Ints, ends: Ints, states: Bytes
+) -> list[Array]:
+    """The wanted ones of a program's fields, for the records in rows that are taken; the states of other records become LATER.
+
+    A record is taken only if all fields fit, wanted or not.
+    """
+    names = [each.name for each in wanted]
+    program, kept = program.only([n for n, each in enumerate(fields) if each.name in names])
+    made = _columns(program, [fields[number] for number in kept], data, begins, ends, states)
+    by_name = {fields[number].name: column for number, column in zip(kept, made, strict=True)}
+    return [by_name[name] for name in names]
+
+
+def _columns(program: Program, fields: Sequence[Field], data: Bytes, begins: Ints, ends: Ints, states: Bytes) -> list[Array]:
     shape = len(fields), len(states)
     kinds, values = np.zeros(shape, np.uint8), np.zeros(shape, np.int64)
     span_begins, span_ends = np.zeros(shape, np.int32), np.zeros(shape, np.int32)

@@ -36,16 +36,17 @@ _NUMBERS: dict[tuple[str, str], tuple[int, int, int, pa.DataType]] = {
     ("long", "local-timestamp-millis"): (iso_times.FIRST_US // 1000, iso_times.LAST_US // 1000, 1000, LOCAL),
     ("long", "local-timestamp-micros"): (iso_times.FIRST_US, iso_times.LAST_US, 1, LOCAL),
 }
+_SEEN = ("uuid", "decimal")  # not every text is one
 assert TIME not in {each[3] for each in _NUMBERS.values()}  # times are numbers, as in `schemas.arrow.avro_shapes`
 
 
 class Program(Struct, frozen=True):
-    """What the kernel does for one writer's schema.
+    """The instructions of the kernel for one writer's schema.
 
     Args:
         fields, branches, symbols: as `kernels.avro` has them.
         texts: the symbols of enums, to which `symbols` points.
-        columns: the kinds of the columns wanted: `value`, `double`, `boolean`, `text`, `uuid`, `bytes`, `decimal`, `symbol`, or a
+        columns: the kinds of the columns: `value`, `double`, `boolean`, `text`, `uuid`, `bytes`, `decimal`, `symbol`, or a
             constant for a field that the writer does not have.
     """
 
@@ -54,6 +55,16 @@ class Program(Struct, frozen=True):
     symbols: Longs
     texts: list[str]
     columns: list[Any]
+
+    def only(self, wanted: Sequence[int]) -> tuple[Program, list[int]]:
+        """The program that makes these columns alone, and the columns that it makes: also those whose values it has to see."""
+        kept = [number for number, how in enumerate(self.columns) if number in wanted or how in _SEEN]
+        places = np.full(len(self.columns) + 2, k.CHECKED, np.int64)  # the last two are for CHECKED and SKIPPED
+        places[kept] = np.arange(len(kept))
+        places[k.SKIPPED] = k.SKIPPED
+        fields = self.fields.copy()
+        fields[:, k.TARGET] = places[fields[:, k.TARGET]]
+        return Program(fields, self.branches, self.symbols, self.texts, [self.columns[number] for number in kept]), kept
 
 
 class _NotFlat(Exception):
@@ -67,10 +78,11 @@ class Constant(Struct, frozen=True):
 
 
 def compile_program(writer: Any, reader: Any, fields: Sequence[Field]) -> Program | None:
-    """The program that decodes data of `writer` to the wanted fields of `reader`; None if there is none.
+    """The program that decodes data of `writer` to the fields of `reader`; None if there is none.
 
     Args:
         writer, reader: parsed schemas; the same object if both are the same.
+        fields: columns for all fields of the reader, in its order.
     """
     try:
         return _Compiler(writer, reader, fields).program()
@@ -111,7 +123,7 @@ class _Compiler:
 
     def _field(self, ours: Any, theirs: Any) -> tuple[int, int, int, int]:
         branches = self._branches_of(ours["type"], 0)
-        number, field = self._wanted.get(ours["name"], (-1, None)) if theirs is not None else (-1, None)
+        number, field = self._wanted[ours["name"]] if theirs is not None else (k.SKIPPED, None)
         if field is not None and not self._is_same:
             other = self._branches_of(theirs["type"], 1)
             if _logical_types(branches) != _logical_types(other) or ("null" in branches and "null" not in other):
@@ -244,8 +256,6 @@ def _default(theirs: Any, field: Field) -> Constant:
     kind = theirs["type"][0] if isinstance(theirs["type"], list) else theirs["type"]
     if kind == "null" and value is None:
         return Constant(None)
-    if kind in ("bytes",) and isinstance(value, str):
-        return Constant(value.encode("latin-1"))
     if kind in ("int", "long", "float", "double", "boolean", "string"):
         return Constant(value)
     raise _NotFlat

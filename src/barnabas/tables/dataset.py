@@ -42,12 +42,17 @@ class _Refusing:
         return True
 
 
+_LAYOUT = pads.IpcFileFormat()
+# Made once, and not by a dataset: the C++ part keeps the first refusal, and with it the frames that lead there. A frame of a dataset's
+# own would keep the dataset, and with it the connections and files of its source.
+_FRAGMENT = _LAYOUT.make_fragment(cast("IO[bytes]", _Refusing()))
+
+
 class TopicDataset(pads.FileSystemDataset):
     """A dataset whose rows come from `scan`."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        layout, file = pads.IpcFileFormat(), cast("IO[bytes]", _Refusing())
-        super().__init__([layout.make_fragment(file)], schema, layout)
+        super().__init__([_FRAGMENT], schema, _LAYOUT)
 
     def scan(
         self,

@@ -20,7 +20,8 @@ from barnabas.columnar.decode import RecordDecoder
 from barnabas.tables import iso_times
 from barnabas.tables.column_types import LOCAL, UTC, Field, json_field, uuid_field
 from barnabas.tables.errors import TableError
-from barnabas.tables.json_values import UUID_TEXT, Misfit, Number, parse
+from barnabas.tables.json_text import Misfit, Number, parse
+from barnabas.tables.json_values import UUID_TEXT
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
 SAMPLE = 1000  # records

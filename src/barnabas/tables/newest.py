@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.predicate import Among, Comparison, Every, Predicate, Some, Unknown
 from barnabas.tables.scan import OFFSET, PARTITION, VALUE, Columns, Scan, ScanReport
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
@@ -88,9 +89,15 @@ class NewestRows:
     """The newest row of each key of a snapshot; see the module."""
 
     def __init__(
-        self, source: TopicSource, snapshot: Snapshot, columns: Columns, names: Sequence[str], predicate: Predicate
+        self,
+        source: TopicSource,
+        snapshot: Snapshot,
+        columns: Columns,
+        names: Sequence[str],
+        predicate: Predicate,
+        index: KeyIndex | None = None,
     ) -> None:
-        self._source, self._snapshot, self._columns = source, snapshot, columns
+        self._source, self._snapshot, self._columns, self._index = source, snapshot, columns, index
         self._names = list(names)
         key_names = [each.name for each in columns.key.fields]
         self._condition = kept_conditions(predicate, [PARTITION, *key_names])
@@ -102,7 +109,7 @@ class NewestRows:
         )
 
     def _scan(self, snapshot: Snapshot, columns: Columns, names: Sequence[str], predicate: Predicate) -> Scan:
-        return Scan(self._source, snapshot, columns, names, predicate)
+        return Scan(self._source, snapshot, columns, names, predicate, self._index)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, partition by partition in the order of offsets. Raises BadRecord in the mode `fail`."""

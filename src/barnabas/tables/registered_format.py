@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,14 @@ from barnabas.tables.avro_columns import decode_flat
 from barnabas.tables.avro_program import Program, compile_program
 from barnabas.tables.column_types import Field
 from barnabas.tables.errors import TableError
-from barnabas.tables.formats import Array, Decoded, columns_for, replaced, without_deleted
+from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, joined, replaced, without_deleted
 from barnabas.tables.json_columns import binary_parts
 from barnabas.tables.json_format import decode_json
 from barnabas.tables.kernels.json_spans import ABSENT, LATER
 
 PREFIX = 5  # bytes: 0 and the id
 OTHER = -1  # in place of an id
-_PROGRAMS = 256  # that a process keeps
+_PROGRAMS = 256  # that a format keeps
 _lock = threading.Lock()  # the schemas of a process are not safe for several threads
 
 Rows = npt.NDArray[np.intp]
@@ -73,7 +74,7 @@ class RegisteredFormat:
         self.fields: Sequence[Field] = tuple(kind) if self._is_struct else (shape.field(name),)
         self._by_name = {field.name: field for field in self.fields}
         self._header = KEY_HEADER if is_key else VALUE_HEADER
-        self._programs: dict[tuple[int, tuple[str, ...]], Program | None] = {}
+        self._programs: dict[int, Program | None] = {}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
         fields = [self._by_name[name] for name in wanted]
@@ -103,17 +104,17 @@ class RegisteredFormat:
         if schema_id != OTHER and self._is_struct:
             if self._reader.schema.schema_type == "JSON" and self._is_json(schema_id):
                 return decode_json(fields, payloads, PREFIX)
-            program = self._program(schema_id, fields) if self._reader.schema.schema_type == "AVRO" else None
+            program = self._program(schema_id) if self._reader.schema.schema_type == "AVRO" else None
             if program is not None:
-                return self._decode_flat(program, payloads, headers, fields)
+                return by_slices(partial(self._decode_flat, program, fields), payloads, headers, len(self.fields))
         return self._decode_each(payloads, headers, fields)
 
-    def _decode_flat(self, program: Program, payloads: Array, headers: Array | None, fields: Sequence[Field]) -> Decoded:
+    def _decode_flat(self, program: Program, fields: Sequence[Field], payloads: Array, headers: Array | None) -> Decoded:
         data, ends = binary_parts(payloads)
         states = np.zeros(len(payloads), np.uint8)
         if payloads.null_count:
             states[payloads.is_null().to_numpy(zero_copy_only=False)] = ABSENT
-        columns = decode_flat(program, fields, data, ends[:-1] + np.int32(PREFIX), ends[1:], states)
+        columns = decode_flat(program, self.fields, fields, data, ends[:-1] + np.int32(PREFIX), ends[1:], states)
         later = np.flatnonzero(states == LATER)
         if not len(later):
             return Decoded(columns)
@@ -129,16 +130,15 @@ class RegisteredFormat:
         columns = [pc.struct_field(values, field.name) for field in fields] if self._is_struct else [values]
         return Decoded(columns, reasons if reasons.null_count < len(reasons) else None)
 
-    def _program(self, schema_id: int, fields: Sequence[Field]) -> Program | None:
-        key = schema_id, tuple(field.name for field in fields)
-        if key not in self._programs:
+    def _program(self, schema_id: int) -> Program | None:
+        if schema_id not in self._programs:
             writer = self._schema(schema_id)
             if writer is None:
                 return None  # it may be registered later
             if len(self._programs) >= _PROGRAMS:
                 self._programs.clear()
-            self._programs[key] = _compiled(writer, self._reader.schema, fields)
-        return self._programs[key]
+            self._programs[schema_id] = _compiled(writer, self._reader.schema, self.fields)
+        return self._programs[schema_id]
 
     def _is_json(self, schema_id: int) -> bool:
         schema = self._schema(schema_id)
@@ -193,8 +193,9 @@ def _rows_with(headers: Array, name: str) -> Rows:
     is_equal: Any = pc.equal(names, pa.scalar(name))
     if not pc.any(is_equal).as_py():
         return np.zeros(0, np.intp)
-    is_named: Any = np.asarray(is_equal)  # names are never null
-    return np.unique(np.asarray(pc.list_parent_indices(headers))[is_named])
+    is_named = is_equal.to_numpy(zero_copy_only=False)  # names are never null
+    parents: Any = pc.list_parent_indices(headers)
+    return np.unique(parents.to_numpy()[is_named])
 
 
 def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | None:
@@ -214,10 +215,5 @@ def _merged(parts: Sequence[Decoded], rows: Sequence[Rows], count: int) -> Decod
     places = np.empty(count, np.intp)
     places[np.concatenate(rows)] = np.arange(count)
     taken: Array = pa.array(places)
-    columns = [pa.concat_arrays(list(each)).take(taken) for each in zip(*(part.columns for part in parts), strict=True)]
-    if all(part.reasons is None for part in parts):
-        return Decoded(columns)
-    reasons: list[Array] = [
-        pa.nulls(len(some), pa.string()) if part.reasons is None else part.reasons for part, some in zip(parts, rows, strict=True)
-    ]
-    return Decoded(columns, pa.concat_arrays(reasons).take(taken))
+    whole = joined(parts, [len(each) for each in rows])
+    return Decoded([column.take(taken) for column in whole.columns], None if whole.reasons is None else whole.reasons.take(taken))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from barnabas.tables.declared import Declaration, columns_of
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.folder_source import DataFolder, FolderSource
+from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate
 from barnabas.tables.reading import Reading, Rows
@@ -39,6 +41,7 @@ def table(
     key: Declaration | None = None,
     registry: RegistryAddress | str | None = None,
     mode: str = "permissive",
+    key_index: str | Path | None = None,
 ) -> Table:
     """The table of a topic, of a cluster or straight from the data folder of a broker that runs or is stopped.
 
@@ -47,6 +50,8 @@ def table(
         data_folder: in place of servers: the broker's `log.dirs`, as one path, several with commas between them, or a list of paths.
         settings: of the client, by Kafka's names, such as `security.protocol`.
         format, columns, key, registry, mode: what becomes of the bytes of a record; see `declared.columns_of`.
+        key_index: the folder of the indexes of keys; None: no index. A first reading with a condition on the key builds the index, and
+            later ones read only the parts of the topic that may have the key. It takes some five bytes a record.
 
     Raises:
         ConfigError: a setting has a bad value.
@@ -54,7 +59,11 @@ def table(
         RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     source = _source(topic, bootstrap_servers, data_folder, settings)
-    return Table(source, columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode))
+    return Table(
+        source,
+        columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode),
+        key_index=None if key_index is None else Path(key_index),
+    )
 
 
 def _source(
@@ -79,11 +88,20 @@ class Table(TopicDataset):
         columns: what the records become.
         at: the offsets to read; None: those of the moment of each reading.
         newest: whether only the newest row of each key is read.
+        key_index: the folder of the indexes of keys, by which readings with a condition on the key read less; None: no index.
     """
 
-    def __init__(self, source: TopicSource, columns: Columns, at: Snapshot | None = None, *, newest: bool = False) -> None:
+    def __init__(
+        self,
+        source: TopicSource,
+        columns: Columns,
+        at: Snapshot | None = None,
+        *,
+        newest: bool = False,
+        key_index: Path | None = None,
+    ) -> None:
         super().__init__(columns.schema)
-        self._source, self._columns, self._at, self._newest = source, columns, at, newest
+        self._source, self._columns, self._at, self._newest, self._key_index = source, columns, at, newest, key_index
 
     def __enter__(self) -> Table:
         return self
@@ -114,7 +132,9 @@ class Table(TopicDataset):
 
     def snapshot(self) -> Table:
         """The table at this moment; all its readings see the same records."""
-        return Table(self._source, self._columns, self._at or self._source.snapshot(), newest=self._newest)
+        return Table(
+            self._source, self._columns, self._at or self._source.snapshot(), newest=self._newest, key_index=self._key_index
+        )
 
     def newest_by_key(self) -> Table:
         """The newest row of each key, without deletions (records whose value is null) and without records that have no key.
@@ -122,7 +142,7 @@ class Table(TopicDataset):
         A key belongs to its partition, as in compaction. Filters are applied to the newest rows. A reading takes two passes and the
         memory of the keys of one partition.
         """
-        return Table(self._source, self._columns, self._at, newest=True)
+        return Table(self._source, self._columns, self._at, newest=True, key_index=self._key_index)
 
     def dataset(self) -> Table:
         """The table at this moment, as a `pyarrow.dataset.Dataset` for libraries that read it several times."""
@@ -133,8 +153,16 @@ class Table(TopicDataset):
         names = self.schema.names if columns is None else columns
         at = self._at or self._source.snapshot()
         if self._newest:
-            return NewestRows(self._source, at, self._columns, names, predicate or Every())
-        return Scan(self._source, at, self._columns, names, predicate)
+            return NewestRows(self._source, at, self._columns, names, predicate or Every(), self._index(at))
+        return Scan(self._source, at, self._columns, names, predicate, self._index(at))
+
+    def _index(self, at: Snapshot) -> KeyIndex | None:
+        """The index of keys; None if there is no folder for it, or the source does not tell what an index needs."""
+        return (
+            None
+            if self._key_index is None or not at.epochs or not at.topic_id
+            else KeyIndex(self._key_index, at.topic, at.topic_id)
+        )
 
     def scan(
         self,
@@ -166,6 +194,14 @@ class Table(TopicDataset):
     def count(self, filter: pc.Expression | None = None) -> int:
         """The number of rows for which the filter is true."""
         return self.scan([OFFSET], filter).count_rows()
+
+    def bad_records(self, limit: int | None = None) -> pa.Table:
+        """The records that do not fit the columns, in any mode: `_partition`, `_offset`, `_key`, `_value` and `_reason`.
+
+        Args:
+            limit: the most rows; the rest is not read.
+        """
+        return Scan(self._source, self._at or self._source.snapshot(), self._columns, [OFFSET]).bad_records(limit)
 
     def batches(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, as Arrow batches that are made as they are taken."""

@@ -62,7 +62,7 @@ def scan(source: TopicSource) -> list[ScannedPartition]:
             counted += counter.count(chunk.records, *bounds, chunk.aborted)
             for batch in decoder.decode(chunk.records, *bounds, chunk.aborted):
                 columns = [batch.column(name).to_pylist() for name in ("offset", "key", "value")]
-                times = batch.column("timestamp").cast(pa.int64()).to_pylist()  # type: ignore[misc]  # the stubs cast to text alone
+                times = batch.column("timestamp").cast(pa.int64()).to_pylist()
                 rows += [ConsumedRow(o, t // MICROSECONDS, k, v) for o, k, v, t in zip(*columns, times, strict=True)]
         if counted != len(rows):
             raise Broken(f"{source.topic}-{partition}: {counted} records were counted, and {len(rows)} decoded")

@@ -179,7 +179,7 @@ class _Uniform:
         return moved
 
     def _easiest(self, topic_id: UUID, partitions: list[int], giver: str, taker: str) -> int:
-        """A partition to move: one that the receiver had before, else one that the giver did not have before, else any."""
+        """A partition to move: first one that the receiver had before, then one that the giver did not have before, then any."""
         had = self._members[giver].target.get(topic_id, frozenset())
         wanted = self._members[taker].target.get(topic_id, frozenset())
         return min(partitions, key=lambda p: (p not in wanted, p in had, p))

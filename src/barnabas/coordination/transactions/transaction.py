@@ -220,7 +220,7 @@ def add(
     """Add partitions to the transaction; returns `before` itself if it has all of them.
 
     Raises:
-        KafkaError: as `check_owner`; INVALID_TXN_STATE for a transaction whose id was taken over to end it.
+        KafkaError: as `check_owner`; INVALID_TXN_STATE if another owner took over the id to end this transaction.
     """
     check_owner(before, asking)
     if before.state is State.ONGOING:

@@ -53,7 +53,7 @@ class TransactionPartitions(Message):
 
 
 class TransactionLogValue(Message):
-    """One transactional id; see `Transaction` for what the fields mean."""
+    """One transactional id; `Transaction` explains the fields."""
 
     __slots__ = (
         "client_transaction_version",

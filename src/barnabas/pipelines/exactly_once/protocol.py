@@ -32,7 +32,7 @@ Rules
   8. Spark repeats only the newest batch of a query. So a batch counts as written if it is the last decided one. An earlier
      batch fails: its number may now belong to other rows, which were never written.
 
-Ugly: Spark may give several attempts the same numbers (a repeated stage counts its attempts from 0). Then they want the same
+Ugly: Spark may give several attempts the same numbers (a repeated stage counts its attempts from 0). Then they claim the same
 slot. So claims, and not Spark's numbers, decide the id of each attempt.
 """
 
@@ -121,7 +121,7 @@ Steps = Generator[Instruction, Any, R]
 
 
 class Since(Enum):
-    """The request by which the current owner of the sink became the owner; ELSE if a state was recorded after it."""
+    """The step by which the current owner of the sink became the owner; ELSE if a state was recorded after it."""
 
     TAKEN = "taken"
     RECORDED = "recorded"  # the end of a transaction changed the owner
@@ -130,7 +130,7 @@ class Since(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The owner of the sink, and the request that made it the owner."""
+    """The owner of the sink, and the step that made it the owner."""
 
     owner: Owner
     since: Since

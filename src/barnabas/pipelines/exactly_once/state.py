@@ -35,7 +35,7 @@ class UnreadableState(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A decided batch: once it is recorded, all its transactions will be committed.
+    """A decided batch: after it is recorded, all its transactions will be committed.
 
     Args:
         query: Spark's id of the query, the same for all runs from one checkpoint; empty for a batch write.

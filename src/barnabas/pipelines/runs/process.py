@@ -10,8 +10,8 @@ Rules
      the JVM, and an exception there would interrupt a call on the connection. So another thread stops Spark; this ends the
      wait. After half a minute the run is killed with its process group.
   3. All processes in the run's process group end with it, even if it is killed. A shell in a session of its own waits for the
-     end of this process, terminates the group, and after some seconds kills the remaining processes. Spark's JVM ends with this
-     process by itself, except while it starts: then it cannot report its port and would stay.
+     end of this process and terminates the group. After some seconds it kills the remaining processes. Spark's JVM ends with
+     this process by itself, except while it starts: then it cannot report its port and would stay.
   4. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another.
      Spark's default catalog is in memory, and a second run would find files of tables that are in no catalog.
 """

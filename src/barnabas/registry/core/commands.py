@@ -122,8 +122,8 @@ class Outcome(NamedTuple):
     Args:
         records: the records to write before the answer is sent; without records the answer is sent at once.
         answer: a JSON value.
-        touched: the decision is wrong if another command that is being written touches one of these; None: if any command is
-            being written.
+        touched: the decision may be wrong if another command that is being written touches one of these; None: if any command
+            is being written.
         context, new_id: the new id in the records, and its context; -1 if there is none.
     """
 

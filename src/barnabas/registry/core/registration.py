@@ -118,7 +118,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
 
 
 def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
-    """Check that the mode allows to register a schema. Raises HttpError 42205."""
+    """Check that the mode allows registering a schema. Raises HttpError 42205."""
     check_writable(state, subject)
     mode, where = state.mode_in_scope(subject), _where(subject)
     if schema_id >= 0 and mode not in IMPORTING:

@@ -48,8 +48,8 @@ class Registry:
         self.state.replay(key, value, timestamp_ms)
 
     def characters(self, subject: str, draft: Draft, *, compared: bool = True) -> int:
-        """The number of characters of all schemas that are read to parse a draft and, with `compared`, to compare it with the
-        versions of a subject."""
+        """The number of characters of all schemas that are needed to parse a draft; with `compared`, also to compare it with
+        the versions of a subject."""
         if draft.references:  # the size of the referenced schemas is unknown until they are resolved
             return limits.MAX_SCHEMA_CHARACTERS
         earlier = self.state.versions(subject)

@@ -5,7 +5,7 @@ Rules
      its context is not the default one, the context stays in the name: `:.staging:orders`.
   2. Settings for everything belong to the cluster; settings of a context belong to a name such as `:.staging:`.
   3. Each route has a rule in `RULES`. A route without a rule needs the right to alter the cluster.
-  4. Lists and requests by id show only what the caller may read.
+  4. Lists and requests by id show only subjects that the caller may read.
 """
 
 from __future__ import annotations

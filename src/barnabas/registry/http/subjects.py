@@ -42,7 +42,7 @@ async def list_subjects(surface: Surface, request: Request, context: str) -> Res
 
 
 def is_wanted(state: State, request: Request, subject: str) -> bool:
-    """Whether the parameters `deleted` and `deletedOnly` allow to show a subject."""
+    """Whether the answer shows a subject, by the parameters `deleted` and `deletedOnly`."""
     living = state.has(subject)
     return not living if flag(request, "deletedOnly") else living or flag(request, "deleted")
 

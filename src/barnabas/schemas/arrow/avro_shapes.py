@@ -1,7 +1,8 @@
 """Avro schemas in Arrow, by the rules of Spark's own Avro reader.
 
-A union of null and one type is that type, and may be null. `int` with `long` is `long`, and `float` with `double` is `double`. Any other
-union is a struct with a field for each branch: `member0`, `member1`, … Times of day are the numbers that Avro stores.
+A union of null and one type becomes that type, nullable. `int` with `long` is `long`, and `float` with `double` is `double`.
+Any other union is a struct with a field for each branch: `member0`, `member1`, … Times of day become the numbers that Avro
+stores.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ _CLASSES: Mapping[str, Any] = {
 
 
 def _test(branch: Any, names: dict[str, Any]) -> Any:
-    """Whether a decoded value is of this branch."""
+    """A function that says whether a decoded value is of this branch."""
     schema = names.get(branch, branch) if isinstance(branch, str) else branch
     kind = schema if isinstance(schema, str) else schema["type"]
     if kind in ("record", "error"):

@@ -1,8 +1,8 @@
 """Protobuf messages in Arrow.
 
-A message is a struct, and an enum is its name. A field that is not set is null if the message knows that, and has its default otherwise.
-`uint64` is a decimal of 20 digits. Timestamps and durations are Arrow's, and a wrapper is its value. Any other type of google.protobuf is
-a string with JSON.
+A message becomes a struct, and an enum its name. A field that is not set becomes null if the message shows that; otherwise it
+has its default. `uint64` becomes a decimal of 20 digits. Timestamps and durations become those of Arrow, and a wrapper becomes
+its value. Any other type of google.protobuf becomes a string with JSON.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Shapes:
         return json.dumps(json_format.MessageToDict(value, descriptor_pool=self._pool), ensure_ascii=False)
 
     def _field(self, field: Any, inside: tuple[str, ...]) -> Shape:
-        """The shape of a field; `to_arrow` takes the field's value, which is a container if it is repeated."""
+        """The shape of a field; `to_arrow` takes the field's value (a container for a repeated field)."""
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             key, item = (self._one(field.message_type.fields_by_name[name], inside) for name in ("key", "value"))
             into, out_of = item.to_arrow, item.from_arrow or plain

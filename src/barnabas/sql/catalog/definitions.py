@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
-import sqlglot
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
-from barnabas.sql.dialect import Barnabas
-from barnabas.sql.duck.types import declared, postgres_of
+from barnabas.tables.declaration import declared
+from barnabas.tables.scan import MODES
 
 FORMATS = ("json", "text", "raw")
+_FIELDS: dict[str, pa.Field[Any]] = {}
+_MOST_KNOWN = 1_000
+
+
+class BadDefinition(BarnabasError):
+    """A record of the topic of definitions that this version cannot read."""
 
 
 class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     """A column.
 
     Args:
-        kind: Postgres' word for its type, such as `numeric(10,2)`.
+        kind: the type, in the words of `tables.declaration`.
         default: the text of an expression.
-        since: the records before a column was added show this value instead of null.
+        added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
     """
 
     name: str
@@ -30,6 +36,17 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     nullable: bool = True
     default: str | None = None
     comment: str | None = None
+    added: bool = False
+
+    @property
+    def field(self) -> pa.Field[Any]:
+        """The column in Arrow. Raises TableError."""
+        found = _FIELDS.get(self.kind)
+        if found is None:
+            if len(_FIELDS) >= _MOST_KNOWN:
+                _FIELDS.clear()
+            found = _FIELDS[self.kind] = declared(f'"x" {self.kind}')[0]
+        return found.with_name(self.name).with_nullable(self.nullable)
 
 
 class TableDefinition(Struct, frozen=True, omit_defaults=True):
@@ -37,11 +54,11 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
 
     Args:
         topic: its records are here.
-        key: the columns that a record's key holds; the primary key if `is_keyed`.
-        is_keyed: whether it has a primary key, so that a reader sees the newest row of each.
+        key: the columns that a record's key holds.
+        is_keyed: whether they are the primary key, so that a reader sees the newest row of each.
         format: of the values.
         owns_topic: whether the topic was made for it, and goes with it.
-        version: grows with each change.
+        mode: of records that do not fit.
     """
 
     name: str
@@ -53,54 +70,35 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     owns_topic: bool = False
     comment: str | None = None
     mode: str = "permissive"
-    version: int = 1
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns in their order, of Arrow's types."""
-        return pa.schema([pa.field(each.name, kind_of(each.kind), each.nullable) for each in self.columns])
+        """The columns in their order. Raises TableError."""
+        return pa.schema([each.field for each in self.columns])
 
     def column(self, name: str) -> ColumnDefinition | None:
-        """A column by its name."""
-        return next((each for each in self.columns if each.name.lower() == name.lower()), None)
-
-
-class BadDefinition(BarnabasError):
-    """A record of the topic of definitions that this version cannot read."""
-
-
-def kind_of(word: str) -> pa.DataType:
-    """The type of a word of a definition. Raises SqlError."""
-    found = _KNOWN.get(word)
-    if found is None:
-        if len(_KNOWN) > 1_000:
-            _KNOWN.clear()
-        found = _KNOWN[word] = declared(sqlglot.exp.DataType.build(word, dialect=Barnabas))
-    return found
-
-
-_KNOWN: dict[str, pa.DataType] = {}
-
-
-def word_of(kind: pa.DataType) -> str:
-    """The word of a definition for a type."""
-    if pa.types.is_struct(kind) or pa.types.is_map(kind):
-        return "json"
-    return postgres_of(kind)
+        """A column by its name, whatever its case."""
+        exact = next((each for each in self.columns if each.name == name), None)
+        return exact or next((each for each in self.columns if each.name.lower() == name.lower()), None)
 
 
 def encode(definition: TableDefinition) -> bytes:
+    """The value of its record."""
     return msgspec.json.encode(definition)
 
 
 def decode(payload: bytes) -> TableDefinition:
     """Raises BadDefinition."""
     try:
-        return msgspec.json.decode(payload, type=TableDefinition)
-    except msgspec.MsgspecError as error:
+        found = msgspec.json.decode(payload, type=TableDefinition)
+        names = [each.field.name for each in found.columns]
+    except (msgspec.MsgspecError, BarnabasError, UnicodeDecodeError) as error:
         raise BadDefinition(str(error)) from None
+    if not set(found.key) <= set(names) or found.format not in FORMATS or found.mode not in MODES:
+        raise BadDefinition(f"the definition of {found.name} does not fit together")
+    return found
 
 
-def unquoted(names: Sequence[str]) -> str:
+def quoted(names: Sequence[str]) -> str:
     """Names in a sentence."""
     return ", ".join(f'"{name}"' for name in names)

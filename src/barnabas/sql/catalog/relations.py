@@ -8,11 +8,12 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from msgspec import Struct
 
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED
@@ -20,6 +21,7 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 from barnabas.tables.table import Table
 
 KEY = "_key"
+DELETED = "__deleted"  # of a row of an open transaction: whether the transaction deletes it
 META: tuple[pa.Field[Any], ...] = (*META_FIELDS, *EXTRA_FIELDS)
 
 
@@ -38,42 +40,66 @@ class Relation(Protocol):
         """The columns that only a statement that names them sees."""
 
     @property
-    def key(self) -> Sequence[str]:
-        """The columns of the primary key; a reader sees the newest row of each. None without one."""
-
-    @property
     def key_alias(self) -> str | None:
         """The column that `_key` stands for."""
 
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns of the primary key; none without one."""
+
+    @property
+    def filled(self) -> Mapping[str, str]:
+        """Columns that show an expression instead of null."""
+
+
+class MemoryRelation(Struct, frozen=True):
+    """Rows that the engine has; they are given when the statement runs."""
+
+    name: str
+    columns: pa.Schema
+    hidden: pa.Schema = pa.schema([])
+    key_alias: str | None = None
+    keys: tuple[str, ...] = ()
+    filled: Mapping[str, str] = {}
+
 
 class Rows(ds.Dataset):
-    """Rows that are made as DuckDB takes them, with the columns that it asks for."""
+    """Rows of a topic as DuckDB takes them: it asks for columns, and gives the conditions that the scan can use.
 
-    def __init__(self, schema: pa.Schema, read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]) -> None:
-        self._fields, self._read = schema, read
+    Args:
+        schema: the columns that a statement needs, hidden ones too.
+    """
+
+    def __init__(self, table: Table, schema: pa.Schema, is_cancelled: Callable[[], bool]) -> None:
+        self._table, self._fields, self._is_cancelled = table, schema, is_cancelled
+        self.readings: list[Any] = []
 
     @property
     def schema(self) -> pa.Schema:
         return self._fields
 
-    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> ds.Scanner:  # noqa: A002 - pyarrow's name
-        wanted = self._fields.names if columns is None or filter is not None else list(columns)
-        schema = pa.schema([self._fields.field(name) for name in wanted])
-        return ds.Scanner.from_batches(self._read(wanted), schema=schema, columns=columns, filter=filter)
+    def scanner(  # type: ignore[override]  # DuckDB gives no other arguments
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002 - pyarrow's name
+        **_: Any,
+    ) -> Any:
+        reading = self._table.scan(self._fields.names if columns is None else list(columns), filter)
+        self.readings.append(reading)
+        return _Stopped(reading, self._is_cancelled)
 
 
-def empty(schema: pa.Schema) -> pa.Table:
-    """A table without rows, to check statements against."""
-    return schema.empty_table()
+class _Stopped:
+    """A reading that ends when its statement is cancelled."""
 
+    def __init__(self, reading: Any, is_cancelled: Callable[[], bool]) -> None:
+        self._reading, self._is_cancelled = reading, is_cancelled
 
-def rows_of(table: Table, schema: pa.Schema, is_cancelled: Callable[[], bool]) -> Rows:
-    """A topic's rows, at the table's snapshot."""
+    def to_reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self._reading.schema, self._batches())
 
-    def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in table.batches(names):
-            if is_cancelled():
+    def _batches(self) -> Any:
+        for batch in self._reading.batches():
+            if self._is_cancelled():
                 raise SqlError(CANCELLED, "canceling statement due to user request")
             yield batch
-
-    return Rows(schema, read)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
-from barnabas.columnar.decode import RecordDecoder
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
-from barnabas.tables.formats import Raw
+from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.json_format import JsonFormat
+from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.tables.scan import Columns
-from barnabas.tables.source import Snapshot, TopicSource
+from barnabas.tables.source import Bounds, Snapshot, TopicSource
+from barnabas.tables.table import Table
 
 SAMPLED_RECORDS, SAMPLED_PARTITIONS = 20, 4  # looked at to tell whether a topic holds text
 
@@ -32,9 +34,19 @@ class TopicRelation(Struct, frozen=True):
     columns: pa.Schema
     hidden: pa.Schema
     layout: Columns
-    key: tuple[str, ...] = ()
     key_alias: str | None = None
+    filled: Mapping[str, str] = {}
     definition: TableDefinition | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether a reader sees the newest row of each key."""
+        return self.definition is not None and self.definition.is_keyed
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns of the primary key."""
+        return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
 
 
 def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRelation:
@@ -47,15 +59,16 @@ def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRe
 
 def holds_text(source: TopicSource, snapshot: Snapshot) -> tuple[bool, bool]:
     """Whether the keys and the values of the last records are UTF-8."""
-    is_text = [True, True]
     filled = [(partition, bounds) for partition, bounds in snapshot.partitions.items() if bounds.end > bounds.start]
-    for partition, bounds in filled[:SAMPLED_PARTITIONS]:
-        start = max(bounds.start, bounds.end - SAMPLED_RECORDS)
-        decoder = RecordDecoder(snapshot.topic, partition, include_headers=False)
-        for chunk in source.chunks(partition, start, bounds.end):
-            for batch in decoder.decode(chunk.records, start, bounds.end, chunk.aborted):
-                for place, name in enumerate(("key", "value")):
-                    is_text[place] = is_text[place] and _is_text(batch.column(name))
+    parts = {
+        partition: Bounds(max(bounds.start, bounds.end - SAMPLED_RECORDS), bounds.end)
+        for partition, bounds in filled[:SAMPLED_PARTITIONS]
+    }
+    is_text = [True, True]
+    sample = Table(source, Columns(Raw("key"), Raw("value")), Snapshot(snapshot.topic, snapshot.topic_id, parts))
+    for batch in sample.batches(["key", "value"]):
+        for place, name in enumerate(("key", "value")):
+            is_text[place] = is_text[place] and _is_text(batch.column(name))
     return is_text[0], is_text[1]
 
 
@@ -67,6 +80,38 @@ def _is_text(column: Any) -> bool:
     return True
 
 
-def schema_without(names: Sequence[str]) -> pa.Schema:
-    """The hidden columns beside a table's own ones."""
-    return pa.schema([each for each in META if each.name not in names and each.name != KEY])
+def declared(definition: TableDefinition) -> TopicRelation:
+    """A topic with the columns of a definition. Raises TableError."""
+    schema = definition.schema
+    keys = [schema.field(name) for name in definition.key]
+    values = [each for each in schema if each.name not in definition.key]
+    key = key_format(keys)
+    hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
+    return TopicRelation(
+        definition.name,
+        definition.topic,
+        schema,
+        pa.schema(hidden),
+        Columns(key, value_format(definition.format, values), definition.mode),
+        key_alias=keys[0].name if len(keys) == 1 else None,
+        filled={
+            each.name: each.default
+            for each in definition.columns
+            if each.added and not each.nullable and each.default is not None
+        },
+        definition=definition,
+    )
+
+
+def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
+    """One column takes the whole key; several are fields of a JSON object."""
+    if not fields:
+        return Raw(KEY)
+    return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
+
+
+def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
+    """The format of values: `json`, or the whole value as `text` or `raw` bytes."""
+    if name == "json":
+        return JsonFormat(fields)
+    return Raw(fields[0].name, pa.string() if name == "text" else pa.binary())

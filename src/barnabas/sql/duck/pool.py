@@ -1,8 +1,8 @@
 """DuckDB's instances.
 
-An instance runs one query at a time, so its memory limit is the limit of a query, and a query that reaches it takes nothing from the others.
-A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor. Sessions
-themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
+An instance runs one query at a time. So its memory limit is the limit of a query, and a query that reaches it takes nothing from the
+others. A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor.
+Sessions themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
 
 One instance more, without a limit on its users, checks statements against empty tables. It never reads a row.
 """
@@ -54,27 +54,28 @@ class Instances:
     """All of them.
 
     Args:
-        integer_division: whether `7 / 2` is 3, as in Postgres, instead of 3.5, as in Spark.
+        macros: statements that define functions beside those of `macros.sql`.
     """
 
-    def __init__(self, limits: QueryLimits) -> None:
+    def __init__(self, limits: QueryLimits, macros: str = "") -> None:
         self._limits = limits
-        self._idle: list[tuple[bool, Any]] = []
+        self._macros = MACROS.read_text() + macros
+        self._idle: list[Any] = []
         self._running = 0
         self._changed = threading.Condition()
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-sql-", dir=limits.spill_folder))
         self._made = 0
-        self._planners: dict[bool, Any] = {}
+        self._planner: Any = None
         self._closed = False
 
-    def planner(self, integer_division: bool) -> Any:
+    def planner(self) -> Any:
         """A cursor of the instance that checks statements; the caller closes it."""
         with self._changed:
-            if integer_division not in self._planners:
-                self._planners[integer_division] = self._connect(integer_division)
-            return self._planners[integer_division].cursor()
+            if self._planner is None:
+                self._planner = self._connect()
+            return self._planner.cursor()
 
-    def borrow(self, integer_division: bool, is_cancelled: Callable[[], bool]) -> Lease:
+    def borrow(self, is_cancelled: Callable[[], bool]) -> Lease:
         """An instance for one query. Raises SqlError: none is free in time, or the statement was cancelled."""
         deadline = time.monotonic() + self._limits.wait_s
         with self._changed:
@@ -86,14 +87,9 @@ class Instances:
                     raise SqlError(TOO_MANY, f"{self._limits.queries} queries run already", hint="try again later")
                 self._changed.wait(min(left, 0.1))
             self._running += 1
-            idle = next((each for each in reversed(self._idle) if each[0] == integer_division), None)
-            if idle is not None:
-                self._idle.remove(idle)
-            elif len(self._idle) >= self._limits.queries:
-                self._idle.pop(0)[1].close()
+            idle = self._idle.pop() if self._idle else None
         try:
-            instance = idle[1] if idle is not None else self._connect(integer_division)
-            return Lease(self, integer_division, instance)
+            return Lease(self, self._connect() if idle is None else idle)
         except BaseException:
             self._leave()
             raise
@@ -103,13 +99,13 @@ class Instances:
             self._running -= 1
             self._changed.notify()
 
-    def give_back(self, integer_division: bool, instance: Any) -> None:
+    def give_back(self, instance: Any) -> None:
         """Take an instance back."""
         with self._changed:
             if self._closed:
                 instance.close()
             else:
-                self._idle.append((integer_division, instance))
+                self._idle.append(instance)
         self._leave()
 
     def close(self) -> None:
@@ -117,14 +113,14 @@ class Instances:
         with self._changed:
             self._closed = True
             idle, self._idle = self._idle, []
-            planners, self._planners = self._planners, {}
-        for _, instance in idle:
-            instance.close()
-        for instance in planners.values():
+            if self._planner is not None:
+                idle.append(self._planner)
+                self._planner = None
+        for instance in idle:
             instance.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _connect(self, integer_division: bool) -> Any:
+    def _connect(self) -> Any:
         self._made += 1
         instance = duckdb.connect(
             ":memory:",
@@ -138,11 +134,10 @@ class Instances:
                 "threads": str(self._limits.threads),
                 "temp_directory": str(self._folder / str(self._made)),
                 "max_temp_directory_size": f"{self._limits.spill_bytes}B",
-                "integer_division": str(integer_division).lower(),
             },
         )
         try:
-            instance.execute(MACROS.read_text())
+            instance.execute(self._macros)
             instance.execute("SET lock_configuration = true")
         except BaseException:
             instance.close()
@@ -153,8 +148,8 @@ class Instances:
 class Lease:
     """An instance while a statement has it."""
 
-    def __init__(self, instances: Instances, integer_division: bool, instance: Any) -> None:
-        self._instances, self._integer_division, self._instance = instances, integer_division, instance
+    def __init__(self, instances: Instances, instance: Any) -> None:
+        self._instances, self._instance = instances, instance
         self.cursor = instance.cursor()
         self._lock = threading.Lock()
         self._open = True
@@ -172,4 +167,4 @@ class Lease:
                 return
             self._open = False
         self.cursor.close()
-        self._instances.give_back(self._integer_division, self._instance)
+        self._instances.give_back(self._instance)

@@ -59,7 +59,7 @@ def arrow_of(kind: Any) -> pa.DataType:
     text = str(kind)
     if text in _PLAIN:
         return _PLAIN[text]
-    parts = {name: part for name, part in kind.children} if hasattr(kind, "children") else {}
+    parts = dict(kind.children) if hasattr(kind, "children") else {}
     match getattr(kind, "id", ""):
         case "decimal":
             return pa.decimal128(int(parts["precision"]), int(parts["scale"]))
@@ -180,6 +180,16 @@ _SQL: dict[str, pa.DataType] = {
     "TIMESTAMPLTZ": pa.timestamp("us", tz="UTC"),
     "INTERVAL": pa.month_day_nano_interval(),
 }
+
+
+def declared_field(name: str, kind: Any) -> pa.Field[Any]:
+    """A column of the type that a word of SQL means; JSON and UUID are marked. Raises SqlError 42704."""
+    word = str(getattr(kind.this, "value", kind.this))
+    mark = _MARKED.get(word)
+    return pa.field(name, declared(kind), metadata={KIND: mark} if mark else None)
+
+
+_MARKED = {"JSON": b"json", "JSONB": b"json", "UUID": b"uuid"}
 
 
 def declared(kind: Any) -> pa.DataType:

@@ -23,18 +23,35 @@ _NAMES: dict[type[exp.Expression], str] = {
 }
 
 
+def with_names(tree: Any) -> Any:
+    """A query with names for its columns: VALUES has `column1`, `column2`, … ."""
+    if not isinstance(tree, exp.Values):
+        return tree
+    first = tree.expressions[0] if tree.expressions else None
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    columns = [exp.to_identifier(f"column{number}") for number in range(1, count + 1)]
+    tree.set("alias", exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True), columns=columns))
+    return exp.select("*").from_(tree, copy=False)
+
+
 def name_outputs(tree: exp.Expression) -> None:
     """Give each output of each SELECT a name."""
     for select in list(tree.find_all(exp.Select)):
         if isinstance(select.parent, (exp.In, exp.Exists)):
             continue
         for item in list(select.expressions):
-            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)):
+            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)) or item.alias:
                 continue
             if isinstance(item, (exp.Unnest, exp.Explode, exp.Posexplode)):
-                item.replace(exp.alias_(item.copy(), "unnest" if isinstance(item, exp.Unnest) else "col", quoted=True))
-                continue
-            item.replace(exp.alias_(item.copy(), name_of(item), quoted=True))
+                _name(item, "unnest" if isinstance(item, exp.Unnest) else "col")
+            else:
+                _name(item, name_of(item))
+
+
+def _name(item: Any, name: str) -> None:
+    alias = exp.Alias(alias=exp.to_identifier(name, quoted=True))
+    item.replace(alias)
+    alias.set("this", item)
 
 
 def name_of(item: Any) -> str:

@@ -34,9 +34,9 @@ _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _BOOLS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
 
 
-def parameters_of(tree: exp.Expression) -> dict[int, list[exp.Parameter]]:
+def parameters_of(tree: exp.Expression) -> dict[int, list[Any]]:
     """The places of each parameter. Raises SqlError."""
-    found: dict[int, list[exp.Parameter]] = {}
+    found: dict[int, list[Any]] = {}
     for node in tree.find_all(exp.Parameter, exp.Placeholder):
         name = node.name
         if isinstance(node, exp.Placeholder) or not name.isdigit() or not 1 <= int(name) <= MOST_PARAMETERS:
@@ -46,22 +46,20 @@ def parameters_of(tree: exp.Expression) -> dict[int, list[exp.Parameter]]:
 
 
 def infer(
-    places: Mapping[int, Sequence[exp.Parameter]],
+    places: Mapping[int, Sequence[Any]],
     given: Sequence[pa.DataType | None],
     type_of_column: ColumnType,
-    known: Mapping[int, pa.DataType] | None = None,
 ) -> list[pa.DataType]:
     """A type for each number up to the highest; pa.null() where nothing tells it.
 
     Args:
         given: by the client.
-        known: of parameters whose place in an INSERT tells them.
     """
     types: list[pa.DataType] = []
     for number in range(1, max([*places, len(given)], default=0) + 1):
         told = given[number - 1] if number <= len(given) else None
-        if told is None or pa.types.is_null(told):
-            told = (known or {}).get(number)
+        if told is not None and pa.types.is_null(told):
+            told = None
         for place in places.get(number, ()) if told is None else ():
             told = _beside(place, type_of_column)
             if told is not None:
@@ -152,7 +150,7 @@ def _declared(kind: Any) -> pa.DataType | None:
         return None
 
 
-def typed(places: Mapping[int, Sequence[exp.Parameter]], types: Sequence[pa.DataType]) -> None:
+def typed(places: Mapping[int, Sequence[Any]], types: Sequence[pa.DataType]) -> None:
     """Write the known types into the tree as casts."""
     for number, nodes in places.items():
         kind = types[number - 1]
@@ -163,7 +161,7 @@ def typed(places: Mapping[int, Sequence[exp.Parameter]], types: Sequence[pa.Data
                 node.replace(exp.cast(node.copy(), duckdb_of(kind), dialect="duckdb"))
 
 
-def literal(value: Any) -> exp.Expression:
+def literal(value: Any) -> Any:
     """A value as a literal, for a parameter of an unknown type."""
     if value is None:
         return exp.Null()

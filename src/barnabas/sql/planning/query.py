@@ -1,12 +1,12 @@
 """Plans a query: names become relations, and the tree becomes DuckDB's text.
 
 Each name in FROM becomes a relation of its own in DuckDB, `__0`, `__1`, …, with the columns that `*` shows and the hidden ones that the
-statement names. A table with a primary key becomes a subquery of the newest row of each key.
+statement names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,15 +14,18 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from barnabas.sql.catalog.relations import KEY, Relation
-from barnabas.sql.dialect import to_duckdb
+from barnabas.sql.catalog.postgres.contents import number_of
+from barnabas.sql.catalog.postgres.functions import answer_catalogue
+from barnabas.sql.catalog.relations import DELETED, KEY, Relation
+from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
-from barnabas.sql.planning.outputs import name_outputs
+from barnabas.sql.planning.operators import rename_functions, rewrite_operators
+from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
-from barnabas.sql.states import INVALID_PARAMETER
-from barnabas.tables.scan import OFFSET, VALUE
+from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
 
 Find = Callable[[Sequence[str], int | None], Relation]
 
@@ -37,6 +40,7 @@ class Input:
         outputs: the columns that the statement sees, without `_key`.
         extra: of them, those that `*` does not show.
         has_alias: whether the statement names `_key`.
+        is_pending: whether the open transaction has rows of it; DuckDB has them by the name `pending_alias`.
     """
 
     alias: str
@@ -45,6 +49,15 @@ class Input:
     outputs: Sequence[str]
     extra: Sequence[str]
     has_alias: bool
+    is_pending: bool = False
+
+    @property
+    def pending_alias(self) -> str:
+        return f"{self.alias}p"
+
+    @property
+    def pending_schema(self) -> pa.Schema:
+        return self.relation.columns.append(pa.field(DELETED, pa.bool_()))
 
 
 @dataclass(slots=True)
@@ -55,35 +68,32 @@ class QueryPlan:
         sql: its text, with `$1`, … .
         parameters: their types; pa.null() where nothing tells one.
         tree: of the query before it became text, for values of unknown types.
+        numbers: of the parameters that the query uses.
         schema: of the rows; filled in when DuckDB has checked the query.
+        point: the key of a query for one row.
     """
 
     sql: str
     inputs: list[Input]
     parameters: list[pa.DataType]
     tree: Any
+    numbers: tuple[int, ...] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    point: Point | None = None
 
-    def bound(self, values: Sequence[Any]) -> tuple[str, list[Any]]:
-        """The text and the values to run it with. Raises SqlError if some are missing."""
-        if len(values) != len(self.parameters):
-            raise SqlError("08P01", f"the statement has {len(self.parameters)} parameters, but {len(values)} values came with it")
-        if not values:
-            return self.sql, []
-        if not any(pa.types.is_null(kind) for kind in self.parameters):
-            return self.sql, list(values)
+    def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+        """The text, and the values by number, to run it with."""
+        if not self.numbers:
+            return self.sql, {}
+        unknown = [number for number in self.numbers if pa.types.is_null(self.parameters[number - 1])]
+        if not unknown:
+            return self.sql, {str(number): values[number - 1] for number in self.numbers}
         tree = self.tree.copy()
         for number, nodes in parameters_of(tree).items():
             for node in nodes:
-                if isinstance(node.parent, exp.Cast):
-                    continue
-                node.replace(literal(values[number - 1]))
-        left = parameters_of(tree)
-        numbers = {number: place for place, number in enumerate(sorted(left), 1)}
-        for number, nodes in left.items():
-            for node in nodes:
-                node.replace(exp.Parameter(this=exp.Literal.number(numbers[number])))
-        return to_duckdb(tree), [values[number - 1] for number in sorted(left)]
+                if number in unknown:
+                    node.replace(literal(values[number - 1]))
+        return to_duckdb(tree), {str(number): values[number - 1] for number in self.numbers if number not in unknown}
 
 
 def plan_query(
@@ -92,7 +102,9 @@ def plan_query(
     facts: Mapping[str, Any],
     setting: Setting,
     given: Sequence[pa.DataType | None] = (),
-    known: Mapping[int, pa.DataType] | None = None,
+    *,
+    is_spark: bool = True,
+    pending: Collection[str] = (),
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -100,25 +112,45 @@ def plan_query(
         find: the relation of a name; raises SqlError 42P01.
         facts: values of functions about the session.
         given: types of parameters, by the client.
-        known: types of parameters that stand alone in a column of an INSERT.
+        is_spark: whether `7 / 2` is 3.5 instead of 3.
+        pending: relations with rows in the open transaction.
     """
     _refuse(tree)
+    tree = with_names(tree)
     answer_calls(tree, facts, setting)
+    tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
     relations = [find(parts_of(table), position_in(table)) for table in tables]
+    has_point = len(relations) == 1 and relations[0].name not in pending
+    point = point_of(tree, relations[0]) if has_point else None
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
-    for number, (table, relation) in enumerate(zip(tables, relations, strict=True)):
-        inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree)))
-    types = infer(places, given, _columns(tables, relations), known)
+    for number, relation in enumerate(relations):
+        inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree), is_pending=relation.name in pending))
+    types = infer(places, given, _columns(tables, relations))
     name_outputs(tree)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree)
+    rewrite_operators(tree, is_spark=is_spark)
+    rename_functions(tree)
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
+
+
+def _rewritten(tree: Any, find: Find) -> Any:
+    """The query without what only Postgres' catalogue has."""
+
+    def oid_of(name: str) -> int | None:
+        try:
+            return number_of(find([name], None).name)
+        except SqlError:
+            return None
+
+    answer_catalogue(tree, oid_of)
+    return tree
 
 
 def _refuse(tree: Any) -> None:
@@ -132,7 +164,7 @@ def _has_star(tree: Any) -> bool:
     return next(iter(tree.find_all(exp.Star)), None) is not None
 
 
-def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool) -> Input:
+def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, is_pending: bool) -> Input:
     shown = [each for each in relation.columns if has_star or each.name.lower() in named]
     own = {each.name.lower() for each in relation.columns}
     hidden = [each for each in relation.hidden if each.name.lower() in named and each.name.lower() not in own]
@@ -140,17 +172,14 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool) -
     if not shown and len(relation.columns):
         shown = [relation.columns.field(0)]
     scanned = {each.name: each for each in shown}
-    needed = [*relation.key, *((OFFSET, VALUE) if relation.key else ())]
-    has_alias = bool(relation.key_alias) and KEY in named and KEY not in own
-    for name in (*needed, *([relation.key_alias] if relation.key_alias and has_alias else ())):
-        scanned.setdefault(name, _field(relation, name))
+    has_alias = relation.key_alias is not None and KEY in named and KEY not in own
+    if has_alias and relation.key_alias is not None:
+        scanned.setdefault(relation.key_alias, relation.columns.field(relation.key_alias))
+    for name in relation.keys if is_pending else ():
+        scanned.setdefault(name, relation.columns.field(name))
     outputs = [each.name for each in shown]
     extra = [*(each.name for each in hidden), *([KEY] if has_alias else ())]
-    return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias)
-
-
-def _field(relation: Relation, name: str) -> pa.Field[Any]:
-    return relation.columns.field(name) if name in relation.columns.names else relation.hidden.field(name)
+    return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
 
 
 def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.DataType | None]:
@@ -164,10 +193,15 @@ def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[
         for relation in wanted:
             for each in (*relation.columns, *relation.hidden):
                 if each.name.lower() == name:
-                    return each.type
+                    return arrow_type(each)
         return None
 
     return type_of
+
+
+def arrow_type(field: pa.Field[Any]) -> pa.DataType:
+    kind: pa.DataType = field.type
+    return kind
 
 
 def _exclude_hidden(table: Any, made: Input) -> None:
@@ -192,7 +226,7 @@ def _place(table: Any, made: Input) -> None:
     """Put the relation where its name was."""
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
     source: Any = exp.table_(made.alias)
-    if made.relation.key or made.has_alias:
+    if made.has_alias or made.relation.filled or made.is_pending:
         source = exp.Subquery(this=_view(made))
     for name in ("sample", "joins", "laterals", "pivots"):
         if table.args.get(name):
@@ -201,21 +235,43 @@ def _place(table: Any, made: Input) -> None:
     table.replace(source)
 
 
-def _view(made: Input) -> exp.Select:
-    """The table as the statement sees it: `_key`, and only the newest row of each key."""
-    items: list[Any] = [exp.column(exp.to_identifier(name, quoted=True)) for name in made.outputs]
+def _view(made: Input) -> Any:
+    """The table as the statement sees it: with `_key`, and with the defaults of columns that older records lack."""
+    items: list[Any] = []
+    for name in made.outputs:
+        column: Any = _quoted(name)
+        default = made.relation.filled.get(name)
+        if default is not None:
+            column = exp.alias_(exp.func("COALESCE", column, sqlglot.parse_one(default, dialect=Barnabas)), name, quoted=True)
+        items.append(column)
     if made.has_alias:
-        items.append(exp.alias_(exp.column(exp.to_identifier(made.relation.key_alias, quoted=True)), KEY, quoted=True))
+        items.append(exp.alias_(_quoted(made.relation.key_alias or ""), KEY, quoted=True))
     view = exp.select(*items, copy=False).from_(made.alias)
-    if made.relation.key:
-        keys = ", ".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in made.relation.key)
-        newest = f"row_number() OVER (PARTITION BY {keys} ORDER BY {OFFSET} DESC) = 1 AND {VALUE} IS NOT NULL"
-        view.set("qualify", exp.Qualify(this=sqlglot.condition(newest, dialect="duckdb")))
-    return view
+    return _with_pending(view, made) if made.is_pending else view
 
 
-def check_values(plan: QueryPlan, values: Sequence[Any]) -> None:
-    """Raises SqlError for a value that no statement can have."""
+def _with_pending(view: exp.Select, made: Input) -> Any:
+    """Also the rows of the open transaction, in place of the rows with their keys."""
+    own = {each.name for each in made.relation.columns}
+    items: list[Any] = [_quoted(name) if name in own else exp.alias_(exp.Null(), name, quoted=True) for name in made.outputs]
+    if made.has_alias and made.relation.key_alias is not None:
+        items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))
+    added = exp.select(*items, copy=False).from_(made.pending_alias).where(exp.not_(exp.column(DELETED)), copy=False)
+    if made.relation.keys:
+        same = [exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys]
+        changed = exp.select("1").from_(exp.alias_(exp.table_(made.pending_alias), "p", table=True)).where(exp.and_(*same))
+        view = view.where(exp.not_(exp.Exists(this=changed)), copy=False)
+    return exp.union(view, added, distinct=False)
+
+
+def _quoted(name: str, table: str | None = None) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:
+    """Raises SqlError for a value that no statement can have, and for missing ones."""
     for number, value in enumerate(values, 1):
         if isinstance(value, str) and "\x00" in value:
             raise SqlError(INVALID_PARAMETER, f"the value of ${number} has a zero byte")
+    if len(values) != len(parameters):
+        raise SqlError(WRONG_COUNT, f"the statement has {len(parameters)} parameters, but {len(values)} values came with it")

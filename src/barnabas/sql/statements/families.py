@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from barnabas.sql.dialect import Statement
-from barnabas.sql.statements import utility
+from barnabas.sql.statements import alter, inspect, modify, prepared, transactions, utility
+from barnabas.sql.statements.copy import copy
+from barnabas.sql.statements.create import create
+from barnabas.sql.statements.explain import explain
+from barnabas.sql.statements.insert import insert
+from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
 
 if TYPE_CHECKING:
@@ -23,7 +30,29 @@ _FAMILIES: dict[str, Make] = {
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), select),
     "SET": utility.set_parameter,
     "RESET": utility.reset,
-    "SHOW": utility.show,
+    "SHOW": inspect.show,
+    **dict.fromkeys(("DESCRIBE", "DESC"), inspect.describe),
+    "INSERT": insert,
+    "UPDATE": modify.update,
+    "DELETE": modify.delete,
+    "MERGE": merge,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
+    "EXPLAIN": explain,
+    "COPY": copy,
+    "WAIT": wait,
+    **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT")},
+    **dict.fromkeys(("BEGIN", "START"), transactions.begin),
+    **dict.fromkeys(("COMMIT", "END"), transactions.commit),
+    **dict.fromkeys(("ROLLBACK", "ABORT"), transactions.rollback),
+    "SAVEPOINT": transactions.savepoint,
+    "RELEASE": transactions.release,
+    "CREATE": create,
+    "DROP": alter.drop,
+    "ALTER": alter.alter,
+    "COMMENT": alter.comment,
+    "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
 }
 _LACKING = {
@@ -46,6 +75,20 @@ _LACKING = {
     "USE": "there is one database with one schema, public",
     "REFRESH": "there are no views",
 }
+
+
+def of_tree(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
+    """A statement that begins with WITH and writes."""
+    match tree:
+        case exp.Insert():
+            return insert(session, statement, given, tree)
+        case exp.Update():
+            return modify.update(session, statement, given, tree)
+        case exp.Delete():
+            return modify.delete(session, statement, given, tree)
+        case exp.Merge():
+            return merge(session, statement, given, tree)
+    raise not_supported(f"WITH … {tree.key.upper()} is not supported", statement.position(0))
 
 
 def ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:

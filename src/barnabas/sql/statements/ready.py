@@ -33,7 +33,7 @@ class Ready:
     copy_from: Callable[[Iterator[bytes]], Result] | None = None
     copy_to: Callable[[], Iterator[bytes]] | None = None
     ends_transaction: bool = False
-    version: int | None = None
+    version: object = None
     given: Sequence[pa.DataType | None] = field(default=())
 
 

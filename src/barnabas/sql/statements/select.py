@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from sqlglot import exp
 
+from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.duck.types import field_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
-from barnabas.sql.results import Streamed, fitted
+from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.states import LIMIT_EXCEEDED
+from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -23,14 +25,20 @@ BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the f
 
 def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """The query of a statement."""
-    plan = checked(session, parse(statement, spark_order=session.is_spark), statement.text, given)
-    return Ready(
-        statement.text,
-        lambda values: run(session, plan, values, statement.text),
-        plan.schema,
-        plan.parameters,
-        version=session.version,
-    )
+    tree = parse(statement, spark_order=session.is_spark)
+    if isinstance(tree, exp.DML):
+        from barnabas.sql.statements.families import of_tree
+
+        return of_tree(session, statement, given, tree)
+    if not isinstance(tree, (exp.Query, exp.Values)):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0))
+    plan = checked(session, tree, statement.text, given)
+
+    def execute(values: Sequence[Any]) -> Result:
+        check_values(plan.parameters, values)
+        return run(session, plan, values, statement.text)
+
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
 
 
 def checked(
@@ -38,14 +46,27 @@ def checked(
     tree: Any,
     text: str,
     given: Sequence[pa.DataType | None] = (),
-    known: dict[int, pa.DataType] | None = None,
+    memory: Mapping[str, MemoryRelation] | None = None,
 ) -> QueryPlan:
-    """A plan whose names and types DuckDB has checked. Raises SqlError."""
-    plan = plan_query(tree, session.find, session.facts(), session.settings.get, given, known)
+    """A plan whose names and types DuckDB has checked. Raises SqlError.
+
+    Args:
+        memory: relations that exist for this statement only, by name.
+    """
+
+    def find(parts: Sequence[str], position: int | None) -> Relation:
+        found = memory.get(parts[0]) if memory and len(parts) == 1 else None
+        return found or session.find(parts, position)
+
+    plan = plan_query(
+        tree, find, session.facts(), session.settings.get, given, is_spark=session.is_spark, pending=session.buffer.names()
+    )
     cursor = session.planner()
     try:
         for each in plan.inputs:
             cursor.register(each.alias, each.schema.empty_table())
+            if each.is_pending:
+                cursor.register(each.pending_alias, each.pending_schema.empty_table())
         sql, values = plan.bound([None] * len(plan.parameters))
         found = cursor.sql(sql, params=values or None)
         plan.schema = pa.schema([field_of(name, kind) for name, kind in zip(found.columns, found.types, strict=True)])
@@ -58,13 +79,28 @@ def checked(
     return plan
 
 
-def run(session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str, tag: str = "SELECT") -> Result:
-    """The rows of a plan."""
-    check_values(plan, values)
+def run(
+    session: SqlSession,
+    plan: QueryPlan,
+    values: Sequence[Any],
+    text: str,
+    memory: Mapping[str, pa.Table] | None = None,
+) -> Streamed | Listing:
+    """The rows of a plan.
+
+    Args:
+        memory: the rows of its relations in memory.
+    """
+    row = session.point(plan, values)
+    if row is not None and plan.point is not None and plan.point.outputs is not None:
+        columns = [row.column(name) for name in plan.point.outputs]
+        if [each.type for each in columns] == plan.schema.types:
+            return Listing("SELECT", plan.schema, pa.Table.from_arrays(columns, schema=plan.schema))
     sql, bound = plan.bound(values)
     lease = session.borrow()
     try:
-        for alias, dataset in session.datasets(plan.inputs):
+        datasets = [(plan.inputs[0].alias, row)] if row is not None else session.datasets(plan.inputs, memory or {})
+        for alias, dataset in datasets:
             lease.cursor.register(alias, dataset)
         reader = lease.cursor.sql(sql, params=bound or None).to_arrow_reader(BATCH_ROWS)
     except BaseException as error:
@@ -77,7 +113,6 @@ def run(session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str, 
         _limited(reader, session.max_rows),
         lambda: session.release(lease),
         lambda error: session.translated(error, text),
-        tag,
     )
 
 
@@ -90,8 +125,9 @@ def _limited(reader: Any, most: int) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def collected(session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str) -> pa.Table:
+def collected(
+    session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str, memory: Mapping[str, pa.Table] | None = None
+) -> pa.Table:
     """All rows of a plan."""
-    result = run(session, plan, values, text)
-    assert result.schema is not None
-    return pa.Table.from_batches([fitted(each, result.schema) for each in result.batches()], result.schema)
+    result = run(session, plan, values, text, memory)
+    return pa.Table.from_batches(list(result.batches()), result.schema)

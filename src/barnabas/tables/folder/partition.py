@@ -162,5 +162,6 @@ class PartitionFolder:
         else:
             progress.read(segments, high_watermark)
         self._segments, self._progress = segments, progress
-        end = max(start, progress.stable_offset)
+        stable = progress.stable_offset if high_watermark is None else min(progress.stable_offset, high_watermark)
+        end = max(start, stable)
         return PartitionView(segments, Bounds(start, end), progress.aborted(segments))

@@ -18,9 +18,10 @@ from barnabas.protocol.records.pointers import POINTER, pointer_to
 from barnabas.tables.kernels.json_spans import INTS_IN, KINDS, LATER, SPANS, TAKEN
 from barnabas.tables.kernels.json_syntax import AT, FALSE, INT, MISSING, NULL, TEXT, TRUE, utf8_size
 
-# Columns of the table of fields: the output column (-1: skip), the first branch, the number of branches, whether it is a union.
+# Columns of the table of fields: the output column (or CHECKED, SKIPPED), the first branch, the number of branches, whether it is a union.
 TARGET, FIRST, BRANCHES, IS_UNION = range(4)
 FIELD_COLUMNS = 4
+CHECKED, SKIPPED = -1, -2  # a field that the reader has and nobody asked for; one that the reader does not have
 # Columns of the table of branches. LOW and HIGH are the bounds of a long, FACTOR multiplies it. SIZE is that of a fixed. The symbols of an
 # enum are rows FIRST_SYMBOL up to FIRST_SYMBOL + SYMBOLS of `symbols`, which names the reader's texts (-1: none).
 OP, LOW, HIGH, FACTOR = range(4)
@@ -85,10 +86,10 @@ def decode_avro(data, begins, ends, states, fields, branches, symbols, kinds, va
                 value, at = read_long(source, at, end)
                 if at < 0:
                     break
+                if column > SKIPPED and (value < branches[branch, LOW] or value > branches[branch, HIGH]):
+                    at = np.int64(-1)
+                    break
                 if column >= 0:
-                    if value < branches[branch, LOW] or value > branches[branch, HIGH]:
-                        at = np.int64(-1)
-                        break
                     if op == OP_LONG:
                         values[column, row] = value * branches[branch, FACTOR]
                     else:
@@ -136,11 +137,12 @@ def decode_avro(data, begins, ends, states, fields, branches, symbols, kinds, va
                 if at < 0 or index < 0 or index >= branches[branch, SYMBOLS]:
                     at = np.int64(-1)
                     break
+                symbol = symbols[branches[branch, FIRST_SYMBOL] + index]
+                if column > SKIPPED and symbol < 0:
+                    at = np.int64(-1)
+                    break
                 if column >= 0:
-                    values[column, row] = symbols[branches[branch, FIRST_SYMBOL] + index]
-                    if values[column, row] < 0:
-                        at = np.int64(-1)
-                        break
+                    values[column, row] = symbol
             if column >= 0:
                 kinds[column, row] = kind
         if at == end:

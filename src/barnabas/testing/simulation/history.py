@@ -7,8 +7,8 @@ Rules (breaking one is a `Violation` that names the offset and both sides; it be
 is one)
   1. An offset always has the same value, with the key that the producer sent. A value that no producer sent to this topic is
      never read.
-  2. Acknowledged or read records exist at every audit, up to the log end and without a gap, unless they were deleted, or are
-     the tail that a topic without flushing may lose in a power cut.
+  2. Acknowledged or read records exist at every audit, up to the log end and without a gap. The exceptions are deleted records,
+     and the tail that a topic without flushing may lose in a power cut.
   3. A compacted topic may have gaps, but the last record of each key exists. The only exception is a tombstone older than
      `delete.retention.ms`; then no record of its key exists.
   4. A record of an idempotent producer is at one offset. The producer's records are in the order in which it sent them, without

@@ -10,7 +10,7 @@ Rules (breaking one is a `Violation`; the names are those of Adya and of Jepsen'
   3. Aborted read (G1a): a reader of committed records never gets records of an aborted transaction.
   4. A zombie is fenced: when a client knows a newer epoch of a transactional id, no request that is sent later with an older
      epoch is acknowledged. A commit that is requested so late makes nothing visible. No two clients get the same epoch.
-  5. The last stable offset lies between the log's start and the high watermark.
+  5. The last stable offset is between the log start offset and the high watermark.
 """
 
 from __future__ import annotations

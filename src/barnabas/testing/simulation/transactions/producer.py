@@ -6,8 +6,8 @@ Rules
      broker does that, and the producer takes its next epoch from the answer to each end.
   2. If an answer is lost, the producer sends the same request again. If it gives up a batch, there is a gap: it aborts the
      transaction. In the older flow it also requests the next epoch (KIP-360).
-  3. An end may be executed although the answer is another retriable error. A coordinator that is deposed between the write and
-     the commit of its decision answers NOT_COORDINATOR, and the next coordinator finds the decision in the log. Kafka does the
+  3. An end may be executed although the answer is another retriable error. If a coordinator is deposed between the write and
+     the commit of its decision, it answers NOT_COORDINATOR. The next coordinator finds the decision in the log. Kafka does the
      same.
   4. Requests come late or twice only if the flow is safe against that. In the older flow a late end or late offsets may affect
      the next transaction; the newer flow fixes this.

@@ -1,0 +1,208 @@
+"""The topic of definitions: `_barnabas_sql`, compacted, one partition; a record's key is the name of a table, its value the definition.
+
+Rules
+  1. Every engine follows the topic. An engine looks for news when a name is unknown, and otherwise at most every REFRESH_S.
+  2. A writer first takes over the transactional id, so that every other writer is fenced; then it reads to the end, decides, and writes in
+     a transaction. A writer that was fenced starts again. So decisions follow one another, whatever engine makes them.
+  3. A change is answered after it was read back.
+  4. The caller's client writes, with the caller's rights; the engine's client follows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from barnabas import limits
+from barnabas.client import transactions
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import PartitionError, ResourceError
+from barnabas.client.producer import BatchProducer
+from barnabas.client.results import NewTopic
+from barnabas.columnar.encode import RecordEncoder, TopicShape
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.sql.catalog.definitions import BadDefinition, TableDefinition, decode, encode
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE
+from barnabas.sql.writing.records import record_batch
+from barnabas.tables.client_source import ClientSource
+from barnabas.tables.errors import TableError
+from barnabas.tables.formats import Raw
+from barnabas.tables.scan import Columns
+from barnabas.tables.source import Bounds, Snapshot
+from barnabas.tables.table import Table
+
+logger = logging.getLogger(__name__)
+TOPIC = "_barnabas_sql"
+TRANSACTIONAL_ID = "_barnabas_sql"
+REFRESH_S = 0.1
+ATTEMPTS = 20
+FENCED = (
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
+_COLUMNS = Columns(Raw("name"), Raw("definition"))
+Definitions = Mapping[str, TableDefinition]
+Decide = Callable[[Definitions], Mapping[str, TableDefinition | None]]
+
+
+class DefinitionStore:
+    """The definitions of a cluster, as this engine knows them.
+
+    Args:
+        config: of the client that follows the topic.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._source = ClientSource(TOPIC, config)
+        self._client = BlockingClient(config)
+        self._lock = threading.Lock()
+        self._tables: dict[str, TableDefinition] = {}
+        self._topic_id, self._position = "", 0
+        self._looked_at = -REFRESH_S
+        self.version = 0
+
+    @property
+    def tables(self) -> Definitions:
+        """By name, as of the last look; a snapshot that does not change."""
+        return self._tables
+
+    def close(self) -> None:
+        """Release the connections."""
+        with self._lock:
+            self._source.close()
+            self._client.close()
+
+    def refresh(self, *, max_age_s: float = REFRESH_S) -> None:
+        """Read what was written; nothing if the last look is not older. Raises ClientError, KafkaError."""
+        if time.monotonic() - self._looked_at < max_age_s:
+            return
+        with self._lock:
+            if time.monotonic() - self._looked_at >= max_age_s:
+                self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._client.topics_by_name([TOPIC]):
+            self._forget("")
+            self._looked_at = time.monotonic()
+            return
+        try:
+            snapshot = self._source.snapshot()
+        except TableError:  # it was deleted in between
+            self._forget("")
+            return
+        if snapshot.topic_id != self._topic_id:
+            self._forget(snapshot.topic_id)
+        end = snapshot.partitions[0].end
+        start = max(self._position, snapshot.partitions[0].start)
+        if start < end:
+            self._replay(snapshot, start, end)
+            self._position = end
+        self._looked_at = time.monotonic()
+
+    def _forget(self, topic_id: str) -> None:
+        if self._tables or self._position:
+            self.version += 1
+        self._tables, self._topic_id, self._position = {}, topic_id, 0
+
+    def _replay(self, snapshot: Snapshot, start: int, end: int) -> None:
+        part = Snapshot(snapshot.topic, snapshot.topic_id, {0: Bounds(start, end)})
+        tables = dict(self._tables)
+        for batch in Table(self._source, _COLUMNS, part).batches(["name", "definition"]):
+            for row in batch.to_pylist():
+                _apply(tables, row["name"], row["definition"])
+        self._tables = tables
+        self.version += 1
+
+    def change(self, client: BlockingClient, decide: Decide) -> None:
+        """Write what `decide` makes of the definitions; None deletes one. Called again if another engine wrote in between.
+
+        Raises:
+            SqlError: by `decide`, or because others write all the time.
+            KafkaError, ClientError: the cluster refused it.
+        """
+        self._ensure_topic(client)
+        for attempt in range(ATTEMPTS):
+            try:
+                if self._attempt(client, decide):
+                    return
+            except (ResourceError, PartitionError) as error:
+                if error.code not in FENCED:
+                    raise
+            time.sleep(0.01 * (attempt + 1))
+        raise SqlError(SERIALIZATION_FAILURE, "other servers change definitions at the same time", hint="try again")
+
+    def _attempt(self, client: BlockingClient, decide: Decide) -> bool:
+        owner = client.run(transactions.init_producer_id(client.config, client.cluster, TRANSACTIONAL_ID)).owner
+        self.refresh(max_age_s=0)
+        changes = decide(self._tables)
+        if not changes:
+            return True
+        if len(self._tables) + len(changes) > limits.MAX_SQL_DEFINITIONS:
+            raise SqlError(LIMIT_EXCEEDED, f"there are {limits.MAX_SQL_DEFINITIONS} tables already")
+        payloads = {name: None if made is None else encode(made) for name, made in changes.items()}
+        for name, payload in payloads.items():
+            if payload is not None and len(payload) > limits.MAX_SQL_DEFINITION_BYTES:
+                raise SqlError(LIMIT_EXCEEDED, f"the definition of {name} has more than {limits.MAX_SQL_DEFINITION_BYTES} bytes")
+        second = client.has_second_transactions
+        producer = BatchProducer(
+            client, lambda: time.time_ns() // 1_000_000, owner=owner, transactional_id=TRANSACTIONAL_ID, second_version=second
+        )
+        try:
+            encoder = RecordEncoder(lambda _: TopicShape(1), producer.send)
+            encoder.write(record_batch([name.encode() for name in payloads], list(payloads.values())), TOPIC)
+            encoder.finish()
+            producer.flush()
+        finally:
+            producer.close()
+        plan = transactions.end_transactions(
+            client.config, client.cluster, {TRANSACTIONAL_ID: owner}, commit=True, second_version=second
+        )
+        ended = client.run(plan)[TRANSACTIONAL_ID]
+        if isinstance(ended, ErrorCode):
+            if ended in FENCED:
+                return False
+            raise ResourceError(ended, f"transactional id {TRANSACTIONAL_ID}")
+        self._read_back(changes)
+        return True
+
+    def _read_back(self, changes: Mapping[str, TableDefinition | None]) -> None:
+        """Wait until the change is visible, or another one that came after it."""
+        version = self.version
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            self.refresh(max_age_s=0)
+            if self.version != version or all(self._tables.get(name) == made for name, made in changes.items()):
+                return
+            time.sleep(0.002)
+        raise SqlError(SERIALIZATION_FAILURE, "the definition was written, but could not be read back in time")
+
+    def _ensure_topic(self, client: BlockingClient) -> None:
+        if TOPIC in client.topics_by_name([TOPIC]):
+            return
+        try:
+            client.create_topics([NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"})])
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def _apply(tables: dict[str, TableDefinition], key: Any, payload: Any) -> None:
+    if key is None:
+        return
+    name = key.decode("utf-8", "replace")
+    if payload is None:
+        tables.pop(name, None)
+        return
+    try:
+        tables[name] = decode(payload)
+    except BadDefinition as error:
+        logger.warning("event=sql-definition-unreadable table=%s reason=%r", name, str(error))
+        tables.pop(name, None)

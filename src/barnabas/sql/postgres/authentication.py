@@ -1,0 +1,70 @@
+"""How a client proves who it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from barnabas.sql.interface import Caller
+from barnabas.sql.postgres import answers
+from barnabas.sql.postgres.channel import Channel
+from barnabas.sql.postgres.messages import PASSWORD, Fatal
+from barnabas.sql.postgres.startup import Startup
+
+
+class Login:
+    """A client that wants a session.
+
+    Args:
+        address: of its machine.
+        is_encrypted: whether it came by TLS.
+        certificate: that it showed, in DER.
+    """
+
+    def __init__(
+        self,
+        startup: Startup,
+        channel: Channel,
+        *,
+        address: str = "",
+        is_encrypted: bool = False,
+        certificate: bytes | None = None,
+    ) -> None:
+        self.startup, self.address, self.is_encrypted, self.certificate = startup, address, is_encrypted, certificate
+        self._channel = channel
+
+    def ask(self, kind: int, data: bytes = b"") -> bytes:
+        """Send an authentication request and wait for the answer. Raises Fatal for another message, and Gone."""
+        self.tell(kind, data)
+        self._channel.flush()
+        message = self._channel.receive()
+        if message.kind != PASSWORD:
+            raise Fatal("08P01", f"expected password response, got message type {message.kind[0]}")
+        return message.body
+
+    def tell(self, kind: int, data: bytes = b"") -> None:
+        """Send an authentication message that has no answer."""
+        self._channel.send(answers.authentication(kind, data))
+
+    def caller(self, user: str | None = None, settings: dict[str, str] | None = None) -> Caller:
+        """The owner of the session."""
+        startup = self.startup
+        return Caller(user or startup.user, startup.database, settings or {}, startup.parameters)
+
+
+class Authenticator(Protocol):
+    """Decides about log-ins. It is called in the thread of the session, and may block."""
+
+    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+        """The caller, and a function to call at the end of the session. Raises SqlError, for example 28P01."""
+
+
+def nothing() -> None:
+    """For sessions that leave nothing to clean up."""
+
+
+class Trust:
+    """Believes every name. The sessions act as the server's own client."""
+
+    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+        return login.caller(), nothing

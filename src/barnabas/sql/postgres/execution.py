@@ -1,0 +1,291 @@
+"""Runs portals and answers with their rows. Owns the statements, the portals and the cursors of one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+
+from barnabas import limits
+from barnabas.sql.interface import Result, Session, SqlError
+from barnabas.sql.postgres import answers
+from barnabas.sql.postgres.channel import Channel
+from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
+from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch
+from barnabas.sql.postgres.messages import BINARY
+from barnabas.sql.postgres.portals import Portal, Rows, Statement
+from barnabas.sql.postgres.rows import RowWriter
+from barnabas.sql.postgres.transaction import Transaction
+
+REPORTED = {  # settings that clients follow, and what they are where the session does not say
+    "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "application_name": "", "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres", "TimeZone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on",
+    "is_superuser": "off", "session_authorization": "", "default_transaction_read_only": "off", "in_hot_standby": "off",
+}  # fmt: skip
+CHANGING = frozenset({"SET", "RESET", "DISCARD ALL", "ROLLBACK"})  # tags of statements that may change settings
+
+
+class Execution:
+    """The statements and portals of one connection, and how they run."""
+
+    def __init__(self, session: Session, channel: Channel) -> None:
+        self._session, self._channel = session, channel
+        self.transaction = Transaction(session)
+        self.statements: dict[str, Statement] = {}
+        self.portals: dict[str, Portal] = {}
+        self.cancelled = False
+        self._told: dict[str, str] = {}
+        self._zone: tzinfo = UTC
+
+    def tell_settings(self) -> None:
+        """Send those that the client does not know yet."""
+        for name, default in REPORTED.items():
+            value = self._session.parameter(name)
+            value = default if value is None else value
+            if self._told.get(name) != value:
+                self._told[name] = value
+                self._channel.send(answers.parameter_status(name, value))
+        try:
+            self._zone = ZoneInfo(self._told["TimeZone"])
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            self._zone = UTC
+
+    def statement(self, name: str) -> Statement:
+        """Raises SqlError 26000."""
+        found = self.statements.get(name)
+        if found is None:
+            raise SqlError(
+                "26000", f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist"
+            )
+        return found
+
+    def portal(self, name: str) -> Portal:
+        """Raises SqlError 34000."""
+        found = self.portals.get(name)
+        if found is None:
+            raise SqlError("34000", f'portal "{name}" does not exist')
+        return found
+
+    def add_portal(self, name: str, portal: Portal) -> None:
+        """Raises SqlError 54000 if there are too many."""
+        self.close_portal(name)
+        if len(self.portals) >= limits.MAX_POSTGRES_PORTALS:
+            raise SqlError("54000", f"there are {len(self.portals)} portals already", hint="CLOSE those not needed.")
+        self.portals[name] = portal
+
+    def close_portal(self, name: str) -> None:
+        """Does nothing where there is none."""
+        if (found := self.portals.pop(name, None)) is not None:
+            found.close()
+
+    def drop_unnamed(self) -> None:
+        """A simple query ends the unnamed statement and portal."""
+        self.statements.pop("", None)
+        self.close_portal("")
+
+    def end_of_round(self) -> None:
+        """Outside of a transaction, portals end with Sync and with a simple query."""
+        if self._session.state == "I" and self.portals:
+            for name in [name for name, each in self.portals.items() if not each.holds]:
+                self.close_portal(name)
+
+    def close(self) -> None:
+        """Close all portals."""
+        for name in list(self.portals):
+            self.close_portal(name)
+
+    @contextmanager
+    def implicit_block(self, statements: Sequence[str]) -> Iterator[None]:
+        """Around the statements of one simple query."""
+        yield
+
+    def schema(self, statement: Statement) -> pa.Schema | None:
+        """The columns of its rows; None if it has none."""
+        if isinstance(statement.action, Fetch):
+            cursor = self._cursor(statement.action.name)
+            return None if statement.action.moves or cursor.rows is None else cursor.rows.schema
+        if statement.prepared is None or statement.action is not None or statement.prepared.copy:
+            return None
+        return statement.prepared.schema
+
+    def describe(self, portal: Portal) -> None:
+        """Answer with the columns of a portal. A cursor has those of its query."""
+        schema = portal.rows.schema if portal.rows is not None else self.schema(portal.statement)
+        if schema is None:
+            self._channel.send(answers.NO_DATA)
+        else:
+            self._send_description(portal, RowWriter(schema, portal.formats, self._zone))
+
+    def _send_description(self, portal: Portal, writer: RowWriter) -> None:
+        portal.described = [each.described.oid for each in writer.codecs]
+        self._channel.send(answers.row_description(writer.described()))
+
+    def run(self, portal: Portal, most: int | None, *, describe: bool) -> None:
+        """Run a portal on, for at most so many rows. Raises SqlError.
+
+        Args:
+            describe: send a RowDescription before the rows, as a simple query does.
+        """
+        self.transaction.admitted(portal.statement.text)
+        action = portal.statement.action
+        if portal.finished is not None:
+            self._channel.send(answers.command_complete(portal.finished))
+        elif isinstance(action, Fetch):
+            self._fetch(portal, action, describe=describe)
+        elif action is not None:
+            self._serve(portal)
+        elif portal.statement.prepared is not None and portal.statement.prepared.copy:
+            self._copy(portal)
+        else:
+            self._run_prepared(portal, most, describe=describe)
+
+    def _run_prepared(self, portal: Portal, most: int | None, *, describe: bool) -> None:
+        if portal.rows is None:
+            prepared = portal.statement.prepared
+            assert prepared is not None
+            result = self._session.execute(prepared, portal.values)
+            self.transaction.went_on(portal.statement.text)
+            if result.schema is None:
+                self._complete(portal, result)
+                return
+            portal.rows = Rows(result, result.schema)
+            writer = RowWriter(result.schema, portal.formats, self._zone)
+            if describe:
+                self._send_description(portal, writer)
+            elif portal.described is not None and portal.described != [each.described.oid for each in writer.codecs]:
+                raise SqlError("0A000", "cached plan must not change result type", hint="Prepare the statement again.")
+        else:
+            writer = RowWriter(portal.rows.schema, portal.formats, self._zone)
+        self._send_rows(portal.rows, writer, most)
+        if not portal.rows.ended and most is not None and portal.rows.taken == most:
+            self._channel.send(answers.PORTAL_SUSPENDED)
+        else:
+            self._complete(portal, portal.rows.result, portal.rows.taken)
+
+    def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None) -> None:
+        for batch in rows.take(most):
+            for piece in writer.pieces(batch):
+                if self.cancelled:
+                    raise SqlError("57014", "canceling statement due to user request")
+                self._channel.send(piece)
+
+    def _complete(self, portal: Portal, result: Result, rows: int = 0) -> None:
+        tag = result.tag
+        if portal.rows is None:
+            result.close()
+        if not tag:
+            self._channel.send(answers.EMPTY_QUERY)
+            portal.finished = ""
+            return
+        if tag in CHANGING:
+            self.tell_settings()
+        counted = tag == "SELECT"
+        portal.finished = "SELECT 0" if counted else tag
+        self._channel.send(answers.command_complete(f"SELECT {rows}" if counted else tag))
+
+    def _cursor(self, name: str) -> Portal:
+        found = self.portals.get(name)
+        if found is None or found.rows is None:
+            raise SqlError("34000", f'cursor "{name}" does not exist')
+        return found
+
+    def _fetch(self, portal: Portal, action: Fetch, *, describe: bool) -> None:
+        cursor = self._cursor(action.name)
+        assert cursor.rows is not None
+        if action.moves:
+            for _ in cursor.rows.take(action.rows):
+                if self.cancelled:
+                    raise SqlError("57014", "canceling statement due to user request")
+        else:
+            writer = RowWriter(cursor.rows.schema, portal.formats or cursor.formats, self._zone)
+            if describe:
+                self._send_description(portal, writer)
+            self._send_rows(cursor.rows, writer, action.rows)
+        self._finish(portal, f"{'MOVE' if action.moves else 'FETCH'} {cursor.rows.taken}")
+
+    def _serve(self, portal: Portal) -> None:
+        """The statements of `cursors.py` that have no rows."""
+        action = portal.statement.action
+        if isinstance(action, Declare):
+            self._declare(portal, action)
+            self._finish(portal, "DECLARE CURSOR")
+        elif isinstance(action, CloseCursor):
+            if action.name is None:
+                self.close()
+            else:
+                self._cursor(action.name)
+                self.close_portal(action.name)
+            self._finish(portal, "CLOSE CURSOR" + ("" if action.name is not None else " ALL"))
+        elif isinstance(action, Deallocate):
+            self._deallocate(portal, action)
+        elif isinstance(action, DiscardAll):
+            self.close()
+            self.statements.clear()
+            self._pass_on(portal)
+
+    def _declare(self, portal: Portal, action: Declare) -> None:
+        if not action.holds and self._session.state == "I":
+            raise SqlError(
+                "25P01", "DECLARE CURSOR can only be used in transaction blocks", hint="Declare it WITH HOLD, or BEGIN."
+            )
+        if action.name in self.portals:
+            raise SqlError("42P03", f'cursor "{action.name}" already exists')
+        prepared = portal.statement.prepared
+        assert prepared is not None
+        result = self._session.execute(prepared, portal.values)
+        if result.schema is None:
+            result.close()
+            raise SqlError("42601", "DECLARE CURSOR needs a query")
+        cursor = Portal(portal.statement, formats=(BINARY,) if action.binary else (), holds=action.holds)
+        cursor.rows = Rows(result, result.schema)
+        try:
+            self.add_portal(action.name, cursor)
+        except SqlError:
+            result.close()
+            raise
+
+    def _deallocate(self, portal: Portal, action: Deallocate) -> None:
+        """A statement of the protocol, or else one of SQL's PREPARE."""
+        if action.name is None:
+            self.statements.clear()
+            self._pass_on(portal)
+        elif self.statements.pop(action.name, None) is not None:
+            self._finish(portal, "DEALLOCATE")
+        else:
+            self._pass_on(portal)
+
+    def _pass_on(self, portal: Portal) -> None:
+        """The session has its own part of it."""
+        result = self._session.execute(self._session.prepare(portal.statement.text))
+        self._complete(portal, result)
+
+    def _finish(self, portal: Portal, tag: str) -> None:
+        portal.finished = tag
+        self._channel.send(answers.command_complete(tag))
+
+    def _copy(self, portal: Portal) -> None:
+        prepared = portal.statement.prepared
+        assert prepared is not None
+        form = CopyFormat(prepared.text)
+        columns = 0 if prepared.schema is None else len(prepared.schema)
+        if prepared.copy == "in":
+            self._channel.send(answers.copy_response(b"G", form.code, columns))
+            self._channel.flush()
+            incoming = Incoming(self._channel)
+            result = self._session.copy_in(prepared, iter(incoming))
+            incoming.drop()
+            self._complete(portal, result)
+            return
+        pieces = self._session.copy_out(prepared)
+        self._channel.send(answers.copy_response(b"H", form.code, columns))
+        count = -int(form.has_header)
+        for data, rows in outgoing(pieces, form):
+            if self.cancelled:
+                raise SqlError("57014", "canceling statement due to user request")
+            count += rows
+            self._channel.send(data)
+        self._channel.send(answers.COPY_DONE)
+        self._finish(portal, f"COPY {max(0, count)}")

@@ -1,0 +1,48 @@
+"""The state of a session's transaction, with the failures of the protocol itself.
+
+Any error within a transaction fails it, as in Postgres: also one that the session never sees, such as a value that cannot be read or
+a cursor that does not exist. The session would go on; so COMMIT becomes ROLLBACK here, and other statements get 25P02.
+"""
+
+from __future__ import annotations
+
+from barnabas.sql.interface import Session, SqlError
+from barnabas.sql.postgres.cursors import first_word
+
+ENDS = frozenset({"ROLLBACK", "ABORT", "COMMIT", "END"})
+COMMITS = frozenset({"COMMIT", "END"})
+
+
+class Transaction:
+    """Watches one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._failed = False
+
+    @property
+    def state(self) -> str:
+        """As ReadyForQuery has it."""
+        state = self._session.state
+        return "E" if self._failed and state == "T" else state
+
+    def fail(self) -> None:
+        """A statement failed."""
+        self._failed = self._session.state == "T"
+
+    def admitted(self, text: str) -> str:
+        """The statement to run instead of this one. Raises SqlError 25P02."""
+        if self.state != "E":
+            self._failed = False
+            return text
+        word = first_word(text)
+        if word not in ENDS:
+            raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+        if self._failed:
+            return "ROLLBACK" if word in COMMITS else text
+        return text
+
+    def went_on(self, text: str) -> None:
+        """A statement succeeded; ROLLBACK TO makes a failed transaction whole."""
+        if self._failed and first_word(text) in ENDS:
+            self._failed = False

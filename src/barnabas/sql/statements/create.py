@@ -1,0 +1,320 @@
+"""CREATE TABLE: over a topic that exists, over a topic of its own, or from a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas import limits
+from barnabas.client.results import NewTopic
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.sql.catalog.definitions import FORMATS, ColumnDefinition, TableDefinition, quoted
+from barnabas.sql.catalog.topics import declared
+from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.duck.types import declared_field
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.names import position_in
+from barnabas.sql.results import Done
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.states import (
+    DUPLICATE_COLUMN,
+    DUPLICATE_TABLE,
+    INVALID_PARAMETER,
+    INVALID_TABLE,
+    UNDEFINED_COLUMN,
+    not_supported,
+)
+from barnabas.tables.column_types import type_name
+from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
+OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
+_OTHER = {
+    "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
+    "INDEX": "a table with a primary key is read by key without an index",
+    "SCHEMA": "there is one schema, public",
+    "DATABASE": "there is one database",
+    "SEQUENCE": "choose keys in the application, or use gen_random_uuid()",
+    "FUNCTION": "there are no functions of users",
+    "TYPE": "use a struct",
+    "TRIGGER": "read the topic with a consumer",
+    "EXTENSION": "no statement loads an extension",
+}
+
+
+class Options(NamedTuple):
+    """The words after WITH.
+
+    Args:
+        configs: settings of a topic that is created, such as `retention.ms`.
+    """
+
+    topic: str | None = None
+    key: tuple[str, ...] = ()
+    format: str = "json"
+    partitions: int = -1
+    replicas: int = -1
+    mode: str = "permissive"
+    configs: Mapping[str, str] = {}
+
+
+def create(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (columns) [WITH (…)] [AS query]."""
+    kind = next((statement.word(at) for at in range(1, 5) if statement.word(at) in (*_OTHER, "TABLE")), "")
+    if kind != "TABLE":
+        words = "CREATE " + (kind or statement.word(1))
+        raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
+    tree = parse(statement)
+    if not isinstance(tree, exp.Create):
+        raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+    _refuse(tree)
+    if tree.args.get("expression") is not None:
+        from barnabas.sql.statements.create_as import create_as
+
+        return create_as(session, statement, tree, given)
+    definition, options = definition_of(tree)
+
+    def run(_: Sequence[Any]) -> Result:
+        make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
+        return Done("CREATE TABLE")
+
+    return Ready(statement.text, run)
+
+
+def _refuse(tree: Any) -> None:
+    if tree.args.get("replace"):
+        raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
+    for node in tree.find_all(
+        exp.TemporaryProperty, exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty
+    ):
+        word = node.key.removesuffix("property").upper()
+        raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+
+
+def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
+    """The table that a statement declares. Raises SqlError."""
+    schema = tree.this
+    if not isinstance(schema, exp.Schema):
+        raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
+    name = table_name(schema.this)
+    columns, primary = columns_of(schema)
+    options = options_of(tree.args.get("properties"))
+    key = tuple(_column(columns, each) for each in options.key) or primary
+    if primary and key != primary:
+        raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
+    definition = TableDefinition(
+        name, options.topic or name, tuple(columns), key, bool(primary), options.format, mode=options.mode
+    )
+    check(definition)
+    return definition, options
+
+
+def table_name(table: Any) -> str:
+    """The name of a table to make: folded to lower case unless it is quoted. Raises SqlError."""
+    parts = [part.name for part in table.parts]
+    if len(parts) > 1 and parts[-2].lower() != "public":
+        raise SqlError(
+            "3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public"
+        )
+    name = folded(table.this)
+    if not name or len(name) > limits.MAX_SQL_NAME:
+        raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
+    return name
+
+
+def folded(identifier: Any) -> str:
+    """A name as Postgres has it."""
+    return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
+
+
+def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
+    """The columns and the primary key. Raises SqlError."""
+    columns: list[ColumnDefinition] = []
+    primary: list[str] = []
+    for item in schema.expressions:
+        if isinstance(item, exp.ColumnDef):
+            column, is_primary = column_of(item)
+            if any(each.name == column.name for each in columns):
+                raise SqlError(DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=position_in(item))
+            columns.append(column)
+            primary += [column.name] if is_primary else []
+        else:
+            names = _primary(item)
+            if primary:
+                raise SqlError(INVALID_TABLE, "a table has one primary key only")
+            primary = [_column(columns, each) for each in names]
+    if len(columns) > limits.MAX_SQL_COLUMNS:
+        raise SqlError("54011", f"tables can have at most {limits.MAX_SQL_COLUMNS} columns")
+    if not columns:
+        raise not_supported("a table needs columns", hint="CREATE TABLE name (column type, …)")
+    made = [msgspec.structs.replace(each, nullable=False) if each.name in primary else each for each in columns]
+    return made, tuple(primary)
+
+
+def _primary(item: Any) -> list[str]:
+    if isinstance(item, exp.Constraint):
+        item = item.expressions[0] if item.expressions else item
+    if isinstance(item, exp.PrimaryKey):
+        return [each.name for each in item.expressions]
+    word = type(item).__name__.removesuffix("ColumnConstraint").upper()
+    raise not_supported(
+        f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    )
+
+
+def _column(columns: Sequence[ColumnDefinition], name: str) -> str:
+    found = next((each.name for each in columns if each.name.lower() == name.lower()), None)
+    if found is None:
+        raise SqlError(UNDEFINED_COLUMN, f'column "{name}" named in key does not exist')
+    return found
+
+
+def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
+    """A column, and whether it is the primary key. Raises SqlError."""
+    name = folded(item.this)
+    if name.lower() in RESERVED:
+        raise SqlError(
+            "42939", f'column name "{name}" is reserved', position=position_in(item), hint="every table has this column"
+        )
+    if item.kind is None:
+        raise not_supported(f'the column "{name}" needs a type', position_in(item))
+    nullable, default, comment, is_primary = True, None, None, False
+    for each in item.constraints:
+        kind = each.kind
+        match kind:
+            case exp.PrimaryKeyColumnConstraint():
+                is_primary, nullable = True, False
+            case exp.NotNullColumnConstraint():
+                nullable = bool(kind.args.get("allow_null"))
+            case exp.DefaultColumnConstraint():
+                default = default_text(kind.this)
+            case exp.CommentColumnConstraint():
+                comment = kind.this.name
+            case exp.CollateColumnConstraint() | exp.EncodeColumnConstraint():
+                pass
+            case _:
+                _primary(kind)
+    field = declared_field(name, item.kind)
+    return ColumnDefinition(name, type_name(field), nullable, default, comment), is_primary
+
+
+def default_text(value: Any) -> str | None:
+    """The text of a default. Raises SqlError for one that needs a row."""
+    if isinstance(value, exp.Null):
+        return None
+    for node in value.find_all(exp.Column, exp.Query, exp.Parameter):
+        raise not_supported(
+            f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
+        )
+    return str(value.sql("postgres"))
+
+
+def options_of(properties: Any) -> Options:
+    """The words after WITH. Raises SqlError."""
+    found: dict[str, str] = {}
+    configs: dict[str, str] = {}
+    for each in properties.expressions if properties is not None else ():
+        if not isinstance(each, (exp.Property, exp.FileFormatProperty)):
+            raise not_supported(f"{each.sql('postgres')} is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
+        if isinstance(each, exp.FileFormatProperty):
+            found["format"] = each.this.name.lower()
+            continue
+        name = (each.this if isinstance(each.this, str) else each.this.name).lower()
+        value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
+        if name in OPTIONS:
+            found[name] = value
+        elif "." in name:
+            configs[name] = value
+        else:
+            raise SqlError(
+                INVALID_PARAMETER,
+                f'unrecognized option "{name}"',
+                hint=f"WITH takes {', '.join(OPTIONS)}, and settings of topics in quotes",
+            )
+    if found.get("format", "json") not in FORMATS:
+        raise SqlError(INVALID_PARAMETER, f'the format "{found["format"]}" is not known', hint=f"it can be {', '.join(FORMATS)}")
+    if found.get("mode", "permissive") not in MODES:
+        raise SqlError(INVALID_PARAMETER, f'the mode "{found["mode"]}" is not known', hint=f"it can be {', '.join(MODES)}")
+    key = tuple(part.strip() for part in found.get("key", "").split(",") if part.strip())
+    return Options(
+        found.get("topic"), key, found.get("format", "json"), _number(found, "partitions"), _number(found, "replicas"),
+        found.get("mode", "permissive"), configs,
+    )  # fmt: skip
+
+
+def _number(found: Mapping[str, str], name: str) -> int:
+    text = found.get(name, "-1")
+    if text != "-1" and not (text.isdigit() and 0 < int(text) <= limits.MAX_PARTITIONS_PER_REQUEST):
+        raise SqlError(INVALID_PARAMETER, f'the option {name} is "{text}"; it takes a number from 1 on')
+    return int(text)
+
+
+def check(definition: TableDefinition) -> None:
+    """Raises SqlError if the parts of a definition do not fit together."""
+    values = [each for each in definition.columns if each.name not in definition.key]
+    if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
+        raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
+    declared(definition)
+
+
+def make_table(session: SqlSession, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
+    """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
+    session.definitions.refresh(max_age_s=0)
+    if definition.name in session.definitions.tables:
+        if if_not_exists:
+            return False
+        raise exists(definition.name)
+    owns = _make_topic(session, definition, options)
+    made = msgspec.structs.replace(definition, owns_topic=True) if owns else definition
+    already = False
+
+    def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
+        nonlocal already
+        already = made.name in tables and tables[made.name] != made
+        if already and not if_not_exists:
+            raise exists(made.name)
+        return {} if already else {made.name: made}
+
+    session.definitions.change(session.client, decide)
+    return not already
+
+
+def exists(name: str) -> SqlError:
+    """The error of a name that is taken."""
+    return SqlError(DUPLICATE_TABLE, f'relation "{name}" already exists', hint="CREATE TABLE IF NOT EXISTS, or DROP TABLE first")
+
+
+def _make_topic(session: SqlSession, definition: TableDefinition, options: Options) -> bool:
+    """Whether the topic was created now."""
+    if _has_topic(session, definition.topic):
+        return False
+    configs = {"cleanup.policy": "compact"} if definition.is_keyed else {}
+    try:
+        session.client.create_topics(
+            [NewTopic(definition.topic, options.partitions, options.replicas, {**configs, **options.configs})]
+        )
+    except KafkaError as error:
+        if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            return False
+        raise
+    session.client.agreed_topics([definition.topic])
+    return True
+
+
+def _has_topic(session: SqlSession, topic: str) -> bool:
+    try:
+        return topic in session.client.topics_by_name([topic])
+    except KafkaError as error:
+        if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+            raise SqlError(
+                "42602", f'"{topic}" is no name of a topic', hint="letters, digits, dots, - and _; or WITH (topic = …)"
+            ) from None
+        raise

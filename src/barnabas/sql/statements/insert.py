@@ -1,0 +1,91 @@
+"""INSERT: new rows, and what becomes of those whose key is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.query import check_values
+from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.rows import NewRows
+from barnabas.sql.statements.target import Returning, columns_named, target_of, together
+from barnabas.sql.states import UNIQUE, not_supported
+from barnabas.sql.writing.records import check_rows, keys_of
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+
+def insert(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+    """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …]."""
+    tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
+    if not isinstance(tree, exp.Insert):
+        raise not_supported("this form of INSERT is not supported", hint="INSERT INTO name (columns) VALUES (…)")
+    if tree.args.get("overwrite"):
+        raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
+    return _ready(session, statement, given, tree)
+
+
+def _ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
+    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    relation = target_of(session, table)
+    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
+    source = tree.args.get("expression")
+    if source is not None and tree.args.get("with_") is not None:
+        source.set("with_", tree.args["with_"])
+    rows = NewRows(session, relation, names, source, statement.text, given)
+    alias = table.alias_or_name
+    conflict = None
+    if tree.args.get("conflict") is not None:
+        conflict = Conflict(session, relation, tree.args["conflict"], alias, statement.text, given)
+    returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
+    parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
+
+    def run(values: Sequence[Any]) -> Result:
+        check_values(parameters, values)
+        made = rows.table(values)
+        check_rows(relation, made)
+        if relation.is_keyed:
+            made = conflict.resolved(made, values) if conflict is not None else without_duplicates(session, relation, made)
+        session.write(relation, made)
+        return returning.result(made, values)
+
+    return Ready(statement.text, run, returning.schema, parameters, version=session.version)
+
+
+def without_duplicates(session: SqlSession, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:
+    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them.
+
+    Args:
+        seen: the keys of earlier rows of the statement; those of these rows are added.
+    """
+    keys = keys_of(relation, rows)
+    seen = set() if seen is None else seen
+    for place, key in enumerate(keys):
+        if key in seen:
+            raise duplicate(relation, rows, place)
+        seen.add(key)
+    existing = session.existing(relation, keys)
+    if existing:
+        raise duplicate(relation, rows, next(place for place, key in enumerate(keys) if key in existing))
+    return rows
+
+
+def duplicate(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
+    """The error of a key that is there already."""
+    row = rows.slice(place, 1).to_pylist()[0]
+    names = ", ".join(relation.keys)
+    shown = ", ".join(str(row[name])[:100] for name in relation.keys)
+    return SqlError(
+        UNIQUE,
+        f'duplicate key value violates unique constraint "{relation.name}_pkey"',
+        detail=f"Key ({names})=({shown}) already exists.",
+        hint="ON CONFLICT DO UPDATE or DO NOTHING says what to do",
+    )

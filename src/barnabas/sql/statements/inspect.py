@@ -1,0 +1,138 @@
+"""SHOW TABLES and its kin, DESCRIBE, EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot.tokenizer_core import TokenType
+
+from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import Statement
+from barnabas.sql.interface import Result
+from barnabas.sql.results import Listing
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.utility import show as show_parameter
+from barnabas.sql.states import syntax_error
+from barnabas.tables.column_types import quoted, type_name
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+_TABLES = ("name", "topic", "format", "key", "comment")
+_COLUMNS = ("column", "type", "nullable", "key", "default", "comment")
+
+
+def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
+    schema = pa.schema([pa.field(name, pa.string()) for name in names])
+
+    def run(_: Sequence[Any]) -> Result:
+        found = list(rows())
+        return Listing.of("SHOW", {name: [row[place] for row in found] for place, name in enumerate(names)})
+
+    return Ready(text, run, schema=schema)
+
+
+def show(session: SqlSession, statement: Statement, given: Any) -> Ready:
+    """SHOW TABLES | TOPICS | DATABASES | SCHEMAS | COLUMNS FROM name | CREATE TABLE name, or a parameter."""
+    word, text = statement.word(1), statement.text
+    match word:
+        case "TABLES" | "TOPICS":
+            return _listing(text, _TABLES, lambda: _tables(session))
+        case "DATABASES":
+            return _listing(text, ("name",), lambda: [(session.caller.database,)])
+        case "SCHEMAS" | "NAMESPACES":
+            return _listing(text, ("name",), lambda: [("public",), ("pg_catalog",), ("information_schema",)])
+        case "COLUMNS":
+            at = 3 if statement.word(2) in ("FROM", "IN") else 2
+            return _described(session, statement, at)
+        case "CREATE":
+            at = 3 if statement.word(2) == "TABLE" else 2
+            relation = session.find(_name(statement, at), statement.position(at))
+            return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+        case "":
+            raise syntax_error(
+                "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
+            )
+    return show_parameter(session, statement, given)
+
+
+def _tables(session: SqlSession) -> list[tuple[str | None, ...]]:
+    session.definitions.refresh(max_age_s=0)
+    tables = session.definitions.tables
+    rows: list[tuple[str | None, ...]] = []
+    for name in session.access.names():
+        made = tables.get(name)
+        if made is None:
+            rows.append((name, name, "undeclared", None, None))
+        else:
+            rows.append((name, made.topic, made.format, ", ".join(made.key) or None, made.comment))
+    return rows
+
+
+def describe(session: SqlSession, statement: Statement, given: Any) -> Ready:
+    """DESCRIBE [TABLE] name, or a query: its columns."""
+    at = 2 if statement.word(1) in ("TABLE", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
+    if statement.word(at) in ("SELECT", "WITH", "VALUES", "("):
+        from barnabas.sql.statements.select import select
+
+        inner = select(session, Statement(statement.text, statement.tokens[at:]), given)
+        assert inner.schema is not None
+        fields = list(inner.schema)
+        return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
+    return _described(session, statement, at)
+
+
+def _described(session: SqlSession, statement: Statement, at: int) -> Ready:
+    relation = session.find(_name(statement, at), statement.position(at))
+    return _listing(statement.text, _COLUMNS, lambda: _columns(relation))
+
+
+def _columns(relation: Any) -> list[tuple[str | None, ...]]:
+    definition: TableDefinition | None = getattr(relation, "definition", None)
+    rows: list[tuple[str | None, ...]] = []
+    for each in relation.columns:
+        column = definition.column(each.name) if definition is not None else None
+        key = "primary key" if definition and definition.is_keyed and each.name in definition.key else None
+        if key is None and definition and each.name in definition.key:
+            key = "key"
+        default, comment = (column.default, column.comment) if column is not None else (None, None)
+        nullable = "yes" if column is None or column.nullable else "no"
+        rows.append((each.name, type_name(each), nullable, key, default, comment))
+    return rows
+
+
+def _name(statement: Statement, at: int) -> list[str]:
+    if at >= len(statement.tokens):
+        raise syntax_error("the name of a table is missing", statement.position(at))
+    parts = [str(statement.tokens[at].text)]
+    while at + 2 < len(statement.tokens) and statement.tokens[at + 1].token_type == TokenType.DOT:
+        at += 2
+        parts.append(str(statement.tokens[at].text))
+    if at + 1 < len(statement.tokens):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[at + 1].text}"', statement.position(at + 1))
+    return parts
+
+
+def create_text(relation: Any) -> str:
+    """The statement that makes a table."""
+    definition: TableDefinition | None = relation.definition if isinstance(relation, TopicRelation) else None
+    if definition is None:
+        columns = ", ".join(f"{quoted(each.name)} {type_name(each)}" for each in relation.columns)
+        return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
+    lines = []
+    for each in definition.columns:
+        line = f"  {quoted(each.name)} {each.kind}"
+        line += "" if each.nullable else " NOT NULL"
+        line += f" DEFAULT {each.default}" if each.default is not None else ""
+        lines.append(line)
+    if definition.is_keyed:
+        lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
+    options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
+    if definition.key and not definition.is_keyed:
+        options.append(f"key = '{', '.join(definition.key)}'")
+    if definition.mode != "permissive":
+        options.append(f"mode = '{definition.mode}'")
+    return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"

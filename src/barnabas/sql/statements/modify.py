@@ -1,0 +1,119 @@
+"""UPDATE and DELETE of tables with a primary key: the newest rows are read, and upserts or tombstones written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas import limits
+from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.topics import TopicRelation, declared
+from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.query import check_values
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.target import Returning, assignments, cast_to, first_of_each, keyed_target, together, with_columns
+from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
+from barnabas.sql.writing.records import check_rows, keys_of
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+
+def update(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+    """UPDATE table SET … [FROM …] [WHERE …] [RETURNING …]."""
+    tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
+    if not isinstance(tree, exp.Update):
+        raise not_supported("this form of UPDATE is not supported", hint="UPDATE name SET column = value WHERE …")
+    relation = keyed_target(session, tree.this, "update")
+    changes = assignments(relation, tree.expressions)
+    items = []
+    for field in relation.columns:
+        value = changes.get(field.name)
+        made = own_column(tree.this, field.name) if value is None else cast_to(value.copy(), field.type)
+        items.append(exp.alias_(made, field.name, quoted=True))
+    query = _query(tree, items, tree.args.get("from_"))
+    return _ready(session, statement, given, relation, query, tree, deleted=False)
+
+
+def delete(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+    """DELETE FROM table [USING …] [WHERE …] [RETURNING …]."""
+    tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
+    if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
+        raise not_supported("this form of DELETE is not supported", hint="DELETE FROM name WHERE …")
+    relation = keyed_target(session, tree.this, "delete from")
+    items = [exp.alias_(own_column(tree.this, field.name), field.name, quoted=True) for field in relation.columns]
+    query = _query(tree, items, None)
+    for other in tree.args.get("using") or []:
+        query = query.join(other.copy(), join_type="cross")
+    return _ready(session, statement, given, relation, query, tree, deleted=True)
+
+
+def own_column(table: Any, name: str) -> exp.Column:
+    """A column of the table that a statement writes to."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table.alias_or_name, quoted=True))
+
+
+def _query(tree: Any, items: Sequence[Any], others: Any) -> Any:
+    query = exp.select(*items, copy=False).from_(tree.this.copy())
+    if others is not None:
+        query = query.join(others.this.copy(), join_type="cross")
+    if tree.args.get("where") is not None:
+        query = query.where(tree.args["where"].this.copy())
+    if tree.args.get("with_") is not None:
+        query.set("with_", tree.args["with_"].copy())
+    return query
+
+
+def _ready(
+    session: SqlSession,
+    statement: Statement,
+    given: Sequence[pa.DataType | None],
+    relation: TopicRelation,
+    query: Any,
+    tree: Any,
+    *,
+    deleted: bool,
+) -> Ready:
+    plan = checked(session, query, statement.text, given)
+    tag = "DELETE %d" if deleted else "UPDATE %d"
+    alias = tree.this.alias_or_name
+    returning = Returning(session, relation, tree.args.get("returning"), alias, tag, statement.text, given)
+    parameters = together(plan, returning.plan)
+    schema = pa.schema([each.with_nullable(True) for each in relation.columns])
+
+    def run(values: Sequence[Any]) -> Result:
+        check_values(parameters, values)
+        found = with_columns(collected(session, plan, values, statement.text), schema)
+        check_count(found)
+        rows = first_of_each(found, keys_of(relation, found))
+        if not deleted:
+            check_rows(relation, rows)
+        session.write(relation, rows, deleted=deleted)
+        return returning.result(rows, values)
+
+    return Ready(statement.text, run, returning.schema, parameters, version=session.version)
+
+
+def check_count(rows: pa.Table) -> None:
+    """Raises SqlError if a statement changes too many rows."""
+    if rows.num_rows > limits.MAX_SQL_MODIFIED_ROWS:
+        raise SqlError(
+            LIMIT_EXCEEDED,
+            f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows",
+            hint="use WHERE to change a part",
+        )
+
+
+def delete_all(session: SqlSession, definition: TableDefinition) -> None:
+    """Delete every row of a table with a primary key."""
+    relation = declared(definition)
+    query = exp.select("*").from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))
+    plan = checked(session, query, "")
+    rows = with_columns(collected(session, plan, (), ""), pa.schema([each.with_nullable(True) for each in relation.columns]))
+    check_count(rows)
+    session.write(relation, rows, deleted=True)

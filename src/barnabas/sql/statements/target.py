@@ -1,0 +1,173 @@
+"""The table that a statement writes to: its columns and defaults, and RETURNING."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.catalog.relations import MemoryRelation
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.duck.types import duckdb_of
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.names import position_in
+from barnabas.sql.planning.query import QueryPlan
+from barnabas.sql.results import Done, Listing
+from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
+
+if TYPE_CHECKING:
+    from barnabas.sql.session import SqlSession
+
+
+def target_of(session: SqlSession, table: Any) -> TopicRelation:
+    """The relation that a statement writes to. Raises SqlError."""
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise not_supported("only a table can be written to", position_in(table))
+    relation = session.find([part.name for part in table.parts], position_in(table))
+    if not isinstance(relation, TopicRelation):
+        raise SqlError(WRONG_OBJECT, f'"{relation.name}" cannot be written to', position=position_in(table))
+    return relation
+
+
+def keyed_target(session: SqlSession, table: Any, word: str) -> TopicRelation:
+    """A relation with a primary key. Raises SqlError."""
+    relation = target_of(session, table)
+    if not relation.is_keyed:
+        raise SqlError(
+            "55000",
+            f'cannot {word} table "{relation.name}" because it has no primary key',
+            position=position_in(table),
+            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or INSERT new rows",
+        )
+    return relation
+
+
+def column_named(relation: TopicRelation, identifier: Any) -> str:
+    """The column that a name means, whatever its case. Raises SqlError 42703."""
+    name = identifier.name
+    names = relation.columns.names
+    found = name if name in names else next((each for each in names if each.lower() == name.lower()), None)
+    if found is None:
+        raise SqlError(
+            UNDEFINED_COLUMN, f'column "{name}" of relation "{relation.name}" does not exist', position=position_in(identifier)
+        )
+    return str(found)
+
+
+def columns_named(relation: TopicRelation, identifiers: Sequence[Any]) -> list[str]:
+    """Several of them, none twice. Raises SqlError."""
+    found: list[str] = []
+    for each in identifiers:
+        name = column_named(relation, each)
+        if name in found:
+            raise SqlError(DUPLICATE_COLUMN, f'column "{name}" specified more than once', position=position_in(each))
+        found.append(name)
+    return found
+
+
+def default_of(relation: TopicRelation, name: str) -> Any:
+    """The expression of a column's default; NULL without one."""
+    column = relation.definition.column(name) if relation.definition is not None else None
+    if column is None or column.default is None:
+        return exp.Null()
+    text = f"SELECT {column.default}"
+    return parse_tokens(text, tokens_of(text)).expressions[0]
+
+
+def is_default(cell: Any) -> bool:
+    """Whether an expression is the word DEFAULT."""
+    if isinstance(cell, exp.Var):
+        return cell.name.upper() == "DEFAULT"
+    return isinstance(cell, exp.Column) and not cell.table and cell.name.upper() == "DEFAULT" and not cell.this.quoted
+
+
+def cast_to(cell: Any, kind: pa.DataType) -> exp.Expression:
+    """An expression as a value of a column."""
+    return exp.cast(cell, duckdb_of(kind), dialect="duckdb")
+
+
+class Returning:
+    """RETURNING of a statement: expressions over the rows that it wrote.
+
+    Args:
+        clause: None without one.
+        tag: of the statement, such as `INSERT 0 %d`.
+    """
+
+    def __init__(
+        self, session: SqlSession, relation: TopicRelation, clause: Any, alias: str, tag: str, text: str, given: Any
+    ) -> None:
+        self._session, self._tag, self._text = session, tag, text
+        self.plan: QueryPlan | None = None
+        if clause is not None:
+            source = MemoryRelation(alias, relation.columns)
+            query = exp.select(*[each.copy() for each in clause.expressions], copy=False).from_(
+                exp.table_(exp.to_identifier(alias, quoted=True))
+            )
+            self.plan = checked(session, query, text, given, {alias: source})
+        self._alias = alias
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Of the rows; None without RETURNING."""
+        return self.plan.schema if self.plan is not None else None
+
+    def result(self, rows: pa.Table, values: Sequence[Any], count: int | None = None) -> Result:
+        """The outcome of a statement that wrote these rows."""
+        tag = self._tag % (rows.num_rows if count is None else count)
+        if self.plan is None:
+            return Done(tag)
+        found = collected(self._session, self.plan, values, self._text, {self._alias: rows})
+        return Listing(tag, found.schema, found)
+
+
+def together(*plans: QueryPlan | None) -> list[pa.DataType]:
+    """The types of the parameters of a statement that has several plans."""
+    known = [plan for plan in plans if plan is not None]
+    count = max((len(plan.parameters) for plan in known), default=0)
+    types = []
+    for number in range(count):
+        told = [plan.parameters[number] for plan in known if number < len(plan.parameters)]
+        types.append(next((each for each in told if not pa.types.is_null(each)), pa.null()))
+    return types
+
+
+def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]:
+    """The columns of SET with their expressions. Raises SqlError."""
+    found: dict[str, Any] = {}
+    for item in items:
+        if not isinstance(item, exp.EQ):
+            raise not_supported("this form of SET is not supported", position_in(item), "SET column = value, …")
+        pairs = [(item.this, item.expression)]
+        if isinstance(item.this, exp.Tuple):
+            values = item.expression.expressions if isinstance(item.expression, exp.Tuple) else []
+            if len(values) != len(item.this.expressions):
+                raise not_supported("SET (…) = needs as many values in parentheses", position_in(item))
+            pairs = list(zip(item.this.expressions, values, strict=True))
+        for column, value in pairs:
+            name = column_named(relation, column)
+            if name in found:
+                raise SqlError("42601", f'multiple assignments to same column "{name}"', position=position_in(column))
+            if name in relation.keys:
+                raise not_supported(
+                    f'the column "{name}" of the primary key cannot be changed',
+                    position_in(column),
+                    "DELETE the row and INSERT another",
+                )
+            found[name] = default_of(relation, name) if is_default(value) else value
+    return found
+
+
+def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the columns and types of a relation."""
+    return pa.table([rows.column(each.name).cast(each.type) for each in schema], schema=schema)
+
+
+def first_of_each(rows: pa.Table, keys: Sequence[bytes]) -> pa.Table:
+    """The first row of each key."""
+    places: Mapping[bytes, int] = {key: place for place, key in reversed(list(enumerate(keys)))}
+    return rows if len(places) == len(keys) else rows.take(pa.array(sorted(places.values()), pa.int64()))

@@ -1,0 +1,123 @@
+"""The rows of an open transaction: they are kept here until COMMIT, which writes them in one transaction of Kafka.
+
+So an idle session blocks no reader, ROLLBACK needs no cluster, and the session's own statements see its rows: a plan joins them to the
+rows of the topic.
+
+Owns the rows by relation. `generation` changes when a relation gets its first rows or loses its last, so that plans are made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from msgspec import Struct
+
+from barnabas import limits
+from barnabas.sql.catalog.relations import DELETED
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import LIMIT_EXCEEDED
+from barnabas.sql.writing.records import keys_of, records_of
+
+
+class _Change(Struct, frozen=True):
+    relation: TopicRelation
+    rows: pa.Table
+    deleted: bool
+    keys: tuple[bytes, ...]
+
+
+class Buffer:
+    """The changes of a transaction, in order."""
+
+    def __init__(self) -> None:
+        self._changes: list[_Change] = []
+        self._marks: list[tuple[str, int]] = []
+        self._bytes = 0
+        self.generation = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def add(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
+        """Keep rows. Raises SqlError if there are too many."""
+        self._bytes += rows.nbytes
+        if self._bytes > limits.MAX_SQL_TRANSACTION_BYTES:
+            raise SqlError(
+                LIMIT_EXCEEDED,
+                f"the transaction has more than {limits.MAX_SQL_TRANSACTION_BYTES >> 20} MB of rows",
+                hint="commit more often",
+            )
+        keys = tuple(keys_of(relation, rows)) if relation.is_keyed else ()
+        if not self.has(relation.name):
+            self.generation += 1
+        self._changes.append(_Change(relation, rows, deleted, keys))
+
+    def has(self, name: str) -> bool:
+        """Whether a relation has changes."""
+        return any(each.relation.name == name for each in self._changes)
+
+    def names(self) -> frozenset[str]:
+        """The relations with changes."""
+        return frozenset(each.relation.name for each in self._changes)
+
+    def keys(self, name: str) -> dict[bytes, bool]:
+        """The keys of a relation's changes, and whether each is there after them."""
+        return {key: not each.deleted for each in self._changes if each.relation.name == name for key in each.keys}
+
+    def rows(self, relation: TopicRelation) -> pa.Table:
+        """The rows of a relation with the column DELETED; of a keyed one only the newest of each key."""
+        schema = relation.columns.append(pa.field(DELETED, pa.bool_()))
+        parts = []
+        for each in self._changes:
+            if each.relation.name != relation.name:
+                continue
+            columns = [
+                each.rows.column(field.name) if field.name in each.rows.schema.names else pa.nulls(each.rows.num_rows, field.type)
+                for field in relation.columns
+            ]
+            parts.append(pa.table([*columns, pa.array([each.deleted] * each.rows.num_rows, pa.bool_())], schema=schema))
+        whole = pa.concat_tables(parts) if parts else schema.empty_table()
+        if not relation.is_keyed:
+            return whole
+        keys = [key for each in self._changes if each.relation.name == relation.name for key in each.keys]
+        newest = sorted({key: place for place, key in enumerate(keys)}.values())
+        return whole.take(pa.array(newest, pa.int64()))
+
+    def records(self) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
+        """All of it as records, in order."""
+        for each in self._changes:
+            yield each.relation.topic, records_of(each.relation, each.rows, each.deleted)
+
+    def save(self, name: str) -> None:
+        """Set a savepoint."""
+        self._marks.append((name, len(self._changes)))
+
+    def back_to(self, name: str) -> None:
+        """Undo what came after a savepoint, which stays. Raises SqlError."""
+        place = self._place(name)
+        del self._marks[place + 1 :]
+        self._cut(self._marks[place][1])
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and those after it. Raises SqlError."""
+        del self._marks[self._place(name) :]
+
+    def _place(self, name: str) -> int:
+        for place in range(len(self._marks) - 1, -1, -1):
+            if self._marks[place][0] == name:
+                return place
+        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._marks.clear()
+        self._cut(0)
+
+    def _cut(self, length: int) -> None:
+        before = self.names()
+        del self._changes[length:]
+        self._bytes = sum(each.rows.nbytes for each in self._changes)
+        if self.names() != before:
+            self.generation += 1
