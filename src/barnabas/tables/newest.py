@@ -70,8 +70,8 @@ class NewestKeys:
     def only(self, keys: pa.Table) -> None:
         """Forget all other keys."""
         self._merge()
-        names = keys.column(KEY).cast(self._found.schema.field(KEY).type)
-        self._found = self._found.join(pa.table({KEY: names}), KEY, join_type="inner")
+        kept = pa.table([keys.column(KEY).cast(self._found.schema.field(KEY).type)], names=[KEY])
+        self._found = self._found.join(kept, KEY, join_type="inner")
 
     def marks(self) -> Offsets:
         """The marks of all keys, ascending."""
