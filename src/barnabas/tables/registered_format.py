@@ -37,6 +37,7 @@ from barnabas.tables.kernels.json_spans import ABSENT, LATER
 
 PREFIX = 5  # bytes: 0 and the id
 OTHER = -1  # in place of an id
+MOST_IDS = 32  # whose records are decoded in bulk at once
 _PROGRAMS = 256  # that a format keeps
 _lock = threading.Lock()  # the schemas of a process are not safe for several threads
 
@@ -87,7 +88,10 @@ class RegisteredFormat:
         if not len(named):
             return Decoded([pa.nulls(len(payloads), field.type) for field in fields])
         ids[ids == 0] = named[0]  # a null is null by any schema
-        found = np.unique(ids)
+        found, counts = np.unique(ids, return_counts=True)
+        if len(found) > MOST_IDS:  # anybody who writes to the topic can name many; the rare ones are decoded one by one
+            ids[~np.isin(ids, found[np.argsort(counts)[-MOST_IDS + 1 :]])] = OTHER
+            found = np.unique(ids)
         if len(found) == 1:
             return self._decode(int(found[0]), payloads, headers, fields)
         rows = [np.flatnonzero(ids == each) for each in found]

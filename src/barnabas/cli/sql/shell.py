@@ -13,7 +13,9 @@ import codecs
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
 
@@ -39,6 +41,7 @@ class Answer(Struct):
 
     schema: pa.Schema | None
     tag: Callable[[], str]
+    zone: tzinfo = UTC  # of timestamps
 
 
 class CopyOut(Struct):
@@ -209,7 +212,7 @@ class Shell:
     def _style(self) -> Style:
         style = self.options.style
         wanted = "vertical" if self.options.expanded and style.format == "table" else style.format
-        return Style(wanted, style.header, style.null, style.zone)
+        return Style(wanted, style.header, style.null)
 
     def _interruptible(self) -> AbstractContextManager[None]:
         return ctrl_c_calls(self.cancel) if self.is_typed else nullcontext()
@@ -243,7 +246,7 @@ class Shell:
         else:
             result = session.execute(prepared)
         try:
-            yield Answer(result.schema, lambda: result.tag)
+            yield Answer(result.schema, lambda: result.tag, zone_of(session.parameter("TimeZone")))
             yield from result.batches()
         finally:
             result.close()
@@ -279,7 +282,7 @@ class Shell:
             return
         printer = printer_for(style)
         count = 0
-        sink.write(printer.begin(answer.schema))
+        sink.write(printer.begin(answer.schema, answer.zone))
         for batch in batches:
             for text in printer.rows(batch):
                 sink.write(text)
@@ -313,6 +316,16 @@ class Shell:
         session, self.session = self.session, None
         if session is not None:
             session.close()
+
+
+def zone_of(name: str | None) -> tzinfo:
+    """The zone of a session's setting; UTC for one that has no name."""
+    if name is None or name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        return UTC
 
 
 def _time_of(seconds: float) -> str:
