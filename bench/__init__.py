@@ -1,1 +1,1 @@
-"""Measures barnabas beside Apache Kafka in the same run, with the same client; `python -m bench`."""
+"""Measures barnabas and Apache Kafka in the same run, with the same client; `python -m bench`."""

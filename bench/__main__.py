@@ -1,4 +1,5 @@
-"""`python -m bench run|render|guard|list` for the suite; without a verb, barnabas and Apache Kafka alone in turns (`bench.pair`)."""
+"""`python -m bench run|render|guard|list` for the suite; without a verb, only barnabas and Apache Kafka, in turns
+(`bench.pair`)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The limit of the machine: bare loops of the system calls that every broker needs.
 
-`receive` takes requests from sockets and writes those that came together to a file at once. `send` sends a file, as a whole or in pieces,
-one for each byte that asks for one. Neither looks at the data. Each loop runs in a process of its own, so that its CPU time is counted
-apart. The same client loads it, in turns with the servers. The memory is as for the servers: files that grow are new, and a file that is
-sent is in the page cache.
+`receive` reads requests from sockets, and writes requests that arrived together to a file with one call. `send` sends a file,
+as a whole or in pieces; the client requests each piece with one byte. Neither reads the data. Each loop runs in a process of
+its own, so that its CPU time is measured separately. The same client loads it, in turns with the servers. The memory is as for
+the servers: files that grow are new, and a sent file is in the page cache.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Bare(Loop):
     def __init__(self, kind: str, size: int = 0, pull_bytes: int = 0) -> None:
         """
         Args:
-            size: bytes of the file that is sent.
-            pull_bytes: those that are sent when they are asked for; 0 for all at once.
+            size: the size in bytes of the file to send.
+            pull_bytes: the bytes for each request of the client; 0 sends all at once.
         """
         super().__init__()
         self._kind, self._sizes = kind, (size, pull_bytes)
@@ -52,8 +52,8 @@ class Bare(Loop):
 
 
 def drain(address: tuple[str, int], records: int, total: int, pull_bytes: int = 0) -> Load:
-    """Take `total` bytes from a `send` loop, which count as `records` records. Ask for `pull_bytes` at a time if the loop waits for
-    requests."""
+    """Receive `total` bytes from a `send` loop; they count as `records` records. If the loop waits for requests, each request
+    is for `pull_bytes`."""
     buffer = memoryview(bytearray(4 * SEND_BYTES))
     began, left = time.perf_counter(), total
     with socket.create_connection(address) as line:
@@ -73,7 +73,8 @@ def drain(address: tuple[str, int], records: int, total: int, pull_bytes: int = 
 
 
 def _receive(listening: socket.socket, folder: Path) -> None:
-    """Write requests to a file for each connection and answer as a broker would; a file goes with its connection."""
+    """Write the requests of each connection to a file and answer like a broker; the file is removed at the end of the
+    connection."""
     lines: dict[int, _Line] = {}
     answer = bytearray(AnswerShape(TOPIC, 1).size)
     with select.epoll() as poller:
@@ -127,7 +128,7 @@ class _Line:
 
 
 def _send(listening: socket.socket, folder: Path, size: int, pull_bytes: int) -> None:
-    """Send a file from its beginning to its end to each client that connects and asks."""
+    """Send a whole file to each client that connects and requests it."""
     path = folder / "data"
     with path.open("wb") as out:
         for _ in range(0, size, SEND_BYTES):

@@ -1,4 +1,4 @@
-"""The cases, each one measurement of one server; both servers take turns in `bench.__main__`."""
+"""The cases: each is one measurement of one server. `bench.__main__` measures both servers in turns."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ MUCH_BYTES = 100_000_000  # after a case that wrote more, removing the files wou
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long to measure, in seconds, and how much to consume, in bytes.
+    """The length of measurements in seconds, and the amount to consume in bytes.
 
-    A load ends after `most_bytes`, however fast the server is. Two bounds apply to this number. The kernel makes writers wait when dirty
-    pages exceed a part of the memory (15% by default). Beyond it, the disk would be measured, and both servers would be equal. And the
-    bytes must fit into recently used memory (`bench.memory`); otherwise the missing memory would decide.
+    A load ends after `most_bytes`, also with a fast server. Two bounds apply to this number. First, the kernel makes writers
+    wait when dirty pages exceed a part of the memory (15% by default). Above this bound the disk would be measured, and both
+    servers would be equal. Second, the bytes must fit into recently used memory (`bench.memory`); otherwise the missing memory
+    would decide.
     """
 
     warm_up_s: float
@@ -41,7 +42,7 @@ QUICK = Lengths(warm_up_s=2.0, load_s=1.0, most_bytes=2e9, latency_s=3.0, consum
 
 
 def _nothing(_server: Server, _lengths: Lengths) -> None:
-    """The warm-up of a case that needs none."""
+    """The warm-up of a case without a warm-up."""
 
 
 def _nothing_measured(server: Server, _lengths: Lengths) -> Figures:
@@ -50,9 +51,9 @@ def _nothing_measured(server: Server, _lengths: Lengths) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`measure` gives the figures of one repetition; `figure` is the one that is compared, `target` what its ratio should be.
+    """`measure` returns the figures of one repetition. `figure` names the one to compare, `target` is the wanted ratio.
 
-    `higher_is_better` says which way the ratio goes: it is always "how many times better barnabas is".
+    `higher_is_better` decides the direction of the ratio: it always says how many times better barnabas is.
     """
 
     name: str
@@ -78,7 +79,7 @@ _numbers = count()
 
 
 def _fresh_name(case: str) -> str:
-    """A topic that no earlier measurement used: a deleted one lingers."""
+    """The name of a topic that no earlier measurement used: a deleted topic still uses resources for some time."""
     return f"bench-{case}-{next(_numbers)}"
 
 
@@ -128,7 +129,7 @@ def _throughput(load: Load, spent: float) -> Figures:
 
 
 def _consume_case(name: str, title: str, records_per_batch: int) -> Case:
-    """The topic is filled before the first repetition and stays; every repetition reads all of it."""
+    """A case that fills a topic before the first repetition; every repetition reads the whole topic."""
     partitions = 4
     topic = f"bench-{name}"
     filled: dict[str, int] = {}
@@ -234,7 +235,7 @@ CASES = (
 
 
 def idle_memory_mb(make: Callable[[], Server]) -> float:
-    """Resident memory two seconds after the first answers, with nothing to do."""
+    """Resident memory of an idle server, two seconds after its first answers."""
     with make() as server:
         time.sleep(2)
         return resident_mb(server.pid)

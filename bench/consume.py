@@ -1,7 +1,7 @@
-"""Reads a topic to its end with raw fetches, one request in flight, as a consumer with the usual limits does.
+"""Reads a topic to its end with raw fetches, one request in flight, like a consumer with the usual limits.
 
-It looks only at the data that a consumer needs to continue. All batches of the topic have one size. So it checks the first batch of a
-piece, and the next offset follows from the number of whole batches.
+It reads only the data that a consumer needs to continue. All batches of the topic have the same size. So it checks only the
+first batch of a piece, and computes the next offset from the number of whole batches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Reader:
         self.requests = self.records = 0
 
     def fetch(self) -> None:
-        """One request for all partitions, and its answer."""
+        """Send one request for all partitions, and read its answer."""
         self._line.sendall(self._request.frame(self.offsets.values()))
         self.requests += 1
         filled = self._receive(0, _I32.size)
@@ -48,7 +48,7 @@ class _Reader:
             self._take(index, records)
 
     def _receive(self, filled: int, least: int) -> int:
-        """Go on until at least so many bytes of the answer are there; how many are."""
+        """Receive until the answer has at least `least` bytes; returns the number of received bytes."""
         while filled < least:
             got = self._line.recv_into(self._buffer[filled:])
             if not got:
@@ -68,13 +68,14 @@ class _Reader:
 
 
 def walk_partitions(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Each partition of a fetch answer (without its size in front) and its records; raises BadAnswer for an error of any of them."""
+    """Each partition of a fetch answer (without the leading size), with its records; raises BadAnswer for an error of any
+    partition."""
     for _, index, records in walk_topics(answer):
         yield index, records
 
 
 def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
-    """As `walk_partitions`, with the topic before the partition."""
+    """Like `walk_partitions`, with the topic of each partition."""
     error = int.from_bytes(answer[9:11], "big")  # after the header and the throttle time
     if error:
         raise BadAnswer(f"fetch answered with error code {error}")
@@ -123,7 +124,7 @@ def consume(
     partition_max_bytes: int = PARTITION_MAX_BYTES,
     connect: Connect = socket.create_connection,
 ) -> Load:
-    """Read `records` records, all there are, from the start, no faster than `bytes_per_s`."""
+    """Read all `records` records of a topic from the start, at most at `bytes_per_s`."""
     with connect(address) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes, partition_max_bytes)

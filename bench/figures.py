@@ -1,7 +1,7 @@
-"""From repetitions to numbers: medians with their spread, and ratios taken pair by pair.
+"""Computes figures from repetitions: medians with their spread, and ratios pair by pair.
 
-The repetitions of one round stand next to each other in time, so what disturbs one of a pair mostly disturbs the other. A ratio says how
-many times better the first is, so above 1 is always a win, also where less is better.
+The repetitions of one round are close in time, so other work on the machine usually disturbs both of a pair. A ratio says how
+many times better the first one is. So a ratio above 1 is always a win, also for figures of which less is better.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Measured = dict[str, Any]
 
 
 def values(measured: Measured, peer: str, figure: str = "value") -> list[float]:
-    """The figure of each repetition of a system, none where it has no such figure."""
+    """The figure in each repetition of a system; empty if the system has no such figure."""
     return [run[figure] for run in measured["runs"].get(peer, []) if figure in run]
 
 
@@ -25,7 +25,7 @@ def median(numbers: Sequence[float]) -> float | None:
 def ratio(
     measured: Measured, first: str, second: str, figure: str = "value", *, higher_is_better: bool | None = None
 ) -> float | None:
-    """The median of the ratios of the pairs; None where one of the two has no figures."""
+    """The median of the ratios of the pairs; None if one of the two has no figures."""
     better_up = measured["higher_is_better"] if higher_is_better is None else higher_is_better
     pairs = list(zip(values(measured, first, figure), values(measured, second, figure), strict=False))
     if better_up:
@@ -40,7 +40,7 @@ def number(value: float) -> str:
 
 
 def spread(numbers: Sequence[float]) -> str:
-    """The median with the smallest and the largest; a dash for none."""
+    """The median with the smallest and the largest number; a dash if there are no numbers."""
     if not numbers:
         return "-"
     low, middle, high = (number(value) for value in (min(numbers), statistics.median(numbers), max(numbers)))

@@ -1,10 +1,10 @@
-"""A data folder of any size made in seconds: the files are there with their sizes, their contents are mostly holes.
+"""Creates a data folder of any size in seconds: the files have their full sizes, but mostly consist of holes.
 
-Owns what is written into the partition folders that a server (ours or Kafka's) has made.
+Owns the files that it writes to the partition folders of a server (barnabas or Kafka).
 
-A sealed segment holds a few batches of megabytes each: a header, and a hole where the records would be. Their CRC is right (that of
-zeros), the indexes and snapshots beside them are what a server would have written. Only the last batches of each log, `tail_bytes`
-of them, are ordinary ones: that is what is read again after a kill when the recovery point lies before them.
+A sealed segment has a few batches of megabytes each: a header, and a hole instead of the records. Their CRC is valid (for
+zeros), and the indexes and snapshots are those that a server would have written. Only the last `tail_bytes` of each log are
+ordinary batches: after a kill, the server reads these again if the recovery point is before them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shape:
 
 
 def fill(log_dir: Path, shape: Shape, topics: Mapping[str, int]) -> int:
-    """Fill the folders of `topics` (partitions by name) of a server that was stopped cleanly; bytes that they hold now."""
+    """Fill the folders of `topics` (number of partitions by name) of a cleanly stopped server; returns their size in bytes."""
     builder = _Builder(shape)
     ends = {}
     for topic, partitions in topics.items():
@@ -50,7 +50,7 @@ def fill(log_dir: Path, shape: Shape, topics: Mapping[str, int]) -> int:
 
 
 def as_after_a_kill(log_dir: Path, shape: Shape, topics: Mapping[str, int]) -> None:
-    """Make a clean folder look as if the server was killed: the tails are past the recovery points."""
+    """Change a clean folder to that of a killed server: the tails are after the recovery points."""
     before_tail = shape.segments * HOLES_PER_SEGMENT * HOLE_RECORDS + BATCH_RECORDS
     path = log_dir / "recovery-point-offset-checkpoint"
     _write_offsets(path, {(topic, index): before_tail for topic, count in topics.items() for index in range(count)})
@@ -65,7 +65,7 @@ class _Builder:
         self._heads: dict[int, bytes] = {}
 
     def fill(self, folder: Path) -> tuple[int, int]:
-        """Where the tail begins and where the log ends."""
+        """Fill a partition's folder; returns the offset where the tail begins, and the log end offset."""
         shape = self._shape
         for name in os.listdir(folder):
             if name.endswith((".log", "index", ".snapshot")):
@@ -104,7 +104,8 @@ class _Builder:
         return offset
 
     def _head(self, size: int) -> bytes:
-        """The part of a batch behind its base offset; the batch has `size` bytes, and its records are a hole in the file."""
+        """The bytes of a batch header after its base offset; the batch has `size` bytes, and its records are a hole in the
+        file."""
         if size not in self._heads:
             stamp = self._now_ms
             fields = (-1, -1, -1, HOLE_RECORDS)

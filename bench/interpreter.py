@@ -1,4 +1,5 @@
-"""The least that a server in Python is: an interpreter with the event loop of ours (uvloop), which listens and repeats what it gets.
+"""The minimal server in Python: an interpreter with the broker's event loop (uvloop), which listens and sends back the bytes
+that it receives.
 
 No broker in Python can start faster or use less memory than this.
 """
@@ -16,7 +17,7 @@ from bench.loop import Loop
 
 
 class Interpreter(Loop):
-    """A process with nothing but that."""
+    """A process with this server."""
 
     name = "bare interpreter"
 

@@ -1,8 +1,8 @@
-"""Latency under a fixed rate: requests leave on a schedule made beforehand, independent of the answers.
+"""Latency under a fixed rate: requests are sent by a fixed schedule, independent of the answers.
 
-The latency counts from the planned moment of sending. So a server that stalls pays for all requests that it held up. A generator that is
-late pays as well: its largest delay is part of the result. The generator gets priority on the machine if the system allows it
-(`undisturbed`), because its clients would have machines of their own.
+The latency counts from the planned time of sending. So the stall of a server counts for all requests that it delays. The result
+also contains the largest delay of the generator itself. The generator gets priority on the machine if the system allows it
+(`undisturbed`), because real clients have machines of their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds by percentile, the worst, and how late the generator itself was at worst."""
+    """The milliseconds by percentile, the maximum, and the largest delay of the generator itself."""
 
     requests: int
     by_percentile: dict[str, float]
@@ -59,13 +59,13 @@ class _Line:
 
 
 def wake_in_time() -> None:
-    """Have the kernel end waits of this thread when they are over, and not up to 50 us later."""
+    """Make the kernel end waits of this thread exactly in time, instead of up to 50 us later."""
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, _SLACK_NS, 0, 0, 0)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """This thread runs as soon as it has something to do, if the system lets us; else as any other."""
+    """In this context the thread runs as soon as it has work, if the system allows it; otherwise like any other thread."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))

@@ -1,8 +1,8 @@
-"""The rate of a client if the server does no work: a loop that repeats the answers of a broker to the same requests.
+"""Measures the rate of a client with a server that does no work: a loop that repeats a broker's answers to the same requests.
 
-It stands between the client and a broker. It passes unknown requests to the broker. If a request of a transaction differs from an earlier
-one only in the correlation id and the records, it answers with the same bytes again. It checks, writes and waits for nothing. So its rate
-is the rate of the client and of the system calls, with any server.
+The loop is between the client and a broker, and passes unknown requests to the broker. If a request of a transaction differs
+from an earlier one only in the correlation id and the records, the loop sends the same answer again. It does not check, write
+or wait. So its rate is the highest that the client and the system calls allow with any server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CORRELATION_AT = 4  # position in a response
 
 
 class Behind(Barnabas):
-    """A broker that sends its clients to the loop."""
+    """A broker that advertises the loop's address to its clients."""
 
     def __init__(self, port: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Behind(Barnabas):
 
 
 class Learnt(Loop):
-    """A process with the loop, and the broker behind it."""
+    """A process with the loop, and the broker to which it passes requests."""
 
     name = "answers alone"
 
@@ -53,7 +53,7 @@ class Learnt(Loop):
 
 
 class _Line:
-    """One connection of a client, and the one behind it."""
+    """One connection of a client, and its connection to the broker."""
 
     def __init__(self, connection: socket.socket, broker: tuple[str, int]) -> None:
         self.connection = connection
@@ -87,7 +87,7 @@ class _Line:
         return known
 
     def _key(self, request: bytearray, api_key: int, version: int) -> bytes:
-        """All of the request that decides its answer."""
+        """The parts of the request that decide its answer."""
         kind, end = bytes(request[_VERSIONED]), len(request)
         if api_key == PRODUCE:
             found = self._before_records.get(kind)
@@ -112,7 +112,8 @@ class _Line:
 
 
 def _before_records(request: bytearray, version: int) -> int:
-    """Bytes in front of the length of the records, which is the same for all requests of a client to topics of as long a name."""
+    """The number of bytes before the length of the records; it is the same for all requests of a client to topics with names of
+    the same length."""
     with memoryview(request)[_SIZE.size :] as frame:
         ((_, (part,)),) = read_produce(frame, read_request_header(frame).body, version).topics
         assert part.records is not None

@@ -1,8 +1,8 @@
 """Keeps a window of requests in flight on some connections, and counts the answers.
 
-The generator shares the machine with the server, so it must cost little: requests are joined to chunks before the clock starts, a chunk
-leaves with one system call, and answers are checked in runs. The form of a request depends on the protocol: a `Line` brings the
-bytes and counts the answers, for Kafka's protocol here, for others in `bench.peers`.
+The generator shares the machine with the server, so it must use little CPU. It joins requests to chunks before the clock
+starts, sends a chunk with one system call, and checks many answers together. The form of a request depends on the protocol: a
+`Line` builds the bytes and counts the answers. The `Line` of Kafka's protocol is here, the others are in `bench.peers`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Connect = Callable[[Address], Any]  # returns a socket or an object with the sam
 class Pattern:
     """One kind of load.
 
-    `window` requests are in flight on each connection at most; `chunk` of them are sent at once. With `acks=0` there are no answers, and
-    a request counts when it is sent.
+    At most `window` requests are in flight on each connection; `chunk` of them are sent together. With `acks=0` there are no
+    answers, and a request counts when it is sent.
     """
 
     connections: int
@@ -43,7 +43,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The number of answers, and the time from the first byte to the last answer."""
+    """The number of answers, and the seconds from the first byte to the last answer."""
 
     requests: int
     records: int
@@ -55,14 +55,14 @@ class Load:
 
 
 class Line(Protocol):
-    """One connection of a producer: the requests that it sends again and again, and how their answers are counted."""
+    """One connection of a producer: the requests that it repeats, and the counting of their answers."""
 
     @property
     def socket(self) -> Any: ...
 
     @property
     def chunk(self) -> bytes:
-        """So many `requests`, joined."""
+        """The bytes of `requests` requests, joined."""
         ...
 
     @property
@@ -75,12 +75,12 @@ class Line(Protocol):
     def is_answered(self) -> bool: ...
 
     def take(self, received: memoryview) -> tuple[int, int]:
-        """How many whole answers are at the beginning of `received`, and their bytes; raises BadAnswer for a bad one."""
+        """The number of whole answers at the beginning of `received`, and their size in bytes; raises BadAnswer for a bad one."""
         ...
 
 
 class KafkaLine:
-    """Produce requests of one batch to one partition, or to some in turn."""
+    """Produce requests of one batch to one partition, or to several partitions in turn."""
 
     def __init__(self, address: Address, pattern: Pattern, topic: str, partitions: Sequence[int], connect: Connect) -> None:
         frames = [
@@ -104,7 +104,7 @@ class KafkaLine:
 
 
 class _Pipe:
-    """One connection: the unsent rest of the present chunk, and the number of requests without an answer."""
+    """One connection: the unsent rest of the current chunk, and the number of requests without an answer."""
 
     def __init__(self, line: Line) -> None:
         self._chunk = memoryview(line.chunk)
@@ -125,7 +125,7 @@ class _Pipe:
         return not self._left and self.sent == self.answered
 
     def send(self, *, more: bool) -> bool:
-        """Fill the window, with new chunks only if `more`; whether the socket is full."""
+        """Fill the window, with new chunks only if `more`; returns whether the socket is full."""
         line = self._line
         while True:
             if not self._left:
@@ -168,11 +168,11 @@ def produce(
     most_bytes: float = float("inf"),
     connect: Connect = socket.create_connection,
 ) -> Load:
-    """Load for `seconds` or until `most_bytes` were sent, then wait for what is still in flight; connection i writes to partition
-    i modulo `partitions`.
+    """Send load for `seconds` or until `most_bytes` were sent, then wait for the requests in flight. Connection i writes to
+    partition i modulo `partitions`.
 
     Raises:
-        BadAnswer: an answer carries an error, is out of order, or does not come.
+        BadAnswer: an answer has an error, is out of order, or does not come.
     """
     return produce_to([address] * partitions, topic, pattern, seconds, most_bytes, connect)
 
@@ -185,7 +185,7 @@ def produce_to(
     most_bytes: float = float("inf"),
     connect: Connect = socket.create_connection,
 ) -> Load:
-    """As `produce`, where partition i is written to at `leaders[i]`."""
+    """Like `produce`; the writes to partition i go to `leaders[i]`."""
     count = len(leaders)
     lines = [KafkaLine(leaders[i % count], pattern, topic, [i % count], connect) for i in range(pattern.connections)]
     requests, elapsed = drive(lines, seconds, most_bytes / len(pattern.batch))
@@ -198,10 +198,11 @@ def drive(
     most_requests: float = float("inf"),
     settle: Callable[[int], None] = lambda requests: None,
 ) -> tuple[int, float]:
-    """Load for `seconds` or until `most_requests` were sent; the requests that were answered and the time. The lines are closed.
+    """Send load for `seconds` or until `most_requests` were sent; returns the number of answered requests and the seconds.
+    Closes the lines.
 
     Args:
-        settle: waits until the server has so many requests, for where there are no answers; its time counts.
+        settle: waits until the server has this number of requests, if there are no answers; this time counts.
     """
     pipes = [_Pipe(line) for line in lines]
     try:

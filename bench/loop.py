@@ -1,4 +1,4 @@
-"""A loop in a process of its own, so that its CPU time is counted apart: it is measured beside the servers."""
+"""A loop that is measured beside the servers, in a process of its own, so that its CPU time is measured separately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.testing.children import Child
 
 
 class Loop:
-    """A module of ours that says its port when it listens, and goes on until it is killed."""
+    """A module of this package that prints its port when it listens, and runs until it is killed."""
 
     name = ""
 
@@ -24,7 +24,8 @@ class Loop:
         self._process: Child[str] | None = None
 
     def _command(self, stack: ExitStack) -> list[str]:
-        """The module and its arguments. Its resources are entered into `stack`, and released when the process has ended."""
+        """The module and its arguments. Resources of the command go into `stack`, which releases them after the end of the
+        process."""
         raise NotImplementedError
 
     @property

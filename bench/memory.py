@@ -1,4 +1,4 @@
-"""Makes memory of the machine recently used, so that a repetition does not pay for getting it.
+"""Uses memory of the machine just before a repetition, so that the repetition does not wait for it.
 
 Hosts of virtual machines take free pages back after about two seconds. They also take pages that nobody has used for half a minute, even
 those of the page cache. They give pages back one by one.
@@ -8,7 +8,7 @@ those of the page cache. They give pages back one by one.
 | a plain loop of writes | 5,500 MB/s | 360 MB/s |
 | a topic of 1 GB is read | 7.0 million messages a second | 2.0 million, after a minute without readers |
 
-Without this module, the system with the most writes and the longest retention would pay most.
+Without this module, the system with the most writes and the longest retention would have the largest penalty.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 2_500  # MB; with more, the kernel takes back the first pages before the 
 
 
 def use(megabytes: float) -> None:
-    """Have so much of the page cache at hand for what is written next: a file takes it and gives it back."""
+    """Make this much of the page cache available for the next writes: a file uses it and frees it again."""
     with tempfile.TemporaryFile() as file:
         for _ in range(int(min(megabytes, MOST))):
             file.write(PIECE)

@@ -1,4 +1,4 @@
-"""The resources that a load uses: CPU and memory of the system that it is put on, and what others took meanwhile."""
+"""The resources that a load uses: CPU and memory of the loaded system, and the CPU that other processes used at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""barnabas and Apache Kafka in turns, both figures and their ratio, as text and as JSON: `python -m bench` without a verb."""
+"""Measures barnabas and Apache Kafka in turns: both figures and their ratio, as text and as JSON. This is `python -m bench`
+without a verb."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ Runs = dict[str, list[Figures]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
+    """Measure the named cases. The exit code says whether everything could be measured; missed targets do not change it."""
     options = _parse(arguments)
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def render_page(results: dict[str, Any]) -> str:
-    """These results, and the results of the other benches if there are any."""
+    """The page with these results, and with the results of the other benches if there are any."""
     text = report.render(results)
     for path, render in PARTS:
         text += render(json.loads(path.read_text())) if path.exists() else ""
@@ -108,7 +109,7 @@ def _measure_cases(cases: Sequence[Case], lengths: Lengths, repeat: int, results
 
 
 def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat: int) -> Runs:
-    """Every repetition measures both while the other stands still, and the one that began last time comes second."""
+    """In every repetition, measure each server while the other one is stopped; the order changes each time."""
     runs: Runs = {server.name: [] for server in servers}
     for server in servers:
         case.warm_up(server, lengths)
@@ -126,7 +127,8 @@ def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat:
 
 
 def _measure(case: Case, server: Server, lengths: Lengths) -> Figures:
-    """The figures of one repetition, with the most memory that the server had, and what went to no server and not to the client."""
+    """The figures of one repetition, with the maximum memory of the server, and the CPU that neither a server nor the client
+    used."""
     with Meter([server.pid]) as meter:
         figures = case.measure(server, lengths)
     return {**meter.figures, **figures}

@@ -1,7 +1,8 @@
-"""`python -m bench.quota`: how near clients come to their quota, and whether a greedy one harms its neighbours, beside Apache Kafka.
+"""`python -m bench.quota`: how exactly clients get their quota, and whether a greedy client harms others, in comparison with
+Apache Kafka.
 
-Clients here send as fast as they are let: they do not look at throttle_time_ms, so what holds them is the server alone. In turns, one node
-of each; writes bench/results/quota.json, which `docs/performance.md` shows.
+The clients send as fast as possible and ignore throttle_time_ms, so only the server limits them. One node of each system runs,
+in turns. Writes bench/results/quota.json for `docs/performance.md`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def set_quota(server: Server, kind: str, name: str, bytes_per_s: float | None) -
 
 
 def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: Callable[[float], bool]) -> list[float]:
-    """Keep one request in flight on each of so many connections while `going`; when each answer came."""
+    """Keep one request in flight on each of `lines` connections while `going`; returns the time of each answer."""
     shape = wire.AnswerShape(topic, 1)
     came: list[float] = []
     with selectors.DefaultSelector() as selector:
@@ -92,7 +93,7 @@ def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: 
 
 
 def accuracy(server: Server, clients: int) -> float:
-    """The rate of this number of clients of one user in ten windows, as a share of their quota."""
+    """The rate of `clients` clients of one user over ten windows, as a share of their quota."""
     topic = f"quota-{clients}"
     create_topic(server, topic, 1)
     set_quota(server, "user", "ANONYMOUS", QUOTA)
@@ -176,7 +177,7 @@ CASES = {"accuracy": measure_accuracy, "harm": measure_harm}
 
 
 def _in_turns(servers: Sequence[Server], repeat: int) -> list[Server]:
-    """Each server `repeat` times, the other one first every other time."""
+    """Each server `repeat` times, with the order reversed every second time."""
     return [server for number in range(repeat) for server in (servers if number % 2 == 0 else reversed(servers))]
 
 

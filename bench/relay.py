@@ -1,9 +1,9 @@
-"""The least that is between a producer and a consumer: a loop that writes received batches to a file and passes them on at once.
+"""The minimal relay between a producer and a consumer: a loop that writes received batches to a file and forwards them at once.
 
-It knows only those parts of Produce 9 and Fetch 12 that the load generator sends (`wire.py`). It has no log, no index and no check. A batch
-gets its offset and goes to its partition's file. The answer to the follower of the partition leaves together with the producer's answer; if
-the follower has not asked again, it is the next answer. So a message's delay is that of the system calls, of waking up, and of the
-generator itself.
+It implements only those parts of Produce 9 and Fetch 12 that the load generator sends (`wire.py`). It has no log, no index and
+no check. A batch gets its offset and goes to its partition's file. The consumer's answer is sent together with the producer's;
+if no fetch of the consumer waits, its next fetch gets the batch. So a message's delay consists of the system calls, the
+wake-ups and the generator itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Relay(Loop):
 
 
 class _Line:
-    """One connection: a producer's or a consumer's."""
+    """One connection of a producer or a consumer."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -63,7 +63,7 @@ class _Line:
         self.parts.append(varint(len(topic) + 1) + topic + head + varint(len(batch) + 1) + bytes(batch) + b"\0\0")
 
     def answer(self) -> None:
-        """Answer the fetch that waits with what there is."""
+        """Answer the waiting fetch with the available batches."""
         body = varint(len(self.parts) + 1) + b"".join(self.parts) + b"\0"
         size = _ANSWER_HEAD.size - _I32.size + len(body)
         self.connection.sendall(_ANSWER_HEAD.pack(size, self.asked, 0, 0, 0, SESSION_ID) + body)
@@ -130,7 +130,8 @@ class _Loop:
         return file
 
     def _fetch(self, line: _Line, correlation_id: int, position: int) -> None:
-        """The first one of a consumer names its partitions; those after it name what changed, which is known."""
+        """Handle a fetch. The first one of a consumer names its partitions; later ones name changes, which the relay knows
+        already."""
         data = line.buffer
         topics, position = read_varint(data, position + _FETCH_HEAD_BYTES)
         for _ in range(topics - 1):
@@ -153,7 +154,7 @@ class _Loop:
 
 @cache
 def _answer(topic: bytes, correlation_id: int) -> bytes:
-    """To a producer, which has one correlation id for all its requests."""
+    """The answer to a producer; a producer has the same correlation id in all its requests."""
     size = AnswerShape(topic.decode(), 1).size
     return _I32.pack(size - _I32.size) + _I32.pack(correlation_id) + bytes(size - 2 * _I32.size)
 

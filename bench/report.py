@@ -1,7 +1,8 @@
-"""Results as JSON and as tables: the measured case, both servers, the ratio of each pair, and whether the target holds.
+"""Results as JSON and as tables: the case, both servers, the ratio of each pair, and whether the target is met.
 
-A ratio says how many times better barnabas is, so above 1 is always a win, also for figures of which less is better. A ratio belongs to a
-pair: the two measurements of one repetition are close in time, so a busy machine disturbs both. The result is the median of the ratios.
+A ratio says how many times better barnabas is. So a ratio above 1 is always a win, also for figures of which less is better. A
+ratio belongs to a pair: the two measurements of one repetition are close in time, so other work on the machine disturbs both.
+The result is the median of the ratios.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ the same client. They check nothing: no CRC, no records, no offsets.
 
 
 def command_of(module: str, arguments: Sequence[str] | None) -> str:
-    """The options of the run, without the file for the results, which is a path of this machine."""
+    """The command of the run, without the file for the results, since that is a path on this machine."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if "--json" in words:
         at = words.index("--json")
@@ -91,12 +92,12 @@ def command_of(module: str, arguments: Sequence[str] | None) -> str:
 
 
 def by_command(results: Result) -> str:
-    """The command of results that keep it, as a sentence."""
+    """A sentence with the command of the results, if they have one."""
     return f" Measured by `{results['command']}`." if "command" in results else ""
 
 
 def describe_machine() -> dict[str, str]:
-    """The machine without its names: processor, cores, memory, and the versions that matter."""
+    """The machine without its name: processor, cores, memory, and the relevant versions."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -127,7 +128,7 @@ def ratio_of(case: Result) -> list[float]:
 
 
 class Describable(Protocol):
-    """The description of a case; `bench.cases.Case` is one."""
+    """The interface of a case's description, such as `bench.cases.Case`."""
 
     @property
     def name(self) -> str: ...
@@ -162,7 +163,7 @@ def describe_case(case: Describable, runs: dict[str, list[dict[str, float]]]) ->
 
 
 def verdict(case: Result) -> str:
-    """Whether the case reaches its ratio and keeps its limit."""
+    """Whether the case reaches its ratio and stays within its limit."""
     texts = []
     if case["target"] is not None:
         texts.append(f">= {case['target']:g}x: " + ("yes" if case["ratio"] >= case["target"] else "**no**"))
@@ -223,7 +224,7 @@ def render(results: Result) -> str:
 
 
 def peaks(case: Result) -> list[str]:
-    """The most memory that each server had in a repetition, where it was kept."""
+    """The maximum memory of each server in a repetition, if it was recorded."""
     runs = case["runs"]
     return [spread(case, server, "peak_mb") if "peak_mb" in runs[server][0] else "-" for server in (OURS, THEIRS)]
 
@@ -260,8 +261,8 @@ def _cpu_table(cases: list[Result]) -> str:
 
 
 def _bare_table(cases: list[Result]) -> str:
-    """The limit of the machine, and the share of it that each server reaches: above 1, a server takes that many times the CPU of the bare
-    loop."""
+    """A table of the machine's limit and the share of it that each server reaches. For CPU, a number above 1 means that many
+    times the CPU of the bare loop."""
     rows = []
     for case in cases:
         for figure, unit in (("records_per_s", "records/s"), ("cpu_s_per_million", "CPU s per million")):

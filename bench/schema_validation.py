@@ -1,7 +1,8 @@
-"""`python -m bench.schema_validation`: what a produce request takes on a topic with schema validation, beside one without.
+"""`python -m bench.schema_validation`: the time of a produce request on a topic with schema validation, and on a topic without.
 
-The requests are called one by one on a broker in this process, as in `bench.steps`. Their ids are known to the broker, as they are but for
-the first request with an id. A figure is the median of the rounds, in microseconds of one request.
+The handler is called with one request after the other on a broker in this process, as in `bench.steps`. The broker knows their
+schema ids, as it does after the first request with an id. A figure is the median of the rounds, in microseconds for one
+request.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CASES = (
 
 
 def _know_the_id(broker: Broker) -> None:
-    """As if the registry had been asked."""
+    """Set the broker's state as if the registry had answered."""
     partition = broker.partitions.require_leader(CHECKED_TOPIC, 0)
     check = getattr(partition.log.appender, "check", None)
     assert isinstance(check, TopicCheck)
@@ -46,7 +47,7 @@ def _know_the_id(broker: Broker) -> None:
 
 
 def _alone_us(steps: Steps, topic: str, batch: bytes) -> float:
-    """Of requests that arrive one by one."""
+    """The microseconds of a request, for requests that arrive one by one."""
     framed = produce_frame(topic, 0, batch, acks=1)
     received, connection = bytearray(framed), steps.connection()
 

@@ -1,8 +1,8 @@
-"""The two servers that are compared, each in its own process with a fresh data folder, and what the kernel knows about them.
+"""The two compared servers, each in its own process with a fresh data folder, and the kernel's figures of them.
 
-Both get Kafka's defaults, except that the files of a deleted topic are removed after a second: the default of a minute would move that
-work into the measurement of another case. And Kafka's controller does not give up the broker beside it while both are made to stand still
-(`bench.standstill`), which lasts longer than its session by default.
+Both have Kafka's defaults with two exceptions. The files of a deleted topic are removed after a second: with the default of a
+minute, this work would fall into the measurement of another case. And the session timeout of Kafka's broker is longer, so that
+its controller keeps it while both are stopped (`bench.standstill`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 @cache
 def _compile_source() -> None:
-    """As pip does it when it installs: no start is to compile what was edited since, over and over where writing that down is turned off
-    (PYTHONDONTWRITEBYTECODE)."""
+    """Compile the source like an installation by pip. Otherwise each start would compile edited files again, if Python may not
+    write the result (PYTHONDONTWRITEBYTECODE)."""
     compileall.compile_dir(SOURCE, quiet=1)
 
 
@@ -82,7 +82,7 @@ class Server(Protocol):
 
 
 class Barnabas:
-    """`barnabas broker start`, as a user runs it."""
+    """A broker, started with `barnabas broker start` as by a user."""
 
     name = "barnabas"
 
@@ -155,7 +155,7 @@ class Kafka(KafkaNode):
 
 
 def _wait_ready(server: Server, process: subprocess.Popen[bytes], began: float) -> float:
-    """Seconds from `began` to the first answers to ApiVersions and Metadata."""
+    """The seconds from `began` to the first answers to ApiVersions and Metadata."""
     while time.perf_counter() - began < READY_TIMEOUT_S and process.poll() is None:
         try:
             wire.call(server.address, wire.API_VERSIONS, 3, HELLO, ApiVersionsResponse)
@@ -168,7 +168,8 @@ def _wait_ready(server: Server, process: subprocess.Popen[bytes], began: float) 
 
 
 def create_topic(server: Server, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
-    """Create it and wait until every partition is led: a broker of Kafka's learns of its leadership after the topic is there."""
+    """Create a topic and wait until every partition has a leader: a broker of Kafka learns that it leads only after the topic
+    exists."""
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in (settings or {}).items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=int(TOPIC_TIMEOUT_S * 1000))
@@ -188,7 +189,7 @@ def delete_topic(server: Server, name: str) -> None:
 
 
 def end_offsets(server: Server, topic: str, partitions: int) -> int:
-    """The sum of the end offsets of a topic: the records that the server says it has."""
+    """The sum of the end offsets of a topic: the number of records that the server reports."""
     found = _list_end_offsets(server, topic, partitions)
     for partition in found:
         _expect_no_error(partition.error_code, f"end offset of {topic}")
@@ -207,22 +208,22 @@ def _expect_no_error(code: int, what: str) -> None:
 
 
 def busy_seconds() -> float:
-    """CPU time that this machine has spent on anything so far, on all cores together."""
+    """The CPU time of this machine so far, in seconds, on all cores together."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / TICKS_PER_S
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far in nanoseconds' precision, its threads included, those that ended too.
+    """The user and system time of a process so far in seconds, with nanosecond precision, including threads that have ended.
 
-    The kernel has a clock for each process (what `clock_getcpuclockid` of the C library names); `/proc` rounds to 10 ms, which is too
-    coarse for a server that reads out 100 MB in 30 ms.
+    The kernel has a clock for each process (`clock_getcpuclockid` in the C library). `/proc` rounds to 10 ms: too coarse for a
+    server that sends 100 MB in 30 ms.
     """
     return time.clock_gettime(~pid << _CLOCK_PID_SHIFT | _CLOCK_OF_PROCESS)
 
 
 def resident_mb(pid: int) -> float:
-    """Memory of a process that is in RAM, in units of 1,000,000 bytes."""
+    """The resident memory of a process, in units of 1,000,000 bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024 / 1e6

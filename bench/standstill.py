@@ -1,4 +1,4 @@
-"""Systems that are up but stand still while another is measured: they take nothing of its machine and stay as warm as they are."""
+"""Stops running systems while another one is measured: they use no CPU of the machine and stay warm."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class Process(Protocol):
 
 @contextmanager
 def alone(measured: Process, of: Sequence[Process]) -> Iterator[None]:
-    """One of some, while the others stand still; raises as `standing_still`."""
+    """Stops all processes in `of` except `measured` during the block; raises as `standing_still`."""
     with standing_still([other.pid for other in of if other is not measured]):
         yield
 
 
 @contextmanager
 def standing_still(pids: Sequence[int]) -> Iterator[None]:
-    """Stops these processes, and lets them continue at the end, also after an error within.
+    """Stops these processes, and lets them continue at the end of the block, also after an error.
 
-    One that has ended takes nothing either: systems have short-lived helpers, and that a system is gone its next measurement tells.
-    One that has just begun a helper does not stop before that has memory of its own (vfork), and the helper stands still: so all
-    go on for a moment, and are stopped again, until all of them do.
+    A process that has ended is ignored: systems have short-lived helpers, and the next measurement shows if a system is gone. A
+    process that has just started a helper does not stop before the helper has memory of its own (vfork), but the helper is
+    stopped. So all processes continue for a moment and are stopped again, until all have stopped.
 
     Raises:
-        ValueError: one of them is this process, which would never go on.
-        TimeoutError: one of them does not stop within `PATIENCE_S`.
+        ValueError: one of them is this process, which would never continue.
+        TimeoutError: one of them does not stop within `PATIENCE_S` seconds.
     """
     if os.getpid() in pids:
         raise ValueError("a process cannot stand still while it measures another")
@@ -69,7 +69,7 @@ def _signal(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def state_of(pid: int) -> str:
-    """The letter by which the kernel tells the state of a process: `T` is stopped, `Z` has ended and `X` is gone."""
+    """The kernel's letter for the state of a process: `T` is stopped, `Z` has ended, `X` is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

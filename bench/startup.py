@@ -1,7 +1,7 @@
-"""`python -m bench.startup`: how long a broker with much data takes to be ready, after a clean stop and after a kill.
+"""`python -m bench.startup`: the time until a broker with much data is ready, after a clean stop and after a kill.
 
-Makes a folder of 100 GiB with 2,000 partitions and 20,000 segments (see `bench.folder`), starts the broker on it again and again, and
-removes it. `--kafka` measures Apache Kafka on a folder filled in the same way.
+Creates a folder of 100 GiB with 2,000 partitions and 20,000 segments (see `bench.folder`), starts the broker on it several
+times, and removes it. `--kafka` measures Apache Kafka on a folder filled in the same way.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Served(NamedTuple):
-    """A server that is ready."""
+    """The figures of a server that is ready."""
 
     bootstrap: str
     pid: int

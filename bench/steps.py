@@ -1,7 +1,7 @@
 """`python -m bench.steps`: the time of each step of a produce and of a fetch, for the tables of docs/internals/hot-path.md.
 
-The steps are called one by one on a broker in this process, thousands of times. The client is a connection whose answers go nowhere. A
-figure is the median of the rounds, in microseconds of one call.
+The steps are called one by one on a broker in this process, thousands of times. The client is a connection that drops its
+answers. A figure is the median of the rounds, in microseconds of one call.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FETCH, FETCH_VERSION, PRODUCE_VERSION = 1, FetchRequest.LAST_VERSION, 9
 
 
 class _Sink(Outbox):
-    """An outbox that takes everything at once."""
+    """An outbox that accepts everything at once."""
 
     __slots__ = ()
 
@@ -66,11 +66,11 @@ class _Transport:
         return -1
 
     def abort(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""
 
 
 def _median_us(calls: Callable[[], None], count: int) -> float:
-    """Of one of the `count` calls that `calls` makes."""
+    """The median microseconds of one call; `calls` makes `count` calls."""
     taken = []
     for _ in range(ROUNDS):
         began = time.perf_counter_ns()
@@ -88,7 +88,7 @@ def each_us(call: Callable[[], object], count: int = CALLS) -> float:
 
 
 def _in_turn(call: Callable[[Any], object], given: Sequence[Any], make: Callable[[Any], Any] | None = None) -> float:
-    """As `each_us`, of calls that are each given something else, of which some is made beforehand."""
+    """As `each_us`, for calls with different arguments; with `make`, a part of each argument is built before the clock starts."""
     rest = cycle(given)
 
     def round_us() -> float:
@@ -119,7 +119,7 @@ class Steps:
         return connection
 
     def dispatch(self, connection: Connection, framed: memoryview) -> None:
-        """Handle a request, which begins with its size."""
+        """Handle a request; `framed` begins with its size."""
         self._broker.dispatch(connection, framed, 0, len(framed))
         outbox = connection._outbox
         assert outbox is not None
@@ -215,7 +215,7 @@ class Steps:
         return found
 
     def fetch(self, offsets: Sequence[int], size: int) -> list[tuple[str, float]]:
-        """Of a consumer that fetches at these offsets in turn."""
+        """The steps of a consumer that fetches at these offsets in turn."""
         broker = self._broker
         frames = [self._frame(self._request(offset, size)) for offset in offsets]
         request, frame = self._request(offsets[0], size), memoryview(frames[0])[4:]
@@ -264,7 +264,7 @@ class Steps:
     # --- a waiting fetch that a new record answers
 
     async def wait(self, *, has_session: bool) -> list[tuple[str, float]]:
-        """Of fetches that wait, and of the turns of the loop in which they are answered."""
+        """The steps of waiting fetches, and of the loop iterations that answer them."""
         consumer, producer = self.connection(), self.connection()
         log, sessions = self._partition.log, self._broker.fetch_sessions
         framed = produce_frame(TOPIC, 0, record_batch(1, VALUE_BYTES), acks=1)

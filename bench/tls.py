@@ -1,7 +1,8 @@
-"""`python -m bench.tls`: producing and consuming over TLS beside Apache Kafka's TLS, and beside each server's own plain listener.
+"""`python -m bench.tls`: producing and consuming over TLS, compared with Apache Kafka's TLS and with each server's own plain
+listener.
 
-Both servers have the same certificate and take turns; the client is Python's `ssl` for both, and encrypts on the machine that it shares
-with them. Writes bench/results/tls.json, which `docs/performance.md` shows.
+Both servers have the same certificate and take turns; the client is Python's `ssl` for both, and encrypts on the same machine.
+Writes bench/results/tls.json for `docs/performance.md`.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ other work needs the cores. The CPU shows what the work costs.
 
 
 class TlsSocket:
-    """A TLS connection with the interface that the load generator needs: a call that must wait raises BlockingIOError, and receiving takes
-    all present bytes."""
+    """A TLS connection with the interface for the load generator: a call that would wait raises BlockingIOError, and a receive
+    call returns all available bytes."""
 
     def __init__(self, address: Address, context: ssl.SSLContext) -> None:
         self._socket = context.wrap_socket(socket.create_connection(address), server_hostname=address[0])

@@ -1,7 +1,8 @@
-"""Transactions over plain sockets: a Produce request of some partitions, EndTxn, and again, as in transactions version 2 (KIP-890).
+"""Transactions over plain sockets: repeats a Produce request for some partitions and EndTxn, as in transactions version 2
+(KIP-890).
 
-One thread drives all producers; a transaction is begun when the end of the one before is answered. As in `wire.py` the layouts of what is
-sent all the time, Produce 12 and EndTxn 5, are written out here.
+One thread drives all producers. A transaction begins after the answer to the end of the one before. As in `wire.py`, this
+module has its own layouts of the frequent requests, Produce 12 and EndTxn 5.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Transactor:
     """One producer on a connection of its own.
 
     Args:
-        batches: of each partition, from 0 on.
+        batches: the batch of each partition, from partition 0 on.
     """
 
     def __init__(self, address: tuple[str, int], name: str, topic: str, batches: Sequence[bytes]) -> None:
@@ -63,7 +64,8 @@ class Transactor:
         self.socket.sendall(frame)
 
     def ready(self, *, goes_on: bool) -> None:
-        """Take in what has come; a whole answer is followed by what is next, a transaction that is over by another if `goes_on`."""
+        """Receive bytes. After a whole answer, send the next request; after the end of a transaction, begin another one if
+        `goes_on`."""
         piece = self.socket.recv(RECEIVE_BYTES)
         if not piece:
             raise BadAnswer("the server closed the connection")
@@ -83,7 +85,7 @@ class Transactor:
         received.clear()
 
     def _is_stored(self, answer: bytearray) -> bool:
-        """False where the transaction before is not over yet."""
+        """Whether the records are stored; False if the transaction before has not ended yet."""
         for index in range(self._partitions):
             (error,) = _I16.unpack_from(answer, self._answers_from + index * _PARTITION_BYTES + _ERROR_AT)
             if error == CONCURRENT_TRANSACTIONS:
@@ -101,7 +103,7 @@ class Transactor:
 
 
 def transact(producers: Sequence[Transactor], seconds: float) -> float:
-    """Have the producers commit one transaction after the other for so long; how many seconds that took."""
+    """Let the producers commit one transaction after the other for `seconds`; returns the seconds that it took."""
     poll = select.poll()
     by_descriptor = {each.socket.fileno(): each for each in producers}
     for descriptor in by_descriptor:
@@ -124,7 +126,7 @@ def transact(producers: Sequence[Transactor], seconds: float) -> float:
 
 
 def _owner_of(address: tuple[str, int], name: str) -> tuple[int, int]:
-    """Producer id and epoch for a transactional id, once its coordinator is there."""
+    """The producer id and epoch for a transactional id; waits until its coordinator is available."""
     find = FindCoordinatorRequest(key_type=TRANSACTIONS, coordinator_keys=[name])
     become = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS, producer_id=-1, producer_epoch=-1)
     deadline = time.monotonic() + READY_S
@@ -144,7 +146,7 @@ def _header(api: tuple[int, int]) -> bytes:
 
 
 def _produce_frame(name: bytes, topic: bytes, batches: Sequence[bytes]) -> tuple[bytearray, list[tuple[int, int]]]:
-    """The frame, and where in it each batch begins and ends."""
+    """The frame, and the start and end of each batch in it."""
     frame = bytearray(_SIZE.size) + _header(PRODUCE) + varint(len(name) + 1) + name + Struct(">hi").pack(-1, REQUEST_TIMEOUT_MS)
     frame += b"\2" + varint(len(topic) + 1) + topic + varint(len(batches) + 1)
     places = []

@@ -1,6 +1,6 @@
-"""`python -m bench.transactions`: transactions a second, and what reading committed records costs, beside Apache Kafka.
+"""`python -m bench.transactions`: transactions a second, and the cost of reading committed records, compared with Apache Kafka.
 
-One node of each, the same clients, in turns; writes bench/results/transactions.json, which `docs/performance.md` shows.
+One node of each, with the same clients, in turns. Writes bench/results/transactions.json for `docs/performance.md`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _numbers = itertools.count()
 
 
 class Writer(Thread):
-    """One producer that commits transactions until its time is over."""
+    """One producer that commits transactions for a given time."""
 
     def __init__(self, server: Server, topic: str, records: int, seconds: float) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Writer(Thread):
 
 
 def write(server: Server, records: int, producers: int, seconds: float) -> Figures:
-    """Transactions a second, and milliseconds of the server's CPU for each."""
+    """The transactions a second, and the milliseconds of the server's CPU for each."""
     topic = f"transactions-{next(_numbers)}"
     create_topic(server, topic, PARTITIONS)
     writers = [Writer(server, topic, records, seconds) for _ in range(producers)]
@@ -128,12 +128,12 @@ def write(server: Server, records: int, producers: int, seconds: float) -> Figur
 
 
 def _figures(count: int, seconds: float, meter: Meter, unit: float) -> Figures:
-    """Args: unit: how many of them a second of CPU has."""
+    """Args: unit: the number of CPU units in a second."""
     return {"per_s": count / seconds, "cpu_each": meter.figures["cpu_s"] / count * unit, **meter.figures}
 
 
 def write_plainly(server: Server, records: int, producers: int, seconds: float) -> Figures:
-    """As `write`, by producers that are plain sockets."""
+    """As `write`, with producers on plain sockets."""
     topic = f"transactions-{next(_numbers)}"
     create_topic(server, topic, PARTITIONS)
     partitions = min(records, PARTITIONS)
@@ -151,7 +151,8 @@ def write_plainly(server: Server, records: int, producers: int, seconds: float) 
 
 
 def _check_stored(server: Server, topic: str, records: int, transactions: int) -> None:
-    """Each transaction has left its records, and leaves a marker in each of its partitions (Kafka answers EndTxn before)."""
+    """Wait until each transaction has its records, and a marker in each of its partitions (Kafka answers EndTxn before it
+    writes them)."""
     expected, deadline = transactions * (records + min(records, PARTITIONS)), time.perf_counter() + CALL_S
     while (stored := end_offsets(server, topic, PARTITIONS)) != expected:
         if stored > expected or time.perf_counter() > deadline:
@@ -167,7 +168,8 @@ def fill(server: Server) -> None:
 
 
 def read(server: Server, isolation: str) -> Figures:
-    """Stored records a second that a reader of this isolation gets past, and microseconds of the server's CPU for each."""
+    """The stored records a second that a reader with this isolation level passes, and the microseconds of the server's CPU for
+    each."""
     consumer = Consumer(
         {
             "bootstrap.servers": "{}:{}".format(*server.address),
@@ -201,7 +203,7 @@ def read(server: Server, isolation: str) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """As `bench.cases.Case`: the figures of `once` that are compared, and the target of their ratio."""
+    """Like `bench.cases.Case`: the compared figures of `once`, and the target of their ratio."""
 
     name: str
     title: str
@@ -242,7 +244,7 @@ def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Resu
 
 
 def beside(measure: Measure, servers: Sequence[Server], alone: Server) -> Sequence[Server]:
-    """The measured systems: with clients the loop that only answers, too."""
+    """The measured systems; with clients, also the loop that only answers."""
     return (*servers, alone) if measure.is_of_clients else servers
 
 

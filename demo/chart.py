@@ -1,8 +1,8 @@
-"""The chart: mean delay of departures against wind, per carrier, dry and in rain; from the results topic.
+"""The chart of the mean delay of departures against the wind, for each carrier, dry and in rain; from the results topic.
 
-A window has the mean wind of its flights. Windows are put together by wind in steps of 5 mph, and a point is drawn where enough
-flights left for a mean to say something. The reports hold one wind of over 1,000 mph; windows beyond any storm of that year are
-left out.
+A window has the mean wind of its flights. Windows are grouped by wind in steps of 5 mph, and a point is drawn only if a group
+has enough flights for a useful mean. The weather reports contain one wind of over 1,000 mph; windows with a wind above every
+storm of that year are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = {"dry": "#b5651d", "rain": "#1f5fa8"}
 
 
 def by_wind(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Departures and minutes of delay by carrier, wind and kind (dry or rain)."""
+    """The departures and the minutes of delay by carrier, wind and kind (dry or rain)."""
     windows = pd.DataFrame(list(results)).drop_duplicates(["carrier", "window_start"])
     windows = windows[windows["with_wind"] > 0]
     mph = windows["wind_sum"] / windows["with_wind"] / 100

@@ -99,7 +99,7 @@ def publish_command(bootstrap: str, days: int, days_per_second: float, again: bo
 @click.option("--available-now", is_flag=True, help="Read the existing records and end, instead of running until Ctrl-C.")
 @work_option
 def pipeline_command(bootstrap: str, available_now: bool, work: Path) -> int:
-    """Run the Spark pipeline; started again, it goes on where it stopped."""
+    """Run the Spark pipeline; after a restart it continues where it stopped."""
     from demo.steps import run_pipeline
 
     with Board() as board:
@@ -127,7 +127,7 @@ def watch_command(bootstrap: str) -> int:
 @bootstrap_option
 @days_option
 def verify_command(bootstrap: str, days: int) -> int:
-    """Compare every window with what pandas computes straight from the package; exit code 1 unless all are equal."""
+    """Compare every window with the result of pandas for the package's data; exit code 1 unless all are equal."""
     from demo.verify import read_results, verify
 
     board = Board()
@@ -166,5 +166,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> Any:
-    """SIGTERM stops as Ctrl-C does: everything in order."""
+    """SIGTERM stops everything cleanly, like Ctrl-C."""
     raise KeyboardInterrupt

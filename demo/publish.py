@@ -1,10 +1,11 @@
 """The producers: flights with confluent-kafka, weather with kafka-python, the three reference tables with aiokafka.
 
 Rules
-  1. A stream is published in the order of its event time, a UTC day at a time; a day is acknowledged in full before the next is
-     sent. So no partition runs more than a day ahead of another, which is what the pipeline's watermark has to allow for.
+  1. A stream is published in the order of its event time, one UTC day at a time. All records of a day are acknowledged before
+     the next day is sent. So no partition is more than a day ahead of another, and the pipeline's watermark must allow only for
+     that.
   2. The record's timestamp is the event time.
-  3. All producers follow one `Pace`, so that flights and weather keep together as they would if they were live.
+  3. All producers follow one `Pace`, so that flights and weather advance together, like live data.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ WEATHER_COLUMNS = ["origin", "temp", "humid", "wind_speed", "wind_gust", "precip
 
 @dataclass(slots=True)
 class Pace:
-    """How fast the year goes by: `days_per_second`, or as fast as it can be with 0."""
+    """The speed of the demo's year: `days_per_second`; 0 means as fast as possible."""
 
     days_per_second: float
     stop: threading.Event = field(default_factory=threading.Event)
     _started_s: float = field(default_factory=time.monotonic)
 
     def wait_for_day(self, number: int) -> bool:
-        """Wait until day `number` is due; False when it is time to stop."""
+        """Wait until day `number` is due; returns False if the producer must stop."""
         due_in_s = self._started_s + number / self.days_per_second - time.monotonic() if self.days_per_second else 0.0
         return not self.stop.wait(due_in_s) if due_in_s > 0 else not self.stop.is_set()
 
@@ -74,7 +75,7 @@ def publish_flights(bootstrap: str, part: Slice, pace: Pace, report: Report) -> 
 
 
 def _flight_records(rows: pd.DataFrame) -> list[tuple[str, int, str]]:
-    """Key, timestamp and JSON of each row; pandas writes the JSON of a day in one go."""
+    """Key, timestamp and JSON of each row; pandas writes the JSON of a whole day with one call."""
     times_ms = rows["scheduled"].astype("datetime64[ms, UTC]").astype("int64").tolist()
     as_text = {name: rows[name].dt.strftime("%Y-%m-%dT%H:%M:%SZ") for name in ("time_hour", "scheduled")}
     lines = rows.assign(**as_text).to_json(orient="records", lines=True).splitlines()
@@ -138,5 +139,5 @@ async def _publish_reference(bootstrap: str, report: Report) -> int:
 
 
 def _json(row: Mapping[Hashable, Any]) -> bytes:
-    """A row as JSON with null for what is missing."""
+    """A row as JSON, with null for missing values."""
     return json.dumps({name: None if pd.isna(value) else value for name, value in row.items()}).encode()

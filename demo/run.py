@@ -1,14 +1,15 @@
 """The whole demo in one command: a broker of its own, the producers, the pipeline, the watching group, the proof and the chart.
 
 How it works
-    Producers and the watching group run in threads, Spark's driver in a process of its own. The year begins when the pipeline is up, at a
-    pace that lets it write windows while flights are still published; begun before, the first micro-batch is half a year and takes
-    most of the run. When half of the records are read the driver is killed, and another one goes on. The pipeline is done when its
-    watermark stands where the closing markers put it, the group when it has read all that the pipeline wrote.
+    Producers and the watching group run in threads, Spark's driver in a process of its own. The year begins when the pipeline
+    is up. Its pace lets the pipeline write windows while flights are still published. If the year began earlier, the first
+    micro-batch would be half a year and take most of the run. When half of the records are read, the driver is killed, and
+    another one continues. The pipeline is done when the closing markers have moved its watermark. The group is done when it has
+    read all results of the pipeline.
 
 Rules
-  1. All is stopped in order, for whatever reason the run ends: query, Spark with its JVM, producers, group, broker.
-  2. The first failure stops the rest and is the one that is shown.
+  1. Everything is stopped cleanly, for every reason of the run's end: query, Spark with its JVM, producers, group, broker.
+  2. The first failure stops everything else, and only this failure is shown.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Settings:
 
 
 def run(settings: Settings, board: Board) -> bool:
-    """Run it all; True when every window was right."""
+    """Run all steps; returns True if every window was right."""
     # a checkpoint of an earlier run belongs to deleted topics
     shutil.rmtree(settings.work / pipeline.CHECKPOINT, ignore_errors=True)
     with _broker(settings.bootstrap) as bootstrap:
@@ -64,7 +65,7 @@ def run(settings: Settings, board: Board) -> bool:
 
 @contextmanager
 def _broker(bootstrap: str) -> Iterator[str]:
-    """The address of the broker: the one that was given, or one in a temporary folder for the length of the block."""
+    """The address of the given broker, or of a broker in a temporary folder that runs during the block."""
     if bootstrap:
         yield bootstrap
         return
@@ -75,7 +76,7 @@ def _broker(bootstrap: str) -> Iterator[str]:
 
 
 class Streams:
-    """Everything that runs at the same time: three producers, the pipeline and the watching group."""
+    """The parts that run at the same time: three producers, the pipeline and the watching group."""
 
     def __init__(self, settings: Settings, bootstrap: str, board: Board) -> None:
         self._settings = settings
@@ -85,9 +86,9 @@ class Streams:
         self._count: int | None = None  # number of windows that the finished pipeline wrote
 
     def run(self) -> tuple[Worst, list[dict[str, Any]]]:
-        """Run until the last window is written and watched; the worst of them, and all.
+        """Run until the last window is written and watched; returns the worst windows, and all windows.
 
-        The first failure is raised, after all else was stopped.
+        Raises the first failure, after everything else is stopped.
         """
         with ThreadPoolExecutor(max_workers=4, thread_name_prefix="demo") as pool:
             producers = Producers(pool, self._bootstrap, self._settings.part, self._board)
@@ -103,7 +104,7 @@ class Streams:
                 self._stop_watching.set()
 
     def _run_pipeline(self, producers: Producers, watching: Future[Worst], stopped: threading.Event) -> None:
-        """Two drivers: one that is killed, and one that ends the year."""
+        """Run two drivers: one that is killed, and one that finishes the year."""
         reference = producers.start_reference()
         report = reporter(self._board, producers.stream_records())
         half = producers.stream_records() // 2

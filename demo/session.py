@@ -1,8 +1,8 @@
 """The Spark session of the demo: small, on this machine only, with few log lines, and without leftovers.
 
-Settings for two cores: two shuffle partitions (one task per core), the JIT's first tier (a run is too short for the second to pay),
-and Spark's in-memory state store: over the whole year in one micro-batch the join's updates took 4.8 s in it and 10.0 s in RocksDB,
-and its state is small, a week of flights.
+Settings for two cores: two shuffle partitions (one task for each core); only the JIT's first tier (the run is too short to gain
+from the second); and Spark's in-memory state store. With the whole year in one micro-batch, the updates of the join took 4.8 s
+in this store and 10.0 s in RocksDB. The state is small, a week of flights.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def open_session(work: Path) -> SparkSession:
 
 
 def _launch_java(conf: SparkConf, errors: Path) -> None:
-    """Start the JVM that the session will find. It does not get the terminal's signals, so that it can be stopped in order.
+    """Start the JVM that the session will find. It does not get the terminal's signals, so that it can be stopped cleanly.
 
-    It ends by itself when its standard input ends, that is when this process has ended for any reason.
+    It ends by itself at the end of its standard input, which comes when this process ends for any reason.
     """
     with errors.open("wb") as output:
         try:
@@ -90,7 +90,7 @@ def close_session(spark: SparkSession) -> None:
 
 @contextmanager
 def spark_session(work: Path) -> Iterator[SparkSession]:
-    """A session for the length of the block."""
+    """A session that exists during the block."""
     spark = open_session(work)
     try:
         yield spark

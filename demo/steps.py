@@ -1,8 +1,8 @@
-"""The steps that run threads or Spark, as `run` and the single commands both use them: publishing, and the pipeline with its progress.
+"""The steps with threads or Spark, for `run` and for the single commands: publishing, and the pipeline with its progress.
 
 Rules
   1. The failure of a producer is reported at once, not when the others are done.
-  2. The pipeline without an end of its own ends well on Ctrl-C or SIGTERM; its checkpoint lets it go on later.
+  2. A pipeline without an end stops cleanly on Ctrl-C or SIGTERM; its checkpoint lets it continue later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from demo.session import spark_session
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set, for the length of the block; main thread only."""
+    """An event that Ctrl-C and SIGTERM set during the block; for the main thread only."""
     stopped = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: stopped.set()) for number in numbers]
@@ -36,7 +36,7 @@ def stop_signals() -> Iterator[threading.Event]:
 
 
 class Producers:
-    """The three producers, each in a thread of `pool`; those that are paced stop when `stop` is set."""
+    """The three producers, each in a thread of `pool`; the two with a pace stop when `stop` is set."""
 
     def __init__(self, pool: ThreadPoolExecutor, bootstrap: str, part: Slice, board: Board) -> None:
         self._pool, self._bootstrap, self._part = pool, bootstrap, part
@@ -52,13 +52,13 @@ class Producers:
         return future
 
     def start_streams(self, days_per_second: float) -> None:
-        """Begin the year: flights and weather at one pace."""
+        """Start publishing flights and weather, with the same pace."""
         pace = Pace(days_per_second, self.stop)
         for work, task in ((publish.publish_flights, self._flights), (publish.publish_weather, self._weather)):
             self._futures.append(self._pool.submit(work, self._bootstrap, self._part, pace, task.update))
 
     def stream_records(self) -> int:
-        """How many records the streams will have, with their closing markers."""
+        """The number of records of the streams, including their closing markers."""
         return sum(task.total + 1 for task in (self._flights, self._weather) if task.total is not None)
 
     def raise_failure(self) -> None:
@@ -68,12 +68,12 @@ class Producers:
                 future.result()
 
     def wait(self) -> int:
-        """Wait until all is published, and return how many records; the first failure is raised at once."""
+        """Wait until everything is published; returns the number of records. Raises the first failure at once."""
         return sum(future.result() for future in as_completed(self._futures))
 
 
 def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Board, *, again: bool) -> None:
-    """Make the topics and publish everything: the step `publish`."""
+    """The step `publish`: create the topics and publish everything."""
     topics.create_topics(bootstrap, again=again)
     with ThreadPoolExecutor(max_workers=3, thread_name_prefix="demo") as pool:
         producers = Producers(pool, bootstrap, part, board)
@@ -86,7 +86,7 @@ def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Boar
 
 
 def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: bool) -> Status:
-    """The pipeline until all that is there was read, or until it is told to stop: the step `pipeline`."""
+    """The step `pipeline`: run the pipeline until it has read all existing records, or until a signal stops it."""
     topics.end_offsets(bootstrap, topics.FLIGHTS)  # fails early, before Spark's slow start, if the topic does not exist
     # Spark installs its own handler for Ctrl-C when it starts, so ours must come later.
     with spark_session(work) as spark, stop_signals() as stopped:
@@ -98,7 +98,8 @@ def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: boo
 
 
 def reporter(board: Board, records: int | None = None) -> Callable[[Status], None]:
-    """Shows the progress of a query in two lines of the board; `records` is the number of records to read, if known."""
+    """A function that shows the progress of a query in two lines of the board; `records` is the number of records to read, if
+    known."""
     rows, windows = board.task("pipeline: records read", records), board.task("pipeline: windows out")
 
     def report(status: Status) -> None:

@@ -1,9 +1,9 @@
 """Runs the pipeline's driver as a process, kills it once in the middle of its work, and starts it again.
 
 Rules
-  1. Killed means SIGKILL, to the driver's Python and to its JVM: neither has time to end anything.
-  2. The second driver gets nothing but the checkpoint's folder, as after any crash.
-  3. However this ends, no driver is left.
+  1. Killing means SIGKILL to the driver's Python and to its JVM: neither can clean up.
+  2. The second driver gets only the checkpoint's folder, as after a real crash.
+  3. In every case, no driver process is left at the end.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Driver:
         return "\n".join(self._errors.read_text(errors="replace").splitlines()[-ERROR_LINES:])
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the driver at once."""
         for pid in filter(None, (self._java, self._process.pid if self._process.poll() is None else None)):
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -75,10 +75,10 @@ class Driver:
         self._process.wait()
 
     def stop(self) -> None:
-        """End it in order, after the batch at hand.
+        """Stop the driver cleanly, after the current batch.
 
         Raises:
-            DemoError: it ended with an error.
+            DemoError: the driver ended with an error.
         """
         self._process.send_signal(signal.SIGTERM)
         try:

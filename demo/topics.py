@@ -1,7 +1,6 @@
 """The demo's topics: names, settings, and creating them again.
 
-The records carry the times of 2013 as their timestamps, so retention by time is off: otherwise a broker would delete them at
-once.
+The records have timestamps of 2013, so retention by time is off: otherwise a broker would delete them at once.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ ALL = [
 
 
 def create_topics(bootstrap: str, *, again: bool = False) -> None:
-    """Make every topic of the demo.
+    """Create every topic of the demo.
 
     Raises:
-        DemoError: topics of an earlier run are there and `again` is not set.
+        DemoError: topics of an earlier run exist, and `again` is not set.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     try:
@@ -66,7 +65,7 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
     """The first and the next offset of each partition.
 
     Raises:
-        DemoError: there is no such topic.
+        DemoError: the topic does not exist.
     """
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo-offsets", **QUIET})
     try:
@@ -85,7 +84,7 @@ def _present(admin: AdminClient) -> set[str]:
 
 
 def _delete(admin: AdminClient, names: set[str]) -> None:
-    """Delete and wait until they are gone: deletion is asynchronous."""
+    """Delete topics and wait until they are gone, because deletion is asynchronous."""
     for future in admin.delete_topics(sorted(names), operation_timeout=TIMEOUT_S).values():
         future.result(TIMEOUT_S)
     deadline = time.monotonic() + TIMEOUT_S

@@ -1,10 +1,10 @@
-"""The proof: every window from the results topic beside the same figures by pandas, straight from the package.
+"""The proof: compares every window in the results topic with the same figures from pandas, computed directly from the package.
 
 Rules
-  1. Nothing is shared with the pipeline but the names of the figures and the length of a window. The calculation here joins and
-     groups whole tables; it knows of no topic, stream or watermark.
-  2. Windows are equal when every figure is, exactly. One that is missing, or that should not be there, is a difference.
-  3. Writing is exactly once: a window that comes twice is a difference, also with the same figures.
+  1. This module shares only the names of the figures and the length of a window with the pipeline. It joins and groups whole
+     tables, without topics, streams or watermarks.
+  2. Windows are equal if all their figures are exactly equal. A missing window, or one that should not exist, is a difference.
+  3. Writing is exactly once: a window that occurs twice is a difference, even with the same figures.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Verdict:
 
 
 def expected_windows(part: Slice) -> Windows:
-    """The figures by pandas."""
+    """The expected figures, computed with pandas."""
     table = _flights_with_weather(part)
     groups = table.groupby(["carrier", "window_start"])
     windows = groups.agg(
@@ -85,7 +85,7 @@ def expected_windows(part: Slice) -> Windows:
 
 
 def _flights_with_weather(part: Slice) -> pd.DataFrame:
-    """A row for each flight, with the weather of its airport and hour where there is a report."""
+    """A row for each flight, with the weather of its airport and hour if there is a report."""
     flights = part.cut(data.table("flights"))[["carrier", "flight", "origin", "time_hour", "dep_delay", "arr_delay"]]
     weather = part.cut(data.table("weather"))[["origin", "time_hour", "wind_speed", "precip"]].assign(temp_reported=1)
     table = flights.merge(weather, on=["origin", "time_hour"], how="left").merge(data.table("airlines"), on="carrier", how="left")
@@ -100,17 +100,17 @@ def _flights_with_weather(part: Slice) -> pd.DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    """None, text or int, from any type that pandas made of it."""
+    """A value of pandas as None, text or int."""
     if isinstance(value, str):
         return value
     return None if pd.isna(value) else int(value)
 
 
 def read_results(bootstrap: str) -> Iterator[dict[str, Any]]:
-    """Every committed record of the results topic, up to the end that each partition has when it gets there.
+    """Every committed record of the results topic, up to the end of each partition at the time when the reader reaches it.
 
     Raises:
-        DemoError: there is no such topic, or it cannot be read.
+        DemoError: the topic does not exist, or cannot be read.
     """
     ends = topics.end_offsets(bootstrap, topics.RESULTS)
     consumer = Consumer(
@@ -163,7 +163,7 @@ def compare(expected: Windows, results: Iterable[dict[str, Any]]) -> Verdict:
 
 
 def _difference(expected: dict[str, Any], actual: dict[str, Any] | None) -> str:
-    """In words; empty when they are equal."""
+    """The difference of two windows as text; empty if they are equal."""
     if actual is None:
         return "missing"
     return ", ".join(f"{n} is {actual[n]}, pandas says {expected[n]}" for n in FIGURES if actual[n] != expected[n])

@@ -1,8 +1,8 @@
-"""A consumer group that prints the worst windows as they come, with kafka-python.
+"""A consumer group with kafka-python that prints the worst windows as they arrive.
 
-The worst are the carriers' windows with the highest mean delay of departures. One is printed when it comes among the ten worst so
-far; windows with few departures say little, and those that kept to their times are nothing to tell. Started several times at once,
-the members share the partitions and each prints its own worst.
+The worst windows are those with the highest mean delay of departures. A window is printed if it is among the ten worst so far.
+Windows with few departures or a small mean delay are left out. If several members run at the same time, they share the
+partitions, and each prints its own worst windows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Window = dict[str, Any]
 
 
 def mean_delay(window: Window) -> float:
-    """Minutes late that a departure of this window was in the mean."""
+    """The mean delay of the departures in this window, in minutes."""
     return float(window["dep_delay_sum"] / window["departed"])
 
 
@@ -38,7 +38,7 @@ class Worst:
     seen: int = 0
 
     def offer(self, window: Window) -> bool:
-        """Take note of a window; True when it is among the worst."""
+        """Add a window; returns True if it is among the worst."""
         self.seen += 1
         if window["departed"] < FEWEST_DEPARTURES or mean_delay(window) < LATE_MINUTES:
             return False
@@ -66,7 +66,7 @@ class Worst:
 
 
 def line(window: Window) -> str:
-    """One window in words."""
+    """One window as a line of text."""
     return (
         f"[bold]{mean_delay(window):4.0f} min[/bold]  {window['airline'] or window['carrier']:<28} "
         f"{window['window_start'][:16]}  {window['departed']} of {window['flights']} flights left"
@@ -74,7 +74,8 @@ def line(window: Window) -> str:
 
 
 def watch(bootstrap: str, say: Callable[[str], None], report: Callable[[int], None], should_stop: Callable[[int], bool]) -> Worst:
-    """Read the results as a member of the group until `should_stop(windows so far)`; prints what comes among the worst."""
+    """Read the results as a member of the group until `should_stop(windows so far)`; prints each window that is among the
+    worst."""
     worst = Worst()
     consumer = KafkaConsumer(
         topics.RESULTS,

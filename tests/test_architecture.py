@@ -36,6 +36,7 @@ HOMES = {  # libraries that only these modules may import
     ),
     "click": ("cli/",),
     "rich": ("cli/",),
+    "prompt_toolkit": ("cli/sql/",),
     "jwt": ("security/jwt_keys.py",),
     "gssapi": ("server/authentication/kerberos.py", "client/kerberos.py"),
 }

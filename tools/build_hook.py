@@ -1,12 +1,13 @@
-"""A build hook of hatchling (in `pyproject.toml`) that compiles the check of records, if that is possible.
+"""A build hook of hatchling (in `pyproject.toml`) that compiles the check of records, if possible.
 
 Owns `src/barnabas/protocol/records/_request_scan*.so`, the compiled `_request_scan.c`. It needs a C compiler and Python's headers. Without
-them, or with `BARNABAS_PURE=1` in the environment, the package is built without it: it works the same, but slower.
+them, or with `BARNABAS_PURE=1` in the environment, the package is built without the compiled module: it works the same, but
+slower.
 
 Rules
   1. A build does not fail without the compiled module; it prints the reason to standard error.
   2. The module contains the checksum of its source, so that `scan` does not use an outdated one.
-  3. It uses Python's stable interface only, so that one library, and one wheel, serves Python 3.11 and all later versions.
+  3. It uses Python's stable interface only, so that one library and one wheel work with Python 3.11 and all later versions.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class CompileHook(BuildHookInterface[Any]):
 
 
 def why_not() -> str:
-    """The reason why compiling is not possible; empty if it is."""
+    """The reason why compiling is not possible; empty if it is possible."""
     if os.environ.get("BARNABAS_PURE"):
         return "as BARNABAS_PURE asks for"
     if not shutil.which(_linker()[0]):
@@ -63,7 +64,7 @@ def why_not() -> str:
 
 
 def compile_into(target: Path) -> str:
-    """Compile the source in the folder `target` into it; returns the error, or an empty text."""
+    """Compile the source in the folder `target`, with the result in the same folder; returns the error, or an empty text."""
     for old in target.glob(f"{NAME}*.so"):
         old.unlink()
     source = target / SOURCE
@@ -87,7 +88,7 @@ def checksum(source: bytes) -> int:
 
 
 def _linker() -> list[str]:
-    """The command by which this Python's extensions are linked, which compiles as well; `cc` in it where its compiler is not there."""
+    """The command that links extensions of this Python, which also compiles; with `cc` if its compiler is not installed."""
     program, *flags = shlex.split(os.environ.get("LDSHARED") or sysconfig.get_config_var("LDSHARED") or "cc -shared")
     return [program if shutil.which(program) else "cc", *flags]
 

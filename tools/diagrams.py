@@ -1,10 +1,11 @@
-"""Draw the diagrams of the documentation as SVG files, each for light and for dark pages; `--check` exits 1 where one is out of date.
+"""Draw the diagrams of the documentation as SVG files, each for light and for dark pages; `--check` exits 1 if one is out of
+date.
 
 Owns `docs/images/NAME-light.svg` and `docs/images/NAME-dark.svg` of each diagram in `DIAGRAMS`.
 
 Rules
   1. A diagram is a function that puts shapes on a `Canvas`. It names colours by their role (`Theme`), never by value.
-  2. Files need no script and no font from elsewhere, so that they show in a repository, on the site and offline.
+  2. Files need no script and no external font, so that they work in a repository, on the site and offline.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LINE_HEIGHT = 16
 
 
 class Theme(NamedTuple):
-    """The colours by their roles."""
+    """The colours by role."""
 
     ink: str
     muted: str
@@ -52,7 +53,7 @@ class Canvas:
     def box(
         self, x: float, y: float, width: float, height: float, *lines: str, accent: bool = False, dashed: bool = False
     ) -> None:
-        """A rounded box; the first line is its title, the others are small; all are centred."""
+        """A rounded box; the first line is its title, the others are in small letters; all are centred."""
         fill, edge = (self.theme.accent_box, self.theme.accent) if accent else (self.theme.box, self.theme.edge)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         self._shapes.append(
@@ -183,7 +184,7 @@ def path_of_a_record(theme: Theme) -> str:
 
 
 def cluster(theme: Theme) -> str:
-    """Three brokers, who leads what, and ZooKeeper."""
+    """Three brokers with their leaders and followers, and ZooKeeper."""
     canvas = Canvas(386, "A cluster", theme)
     canvas.box(150, 4, 440, 42, "Producers and consumers")
     for place in range(3):
@@ -248,7 +249,7 @@ DIAGRAMS: dict[str, Callable[[Theme], str]] = {
 
 
 def files() -> dict[Path, str]:
-    """Every file with what belongs into it."""
+    """Every file with its content."""
     return {IMAGES / f"{name}-{kind}.svg": draw(theme) for name, draw in DIAGRAMS.items() for kind, theme in THEMES.items()}
 
 

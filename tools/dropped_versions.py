@@ -1,13 +1,14 @@
 """The versions of messages that Kafka 3.9 had and Kafka 4 dropped (KIP-896), extracted once from Kafka's own definitions and
 stored here.
 
-`tools/dropped_versions.json` holds for each such message its fields in those versions; `tools/generate_messages.py` merges them with
-what kio knows of the versions since. Neither Kafka nor Maven is needed for that.
+For each such message, `tools/dropped_versions.json` has its fields in those versions. `tools/generate_messages.py` merges them
+with kio's definitions of the later versions. It needs neither Kafka nor Maven.
 
-Run as `python tools/dropped_versions.py`, which fetches the definitions of Kafka 3.9 (`tools/kafka.py`) and writes the file anew.
+Run as `python tools/dropped_versions.py`, which fetches the definitions of Kafka 3.9 (`tools/kafka.py`) and writes the file
+again.
 
-A field is `[name, type, is array, first, last, first nullable, last nullable, default, item]`. Its versions are those that were dropped,
-`item` is the name of the class of its elements, and the default is the source text that the generated class has for it, or null.
+A field is `[name, type, is array, first, last, first nullable, last nullable, default, item]`. Its versions are the dropped
+ones, `item` is the name of the class of its elements, and the default is its source text in the generated class, or null.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def load() -> Facts:
 
 
 def extract(jar: Path) -> Facts:
-    """The facts of every message of which kio lacks versions that the definitions in `jar` have."""
+    """The facts of every message with versions that the definitions in `jar` have and kio does not."""
     found: Facts = {}
     with zipfile.ZipFile(jar) as archive:
         for name in sorted(api_key_map.values()):
@@ -55,7 +56,7 @@ def extract(jar: Path) -> Facts:
 
 
 def _classes(definition: dict[str, Any], first_kept: int) -> dict[str, Any]:
-    """Class -> its fields in versions below `first_kept`; the message itself comes last."""
+    """A dict of each class to its fields in versions below `first_kept`; the message itself comes last."""
     common = {each["name"]: each["fields"] for each in definition.get("commonStructs", ())}
     found: dict[str, Any] = {}
 
@@ -91,7 +92,7 @@ def _classes(definition: dict[str, Any], first_kept: int) -> dict[str, Any]:
 
 
 def _below(versions: str, end: int) -> tuple[int, int] | None:
-    """The part of a range such as `0-3`, `2+`, `1` or `none` that lies below `end`."""
+    """The part below `end` of a range such as `0-3`, `2+`, `1` or `none`."""
     if versions == "none":
         return None
     low, _, high = versions.removesuffix("+").partition("-")

@@ -1,9 +1,9 @@
-"""`python tools/figures.py [FOLDER]`: figures about the code, to compare with those of another commit.
+"""`python tools/figures.py [FOLDER]`: figures of the code, to compare with those of another commit.
 
 Sizes are lines. A duplicate is a repeated stretch of at least `SAME_LINES` lines, without imports, comments and empty lines.
-Imports within functions count as imports; those for types alone do only for the largest import circle and the upward arrows. The layers of
-`server/` that arrows are held against are those of import-linter's contract in pyproject.toml. The exit code is 1 where there is a larger
-circle or there are more arrows than `LARGEST_CIRCLE` and `UPWARD_ARROWS`.
+Imports within functions count as imports. Imports only for types count only for the largest import circle and the upward
+arrows. Arrows are compared with the layers of `server/` in import-linter's contract in pyproject.toml. The exit code is 1 if a
+circle is larger than `LARGEST_CIRCLE`, or if there are more arrows than `UPWARD_ARROWS`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def circles(imports: Mapping[str, set[str]]) -> set[frozenset[str]]:
 
 
 def layers_of(root: Path) -> dict[str, int]:
-    """The layer of each module or package of `LAYERED`, 0 for the lowest; siblings of a layer that may not import one another share it."""
+    """The layer of each module or package of `LAYERED`, 0 for the lowest; siblings that may not import one another have the
+    same layer."""
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next((each["layers"] for each in contracts if each.get("containers") == [LAYERED]), ())
     return {name.strip(" ()"): rank for rank, layer in enumerate(reversed(layers)) for name in re.split("[|:]", layer)}
@@ -128,7 +129,7 @@ def imported(tree: ast.Module, names: Mapping[str, Path], *, for_types: bool = F
     """The modules of `names` that a file imports.
 
     Args:
-        for_types: those under TYPE_CHECKING too.
+        for_types: include imports under TYPE_CHECKING.
     """
     pending: list[ast.AST] = [tree]
     while pending:
@@ -166,7 +167,7 @@ class Exempt(NamedTuple):
 
 
 def exceptions(root: Path) -> Iterator[Exempt]:
-    """Every `type: ignore` and `noqa` in a comment of the code, tests and tools included."""
+    """Every `type: ignore` and `noqa` in a comment of the code, including tests and tools."""
     for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))):
         data = path.read_bytes()
         if not EXCEPTION.search(data.decode()):

@@ -2,7 +2,7 @@
 page.
 
 python tools/generate_config.py          writes both files
-python tools/generate_config.py --check  exits 1 where a file is not what would be written
+python tools/generate_config.py --check  exits 1 if a file is out of date
 """
 
 from __future__ import annotations

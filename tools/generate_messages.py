@@ -1,12 +1,12 @@
-"""Write `src/barnabas/protocol/messages/` from the protocol definitions in the kio package, and those of versions before kio's.
+"""Write `src/barnabas/protocol/messages/` from the protocol definitions in the kio package, and from those of earlier versions.
 
-kio holds one dataclass for each message and version that Kafka 4 serves; the versions that Kafka 3.9 served besides are in
-`tools/dropped_versions.json`. This folds the versions of a message into one class whose fields know the versions they belong
-to, so that the code above the protocol sees one type for all versions of clients.
+kio has one dataclass for each message and version of Kafka 4. The additional versions of Kafka 3.9 are in
+`tools/dropped_versions.json`. This program merges the versions of a message into one class. Each field has its versions, so the
+code above the protocol has one type for all versions of clients.
 
 The index and `ApiKey` name every API of Kafka. The APIs of `NAMED_ONLY` get no classes.
 
-Run as `python tools/generate_messages.py`; a test checks that the written files are what this would write.
+Run as `python tools/generate_messages.py`; a test checks that the files are up to date.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def render_class(facts: ClassFacts, newest: int) -> Iterator[str]:
 
 
 def field_spec(f: FieldFacts, newest: int) -> str:
-    """The call that makes it, with what differs from the defaults of `FieldSpec`."""
+    """The call that creates the field, with the arguments that differ from the defaults of `FieldSpec`."""
     first, last = version_range(f.versions, newest)
     first_nullable, last_nullable = version_range(f.nullable, newest) if f.nullable else (OPEN_END, OPEN_END)
     values = {
@@ -230,7 +230,7 @@ def parameter(f: FieldFacts) -> str:
 
 
 def disambiguate(request: dict[str, ClassFacts], response: dict[str, ClassFacts]) -> None:
-    """One module holds both directions; a nested name that both use gets its direction in front."""
+    """One module holds both directions; a nested name that both use gets its direction as a prefix."""
     for name in set(request) & set(response):
         for direction, classes in (("Request", request), ("Response", response)):
             facts = classes[name]
@@ -242,7 +242,7 @@ def disambiguate(request: dict[str, ClassFacts], response: dict[str, ClassFacts]
 
 
 def bottom_up(known: dict[str, ClassFacts]) -> list[ClassFacts]:
-    """Classes in an order in which each one's items come before it."""
+    """The classes in an order in which the items of each class come before it."""
     by_name = {facts.name: facts for facts in known.values()}
     uses = {facts.name: [f.item for f in facts.fields.values() if f.item] for facts in known.values()}
     return [by_name[name] for name in TopologicalSorter(uses).static_order()]

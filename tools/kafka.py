@@ -1,15 +1,16 @@
 """Apache Kafka 4.3.0 as the oracle: fetch it, run one node of it, run its tools.
 
-Owns: the jars under `.cache/kafka-4.3.0/` of the checkout, fetched once from Maven Central by `mvn`, and the processes started here.
+Owns the jars under `.cache/kafka-4.3.0/` of the checkout, which `mvn` fetches once from Maven Central, and the processes that
+it starts.
 
 Rules
   1. The broker and the tests of `make test` do not need this module: Kafka's recorded answers are in the checkout.
-  2. A node listens on loopback only, on ports that were free, with its data in a temporary folder (or the one given), and is
+  2. A node listens on loopback only, on ports that were free, with its data in a temporary folder (or the given one). It is
      stopped by its process id; no file or process is left.
   3. Tools are run by their main class, so neither Kafka's shell scripts nor its distribution are needed.
 
-Ugly: Kafka cannot report a port that the system chose, so free ports are chosen first; if another process takes one in the
-meantime, the node fails and is started again on other ports.
+Ugly: Kafka cannot report a port that the system chose, so free ports are chosen first; if another process takes one before, the
+node fails and is started again on other ports.
 
     with KafkaNode(heap="1g", config={"num.partitions": "3"}) as node:
         run_tool("kafka-topics", "--bootstrap-server", node.bootstrap, "--list")
@@ -125,7 +126,7 @@ TOOLS = {
 
 
 class KafkaUnavailable(RuntimeError):
-    """Kafka cannot be fetched or started here; the text says what is missing."""
+    """Kafka cannot be fetched or started here; the text names the missing part."""
 
 
 def _program(name: str, package: str) -> str:
@@ -136,7 +137,7 @@ def _program(name: str, package: str) -> str:
 
 
 def fetch(wanted: str = "jars") -> Path:
-    """The folder of one of `SETS`, fetched when it is not there yet.
+    """The folder of one of `SETS`; fetches it if it is missing.
 
     Raises:
         KafkaUnavailable: Java or Maven is missing, or Maven could not fetch.
@@ -173,7 +174,7 @@ def java(main_class: str, *arguments: str, jvm: Sequence[str] = (), jars: str = 
 
 
 def tool_command(name: str, *arguments: str) -> list[str]:
-    """The command line of one of Kafka's tools, for those who run it themselves."""
+    """The command line of one of Kafka's tools, for callers that run it themselves."""
     return java(TOOLS[name], *arguments, jvm=("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
 
 
@@ -183,7 +184,7 @@ def run_tool(
     """Run one of `TOOLS` to its end, `text` on its standard input.
 
     Raises:
-        AssertionError: `check` and the tool failed; the text holds what it printed.
+        AssertionError: the tool failed and `check` is set; the text has the tool's output.
     """
     command = tool_command(name, *arguments)
     done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False)
@@ -207,8 +208,8 @@ def free_ports(count: int) -> list[int]:
 class KafkaNode:
     """One KRaft node, broker and controller in one process, from `start` to `stop` or as a context.
 
-    `config` overrides the properties below, `features` the levels that the storage is formatted with. With `data_dir` the data is
-    kept there and outlives the node.
+    `config` overrides the properties below, `features` the feature levels of the formatted storage. With `data_dir`, the data
+    is in this folder and stays after the end of the node.
     """
 
     start_timeout_s = START_TIMEOUT_S
@@ -242,7 +243,7 @@ class KafkaNode:
 
     @property
     def data_dir(self) -> Path:
-        """The folder of the partitions; ends with `stop` unless it was given."""
+        """The folder of the partitions; `stop` removes it unless the caller gave it."""
         if self._given_data_dir is not None:
             return self._given_data_dir
         assert self._scratch is not None
@@ -258,7 +259,7 @@ class KafkaNode:
         """Format the data folder if needed, start, and return when the node answers.
 
         Raises:
-            KafkaUnavailable: it did not start; the text ends with its log.
+            KafkaUnavailable: the node did not start; the text ends with its log.
         """
         fetch(self.jars)
         self._scratch = tempfile.TemporaryDirectory(prefix="kafka-node-")
@@ -324,7 +325,7 @@ class KafkaNode:
         }
 
     def stop(self) -> None:
-        """End the process and remove what was temporary; may be called again."""
+        """End the process and remove temporary files; may be called again."""
         self._end_process()
         if self._scratch is not None:
             self._scratch.cleanup()
@@ -362,7 +363,7 @@ def _answers(port: int) -> bool:
 
 
 def main() -> None:
-    """Fetch; with a tool's name run it; with `start` run a node until interrupted."""
+    """Fetch Kafka; with a tool's name, run the tool; with `start`, run a node until it is interrupted."""
     parser = argparse.ArgumentParser(description=f"Apache Kafka {VERSION}: fetch it, run a node or a tool")
     parser.add_argument("what", nargs="?", default="fetch", choices=["fetch", "start", *TOOLS])
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

@@ -1,7 +1,7 @@
 """Apache Kafka 3.9, the last release with every version of the protocol, as the oracle for versions that Kafka 4 dropped.
 
-A node keeps its metadata itself (KRaft) or in a ZooKeeper that is started and stopped with it. OffsetCommit and OffsetFetch 0 work in the
-second only: they keep offsets in ZooKeeper.
+A node has its metadata itself (KRaft), or in a ZooKeeper that starts and stops with it. OffsetCommit and OffsetFetch 0 work
+only with ZooKeeper, because they store offsets there.
 
     with Kafka3Node(heap="512m") as node: ...
     with Kafka3OnZooKeeper(heap="512m") as node: ...

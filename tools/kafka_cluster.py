@@ -1,9 +1,10 @@
 """Several KRaft nodes of Apache Kafka, each broker and controller in one process, as one cluster.
 
-Owns the nodes and the ports they agree on, which must be known before the first of them starts: each is told of all the others.
+Owns the nodes and their ports. The ports must be known before the first node starts, because each node's settings contain all
+of them.
 
-Ugly: like a node, the cluster picks free ports first. If another process takes one in between, that node is started again on the same
-ports, and fails in the end.
+Ugly: like a node, the cluster picks free ports first. If another process takes one before, the node is started again on the
+same ports, and fails in the end.
 
     with KafkaCluster(3, heap="1g") as cluster:
         run_tool("kafka-topics", "--bootstrap-server", cluster.bootstrap, "--list")
@@ -20,7 +21,7 @@ from tools.kafka import KafkaNode, fetch, free_ports
 
 
 class ClusterNode(KafkaNode):
-    """One node of several: on ports that the others know, and started again on the same ports and data after `kill`."""
+    """One node of several: its ports are known to the others, and it starts again on the same ports and data after `kill`."""
 
     start_timeout_s = 600.0  # several JVMs start at once, and none is ready before most of them are
 
@@ -37,14 +38,14 @@ class ClusterNode(KafkaNode):
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """End it with SIGKILL; the data stays."""
+        """End the node with SIGKILL; the data stays."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
 
     def shut_down(self) -> None:
-        """End it with SIGTERM, its leaderships handed over; the data stays."""
+        """End the node with SIGTERM; it moves its leaderships to other nodes, and the data stays."""
         self._end_process()
 
     def start_again(self) -> None:
@@ -53,7 +54,7 @@ class ClusterNode(KafkaNode):
 
 
 class KafkaCluster:
-    """`count` nodes with the ids 1 to `count`; internal topics have as many replicas as that allows, up to 3."""
+    """`count` nodes with the ids 1 to `count`; internal topics have as many replicas as possible, up to 3."""
 
     def __init__(self, count: int = 3, *, heap: str = "1g", config: Mapping[str, str] | None = None) -> None:
         ports = free_ports(2 * count)
@@ -75,7 +76,7 @@ class KafkaCluster:
         return ",".join(node.bootstrap for node in self.nodes)
 
     def start(self) -> None:
-        """Start all at once, for none is ready before most of them are."""
+        """Start all nodes at the same time, because no node is ready before most of them run."""
         fetch()
         try:
             with ThreadPoolExecutor(len(self.nodes)) as threads:
@@ -85,7 +86,7 @@ class KafkaCluster:
             raise
 
     def stop(self) -> None:
-        """End the processes and remove what was temporary."""
+        """End the processes and remove temporary files."""
         with ThreadPoolExecutor(len(self.nodes)) as threads:
             list(threads.map(ClusterNode.stop, self.nodes))
 

@@ -37,7 +37,7 @@ Every route, its parameters, its bodies and the errors. The interface is Conflue
 
 
 def registry_page(generated: str) -> str:
-    """The page; `generated` says where it comes from."""
+    """The page; `generated` is the note on its source."""
     described = document()
     lines = [INTRO.format(generated=generated), *_routes(described["paths"]), "## Bodies", ""]
     lines += ["A field with `?` may be absent, or null in a request.", ""]
@@ -82,7 +82,7 @@ def _content(part: Json | None) -> str:
 
 
 def _type(shape: Json) -> str:
-    """A type in words; null is left out, as a field that may be null may be absent too."""
+    """A type in words, without null, since a field that may be null may also be absent."""
     if "$ref" in shape:
         name = REF.sub("", shape["$ref"])
         return f"[{name}](#{name.lower()})"

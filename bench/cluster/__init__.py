@@ -1,1 +1,1 @@
-"""Three brokers of ours beside three of Apache Kafka: `python -m bench.cluster`."""
+"""Three brokers of barnabas and three of Apache Kafka: `python -m bench.cluster`."""

@@ -1,4 +1,5 @@
-"""`python -m bench.cluster`: three brokers of ours and three of Apache Kafka in turns; `python -m bench render` puts it on the page."""
+"""`python -m bench.cluster`: three brokers of barnabas and three of Apache Kafka, in turns; `python -m bench render` writes the
+page."""
 
 from __future__ import annotations
 
@@ -80,8 +81,8 @@ def _each(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator
 
 
 def _one_at_a_time(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator[list[report.Result]]:
-    """Every repetition starts, warms up, measures and stops one cluster and then the other: three idle brokers take up to a tenth of a
-    core, which is most of what two busy ones have left, and tails tell of it."""
+    """Every repetition starts, warms up, measures and stops one cluster and then the other. Three idle brokers use up to a
+    tenth of a core. This is most of the CPU that a busy cluster leaves, and the latency percentiles would show it."""
     lengths = QUICK if options.quick else FULL
     runs: dict[str, dict[str, list[Figures]]] = {case.name: {Ours.name: [], Theirs.name: []} for case in cases}
     makers = (Ours,) if options.alone else (Ours, Theirs)
@@ -100,12 +101,12 @@ def _one_at_a_time(cases: Sequence[ClusterCase], options: argparse.Namespace) ->
 
 
 def _show(case: ClusterCase, runs: dict[str, list[Figures]]) -> None:
-    """Measurements of barnabas alone, without a ratio."""
+    """Print measurements of barnabas alone, without a ratio."""
     print(case.title, *runs[Ours.name], sep="\n    ", flush=True)
 
 
 def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> dict[str, list[Figures]]:
-    """Every repetition measures both, and the one that began last time comes second."""
+    """Measure both clusters in every repetition; the order changes each time."""
     runs: dict[str, list[Figures]] = {cluster.name: [] for cluster in clusters}
     for cluster in clusters:
         _warm_up(case, cluster, lengths)
@@ -119,9 +120,10 @@ def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths
 
 
 def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
-    """Until it gets no faster: three Java machines on few cores compile what is hot for minutes, and not all at once.
+    """Load a cluster until it gets no faster: three JVMs on few cores compile hot code for minutes, not all at the same time.
 
-    Where latency is measured one load that is no better ends it: it takes about as long as four others.
+    If latency is measured, the first load without an improvement ends the warm-up, because such a load takes about as long as
+    four others.
     """
     best: float | None = None
     settled = 0
@@ -136,7 +138,8 @@ def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
 
 
 def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
-    """With the most memory that the cluster had, and what went to none of the clusters and not to the client."""
+    """The figures of one repetition, with the maximum memory of the cluster, and the CPU that neither the clusters nor the
+    client used."""
     with Meter(cluster.pids) as meter:
         figures = case.run(cluster, case.seconds(lengths))
     return {**meter.figures, **figures}
@@ -145,7 +148,8 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
 def _keep(
     path: Path, results: Sequence[report.Result], command: str, *, quick: bool, resync: Sequence[Result] | None = None
 ) -> None:
-    """Into the file; each case says itself when, where and how it was measured, for the others may be of another day."""
+    """Write the results to the file. Each case has its own date, machine and command, since other cases may be from another
+    day."""
     before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
     way = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

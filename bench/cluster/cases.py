@@ -1,7 +1,7 @@
-"""The cases of `bench.cluster`, each one measurement of one cluster.
+"""The cases of `bench.cluster`: each is one measurement of one cluster.
 
-A *producer* is what a client library is: one connection to each broker, each writing to one partition there. *Bulk* are batches of 16 kB,
-the `batch.size` of Kafka's producer; *large* ones are of 256 kB.
+A *producer* is like a client library: it has one connection to each broker, and each connection writes to one partition there.
+*Bulk* batches have 16 kB, the `batch.size` of Kafka's producer; *large* ones have 256 kB.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FRESH_S = 2.0  # the page cache for three replicas lasts this long; a longer loa
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Seconds of a measurement; and of each load before the first of a case, where no latency is measured."""
+    """The seconds of a measurement, and of each warm-up load of a case without latency."""
 
     warm_up_s: float
     load_s: float
@@ -39,7 +39,7 @@ QUICK = Lengths(warm_up_s=2.0, load_s=2.0, latency_s=4.0)
 
 @dataclass(frozen=True, slots=True)
 class ClusterCase:
-    """As `bench.cases.Case`, of clusters: `figure` is compared, `target` is what its ratio should be."""
+    """Like `bench.cases.Case`, for clusters: `figure` names the figure to compare, `target` is the wanted ratio."""
 
     name: str
     title: str
@@ -57,7 +57,8 @@ class ClusterCase:
         return min(seconds, FRESH_S) if self.fresh_mb else seconds
 
     def warm_up_seconds(self, lengths: Lengths) -> float:
-        """Of one load: brokers that were just started and have much to compile fall far behind a rate, and are to come up with it."""
+        """The seconds of one warm-up load: brokers that have just started compile much code and fall far behind a rate, and
+        need time to catch up."""
         return lengths.latency_s if self.is_latency else lengths.warm_up_s
 
 
@@ -132,7 +133,7 @@ def _latency_case(acks: int) -> ClusterCase:
 
 @dataclass(frozen=True, slots=True)
 class ManyCase:
-    """A figure of `many.measure_many`, which gives all of them at once."""
+    """A figure of `many.measure_many`; that measures all its figures together."""
 
     name: str
     title: str

@@ -1,12 +1,13 @@
-"""The delay of a message: from the planned moment of sending to the moment at which a consumer has it.
+"""The delay of a message: from its planned time of sending to the time at which a consumer has it.
 
-One thread is both producer and consumer. It sends messages on a schedule made beforehand, and keeps a fetch waiting at each of its
-consumers. A producer's connection has at most `IN_FLIGHT` requests without an answer, as Kafka's producer has; messages that come due
-meanwhile go into one batch. A consumer's connection has a fetch session, as Kafka's consumer has: the first request names all partitions,
-later ones name changes.
+One thread is both producer and consumer. It sends messages by a fixed schedule, and each of its consumers always has a waiting
+fetch. A producer's connection has at most `IN_FLIGHT` requests without an answer, like Kafka's producer. Messages that become
+due during this time go into one batch. A consumer's connection has a fetch session, like Kafka's consumer: the first request
+names all partitions, later ones name changes.
 
-The n-th message of a partition has the offset n, so its time follows from the offsets that a fetch brings. The answers to the producer are
-checked and timed as well. If the partitions contain messages at the start, the time in which the consumers catch up is kept too.
+The n-th message of a partition has the offset n, so its time follows from the offsets in a fetch response. The answers to the
+producer are also checked and timed. If the partitions contain messages at the start, the time until the consumers have caught
+up is recorded too.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class EndToEnd:
-    """Milliseconds, in order: of messages until they were acknowledged, and until they were consumed.
+    """The milliseconds until each message was acknowledged, and until it was consumed; both sorted.
 
     Fields:
-        caught_up: how many messages had come, and in how many seconds, when the consumers were up with the producers first.
+        caught_up: the number of messages, and the seconds, until the consumers had caught up with the producers.
     """
 
     acknowledged: array[float]
@@ -68,9 +69,9 @@ class EndToEnd:
 
 @dataclass(slots=True)
 class Stream:
-    """A partition and what was and is to be sent to it; `waiting` messages lie in it before.
+    """A partition, with its sent and its planned messages; it has `waiting` messages at the start.
 
-    Names of topics that are measured together have one length, so that their answers have.
+    Topics that are measured together have names of the same length, so their answers have the same length.
     """
 
     address: Address
@@ -93,7 +94,7 @@ class _Producer:
     """One connection, to the leader of its streams.
 
     Args:
-        acknowledged: takes the milliseconds until each message was.
+        acknowledged: gets the milliseconds until each message was acknowledged.
     """
 
     def __init__(self, streams: Sequence[Stream], acks: int, value_bytes: int, acknowledged: array[float]) -> None:
@@ -108,7 +109,7 @@ class _Producer:
         self._ends: deque[tuple[Stream, int]] = deque()
 
     def due(self, stream: Stream, meant: float) -> None:
-        """A message is to leave."""
+        """A message is due at the time `meant`."""
         stream.meant.append(meant)
         if not stream.is_pending:
             stream.is_pending = True
@@ -137,7 +138,7 @@ class _Producer:
 
 @lru_cache(maxsize=1_000)
 def _frame(topic: str, partition: int, messages: int, value_bytes: int, acks: int) -> bytes:
-    """A produce request; making one takes longer than sending it."""
+    """A produce request; it is built before, because building takes longer than sending."""
     return produce_frame(topic, partition, _batch(messages, value_bytes), acks=acks)
 
 
@@ -147,7 +148,7 @@ def _batch(messages: int, value_bytes: int) -> bytes:
 
 
 class _Consumer:
-    """The fetch that waits at one broker for some streams that it leads."""
+    """The waiting fetch at one broker, for some streams that this broker leads."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self.socket = socket.create_connection(streams[0].address)
@@ -171,7 +172,7 @@ class _Consumer:
         )
 
     def ready(self) -> None:
-        """Take in what came; a whole answer is followed by the next fetch."""
+        """Receive bytes; after a whole answer, send the next fetch."""
         got = self.socket.recv_into(self._buffer[self._filled :])
         if not got:
             raise BadAnswer("the server closed the connection")
@@ -216,7 +217,7 @@ def measure(leaders: Sequence[Address], topic: str, *, acks: int, rate: int, sec
     Each partition has a connection of its own for sending. The consumer has one connection to each broker.
 
     Args:
-        leaders: where each partition of the topic is led; the topic is empty.
+        leaders: the address of each partition's leader; the topic is empty.
     """
     streams = [Stream(address, topic, partition) for partition, address in enumerate(leaders)]
     by_broker = [[stream for stream in streams if stream.address == address] for address in dict.fromkeys(leaders)]
@@ -233,8 +234,8 @@ def measure_streams(
     value_bytes: int = VALUE_BYTES,
     warm_up_s: float = 0.0,
 ) -> EndToEnd:
-    """As `measure`, where the streams of each connection are said; those of one have one address. The schedule begins `warm_up_s` earlier,
-    and what was consumed is told of those that are due after that."""
+    """As `measure`, with given streams for each connection; the streams of a connection have the same address. The schedule
+    begins `warm_up_s` earlier, and the result has only messages that are due after that."""
     wake_in_time()
     acknowledged: array[float] = array("d")
     lines = {_Producer(streams, acks, value_bytes, acknowledged): streams for streams in producers}

@@ -1,7 +1,7 @@
-"""1,000 partitions with three replicas on three brokers: the cost of an idle cluster, and the time until others lead the partitions of a
-broker that was killed or told to stop.
+"""1,000 partitions with three replicas on three brokers: the cost of an idle cluster, and the time until other brokers lead the
+partitions of a broker that was killed or stopped.
 
-A cluster is measured alone, from its start to its end. The measured time ends when a live broker reports a leader for every partition, and
+No other cluster runs while one is measured. The measured time ends when a live broker reports a leader for every partition, and
 these leaders answer for all of them.
 """
 
@@ -31,7 +31,7 @@ Figures = dict[str, float]
 
 
 def measure_many(make: Callable[[], Cluster]) -> Figures:
-    """The figures of one cluster: seconds, per cent of a core, MB."""
+    """The figures of one cluster: seconds, percent of a core, MB."""
     with make() as cluster:
         topics = [f"many-{number}" for number in range(TOPICS)]
         began = time.monotonic()
@@ -51,7 +51,7 @@ def measure_many(make: Callable[[], Cluster]) -> Figures:
 
 
 def _failover(cluster: Cluster, topics: list[str], broker_id: int, end: Callable[[int], None]) -> float:
-    """Seconds from the signal until all that a broker led is led by others."""
+    """The seconds from the signal until other brokers lead all partitions of a broker."""
     others = {number: address for number, address in cluster.brokers.items() if number != broker_id}
     ended = threading.Thread(target=end, args=(broker_id,))
     began = time.monotonic()

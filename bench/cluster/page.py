@@ -1,4 +1,4 @@
-"""The part of `docs/performance.md` on clusters, from what `python -m bench.cluster` has written."""
+"""The part of `docs/performance.md` on clusters, from the results of `python -m bench.cluster`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def render(page: dict[str, Any]) -> str:
 
 
 def _measured_otherwise(page: dict[str, Any], cases: Sequence[Result]) -> str:
-    """A table of the cases that were measured by another command, on another day or machine, or in short; empty without any."""
+    """A table of the cases that were measured with another command, on another day or machine, or in quick mode; empty if there
+    are none."""
     titles: dict[tuple[str, str, str], list[str]] = {}
     for case in cases:
         way = case.get("measured", page)

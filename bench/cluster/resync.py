@@ -1,8 +1,8 @@
-"""The effect on clients while a replica is copied to a broker that has none yet: alone, beside it, and beside it with a
-throttle.
+"""The effect of a copy on clients, while a replica is copied to another broker: without a copy, with a copy, and with a
+throttled copy.
 
-Each partition of a topic of `BYTES` gets a third replica, so every broker sends a third of that and takes a third. Messages of another
-topic are timed from end to end meanwhile.
+Each partition of a topic of `BYTES` gets a third replica, so every broker sends a third of that and receives a third. During
+the copy, messages of another topic are timed from end to end.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throt
 
 
 def measure_resync(repeat: int) -> list[Result]:
-    """Both clusters, each by itself."""
+    """Measure both clusters, one after the other."""
     makers: tuple[Callable[[], Cluster], ...] = (Ours, Theirs)
     results = []
     for make in makers:
@@ -93,7 +93,7 @@ def _p99(cluster: Cluster) -> float:
 
 
 def fill(cluster: Cluster) -> None:
-    """A topic of BYTES with two replicas of each partition."""
+    """Create a topic of BYTES with two replicas of each partition."""
     assignments = [CreatableReplicaAssignment(partition_index=p, broker_ids=ids) for p, ids in enumerate(TWO)]
     topic = CreatableTopic(name=BULK, num_partitions=-1, replication_factor=-1, assignments=assignments)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
@@ -115,7 +115,8 @@ def reassign(cluster: Cluster, replicas: Sequence[Sequence[int]]) -> None:
 
 
 def set_throttle(cluster: Cluster, rate: int | None) -> None:
-    """As kafka-reassign-partitions does it, for all replicas; None takes it away. Settings of a broker are told to it."""
+    """Set the throttle like kafka-reassign-partitions, for all replicas; None removes it. The settings of a broker are sent to
+    this broker."""
     operation, replicas = (DELETE, None) if rate is None else (SET, "*")
     of_topic = AlterConfigsResource(
         resource_type=TOPIC,

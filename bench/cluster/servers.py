@@ -1,7 +1,7 @@
 """The two clusters that are compared: three brokers each, in processes of their own, with fresh data folders.
 
-Both get Kafka's defaults, but for the delay of removing files (as in `bench.servers`). ZooKeeper counts as a part of ours: its CPU and its
-memory are in the sums, as Kafka's controllers are in those of its nodes.
+Both have Kafka's defaults, except for the delay of removing files (as in `bench.servers`). ZooKeeper counts as a part of the
+barnabas cluster: its CPU and memory are in the sums. Kafka's controllers are in the sums of its nodes too.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ Address = tuple[str, int]
 
 
 class Cluster(Protocol):
-    """A running cluster; brokers are known by their ids."""
+    """A running cluster; the keys of brokers are their ids."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def brokers(self) -> dict[int, Address]:
-        """Where those that run are reached."""
+        """The addresses of the running brokers."""
         ...
 
     @property
     def pids(self) -> list[int]:
-        """Of all processes that belong to it and run."""
+        """The ids of all running processes of the cluster."""
         ...
 
     def kill(self, broker_id: int) -> None: ...
@@ -76,7 +76,7 @@ class Cluster(Protocol):
 
 
 class Ours:
-    """Three brokers and one ZooKeeper; `config` goes before what is set here."""
+    """Three brokers and one ZooKeeper; `config` overrides the settings here."""
 
     name = OURS
 
@@ -166,14 +166,15 @@ def _address(bootstrap: str) -> Address:
 
 
 def spread_topic(name: str, partitions: int) -> CreatableTopic:
-    """A topic with 3 replicas of each partition, whose leaders go round the brokers."""
+    """A topic with 3 replicas of each partition, with the leaders spread over the brokers."""
     around = [[BROKERS[(p + i) % len(BROKERS)] for i in range(len(BROKERS))] for p in range(partitions)]
     assignments = [CreatableReplicaAssignment(partition_index=p, broker_ids=ids) for p, ids in enumerate(around)]
     return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int) -> list[Address]:
-    """Create it, wait until its leaders lead with all replicas in sync; where each partition is led."""
+    """Create a topic and wait until its leaders lead with all replicas in sync; returns the address of each partition's
+    leader."""
     request = CreateTopicsRequest(topics=[spread_topic(name, partitions)], timeout_ms=60_000)
     answer = wire.call(_any(cluster), wire.CREATE_TOPICS, 5, request, CreateTopicsResponse)
     if answer.topics[0].error_code:
@@ -182,7 +183,8 @@ def create_topic(cluster: Cluster, name: str, partitions: int) -> list[Address]:
 
 
 def led(cluster: Cluster, name: str, partitions: int) -> list[Address]:
-    """Wait until the leaders of a topic know that they lead, with all replicas in sync; where each partition is led."""
+    """Wait until the leaders of a topic know that they lead, with all replicas in sync; returns the address of each partition's
+    leader."""
     deadline = time.monotonic() + TOPIC_TIMEOUT_S
     while True:
         leaders = leaders_of(cluster, name)
@@ -199,10 +201,10 @@ def led(cluster: Cluster, name: str, partitions: int) -> list[Address]:
 
 
 def leaders_of(cluster: Cluster, topic: str, *, asked: Address | None = None, in_sync: bool = True) -> list[int | None]:
-    """The leader of each partition, None where there is none or, with `in_sync`, where a replica is out of sync.
+    """The leader of each partition. None if there is none, or, with `in_sync`, if a replica is out of sync.
 
     Args:
-        asked: whose metadata that is; any broker's if it is not given.
+        asked: the broker whose metadata is used; None means any broker.
     """
     partitions = _partitions(asked or _any(cluster), topic)
     return [
@@ -212,7 +214,7 @@ def leaders_of(cluster: Cluster, topic: str, *, asked: Address | None = None, in
 
 
 def replicas_of(cluster: Cluster, topic: str) -> int:
-    """How many replicas its partitions have, added up."""
+    """The number of replicas of all partitions of a topic."""
     return sum(len(each.replica_nodes) for each in _partitions(_any(cluster), topic))
 
 
@@ -223,7 +225,7 @@ def _partitions(address: Address, topic: str) -> list[MetadataResponsePartition]
 
 
 def end_offsets(topic: str, leaders: Sequence[Address]) -> int:
-    """The sum of the end offsets of all partitions, each asked of its leader."""
+    """The sum of the end offsets of all partitions, from their leaders."""
     total = 0
     for address in dict.fromkeys(leaders):
         wanted = [ListOffsetsPartition(partition_index=p, timestamp=LATEST) for p, at in enumerate(leaders) if at == address]
@@ -237,7 +239,7 @@ def end_offsets(topic: str, leaders: Sequence[Address]) -> int:
 
 
 def wait_committed(cluster: Cluster, topic: str, leaders: Sequence[Address], records: int) -> None:
-    """Until all that was acknowledged is below the high watermarks; raises BadAnswer if that does not come."""
+    """Wait until all acknowledged records are below the high watermarks; raises BadAnswer if that takes too long."""
     deadline = time.monotonic() + COMMITTED_TIMEOUT_S
     while (stored := end_offsets(topic, leaders)) != records:
         if stored > records or time.monotonic() > deadline:
@@ -257,10 +259,10 @@ def _any(cluster: Cluster) -> Address:
 
 
 def cpu_of(cluster: Cluster) -> float:
-    """CPU seconds of all its processes so far."""
+    """CPU seconds of all processes of a cluster so far."""
     return sum(cpu_seconds(pid) for pid in cluster.pids)
 
 
 def memory_of(cluster: Cluster) -> float:
-    """Resident memory of all its processes in units of 1,000,000 bytes."""
+    """Resident memory of all processes of a cluster, in units of 1,000,000 bytes."""
     return sum(resident_mb(pid) for pid in cluster.pids)

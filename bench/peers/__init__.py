@@ -1,4 +1,5 @@
-"""The systems that barnabas is measured beside: each started on loopback, loaded, watched and stopped in one way (`peer.Peer`)."""
+"""The systems that barnabas is compared with: all are started on loopback, loaded, measured and stopped with the same interface
+(`peer.Peer`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""ActiveMQ Classic with KahaDB: one queue a partition, and a JMS client in Java beside it (`java/Client.java`), its fastest.
+"""ActiveMQ Classic with KahaDB: one queue for each partition, and a client in Java (`java/Client.java`) over JMS, its fastest
+client.
 
-Its jars come from Maven Central once, into `.cache/` of the checkout, where the two small classes are compiled as well. Single messages are
-confirmed one by one, many in flight; a batch is a transaction. Reading from a queue removes the message.
+Its jars are fetched once from Maven Central into `.cache/` of the checkout; the two small classes are compiled there too.
+Single messages are confirmed one by one, with many in flight; a batch is a transaction. Reading from a queue removes the
+message.
 """
 
 from __future__ import annotations
@@ -46,10 +48,10 @@ GREETING = b"ActiveMQ"  # the first message of a broker contains this
 
 
 def classpath() -> str:
-    """The jars and our classes, fetched and compiled where they are not there yet.
+    """The class path of the jars and our classes; fetches and compiles them if they are missing.
 
     Raises:
-        PeerUnavailable: a tool is missing, or could not do it.
+        PeerUnavailable: a tool is missing or has failed.
     """
     jars, classes = HOME / "jars", HOME / "classes"
     if not jars.is_dir():
@@ -159,7 +161,7 @@ class ActiveMq(OwnProcess):
         return answer
 
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        """A queue is there with its first message."""
+        """Does nothing: the first message creates a queue."""
         self._partitions[topic] = partitions
 
     def delete(self, topic: str) -> None:

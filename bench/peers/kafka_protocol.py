@@ -1,4 +1,5 @@
-"""The two that speak Kafka's protocol: one generator and one client for both (`bench.load`, `bench.consume`, `bench.cluster`)."""
+"""The two systems with Kafka's protocol: both have the same generator and client (`bench.load`, `bench.consume`,
+`bench.cluster`)."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ WORDS = 4_000  # words of five letters; with so many, text compresses to about h
 
 @cache
 def batch_of(messages: int, value_bytes: int, codec: str = "none") -> bytes:
-    """All values alike, unless they are to be compressed: then they are words."""
+    """A batch with equal values; if a codec is given, the values are words."""
     if codec == "none":
         return record_batch(messages, value_bytes)
     chance = Random(1)
@@ -54,7 +55,7 @@ def batch_of(messages: int, value_bytes: int, codec: str = "none") -> bytes:
 
 
 class _KafkaProtocol:
-    """A broker that `bench.servers` starts."""
+    """A broker of `bench.servers`."""
 
     name = ""
     is_made_by_writing = False
@@ -149,7 +150,7 @@ class _KafkaProtocol:
 
 
 class Barnabas(_KafkaProtocol):
-    """barnabas, as `barnabas broker start` runs it."""
+    """barnabas, started by `barnabas broker start`."""
 
     name = "barnabas"
 
@@ -188,7 +189,7 @@ class ApacheKafka(_KafkaProtocol):
 def end_to_end(
     address: tuple[str, int], topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0
 ) -> Delays:
-    """`Peer.end_to_end` of a server that speaks Kafka's protocol at this address."""
+    """`Peer.end_to_end` for a server with Kafka's protocol at this address."""
     streams = [Stream(address, topic, number, waiting) for topic in topics for number in range(partitions)]
     shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
     with undisturbed():

@@ -1,6 +1,7 @@
-"""NATS JetStream: one file-backed stream a partition, published to with acknowledgements (or without), read by pull consumers.
+"""NATS JetStream: one file-backed stream for each partition. Publishers use acknowledgements (or none), and pull consumers read.
 
-JetStream has no batch of messages: each is published and acknowledged by itself, pipelined as `nats bench --js --pubbatch` does.
+JetStream has no batch of messages: each message is published and acknowledged alone, with pipelining like `nats bench --js
+--pubbatch`.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Nats(StreamPeer):
         return self
 
     def _ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A request to JetStream's own subjects."""
+        """Send a request to JetStream's own subjects; returns the answer."""
         with self.greet() as line:
             return _asked(line, subject, body)
 
@@ -97,7 +98,7 @@ class Nats(StreamPeer):
         return sum(int(each["state"]["messages"]) for each in told)
 
     def greet(self) -> socket.socket:
-        """A connection whose greeting is over."""
+        """A connection after the greeting of both sides."""
         line = connect(self.address)
         greeting = b""
         while not greeting.endswith(b"\r\n"):
@@ -119,7 +120,8 @@ class Nats(StreamPeer):
         return _Puller(self.greet(), f"{stream}.{made['name']}", pull)
 
     def leave(self, receivers: Sequence[Receiver]) -> None:
-        """A consumer outlives its connection until its threshold, and a thousand of them are seen in memory and CPU."""
+        """Delete the consumers: a consumer exists after its connection until a threshold, and a thousand of them use memory and
+        CPU."""
         for receiver in receivers:
             assert isinstance(receiver, _Puller)
             self._do(f"CONSUMER.DELETE.{receiver.consumer}")
@@ -151,7 +153,7 @@ def _done(line: socket.socket, subject: str, body: dict[str, Any] | None = None)
 
 
 def _new_inbox() -> bytes:
-    """A subject of one connection alone."""
+    """A subject that only one connection uses."""
     return b"_INBOX.bench.%d" % next(_inboxes)
 
 
@@ -188,7 +190,7 @@ class _Publisher:
 
 
 class _Puller:
-    """One connection of a consumer, with `PULLS` requests waiting."""
+    """One connection of a consumer, with `PULLS` waiting requests."""
 
     def __init__(self, line: socket.socket, consumer: str, pull: int) -> None:
         self.socket = line

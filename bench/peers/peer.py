@@ -1,13 +1,15 @@
-"""The interface of a system for the suite: a process of its own with fresh data; messages in and out; the kernel's figures of it.
+"""The interface of a system for the suite: a process with fresh data, sending and receiving messages, and the kernel's figures
+of the process.
 
 Rules
   1. A peer runs on loopback with its data in a temporary folder, and leaves nothing behind.
   2. Its settings are those that its documentation recommends for many messages. If a setting differs from the default, a `Setting` gives
      the reason and its source. No peer syncs to disk for each message.
-  3. If a system cannot do a case, it raises `CannotDo`, which is a dash in the tables. If it is not installed, it raises `PeerUnavailable`
-     with one line of text.
-  4. Every sent message is accounted for; otherwise it is a `BadAnswer`. Without acknowledgements, the system itself counts after a load.
-     With them, the answers are checked (Kafka's protocol, ActiveMQ), or the system counts as well.
+  3. If a system cannot do a case, it raises `CannotDo`, and the tables show a dash. If it is not installed, it raises
+     `PeerUnavailable` with one line of text.
+  4. The arrival of every sent message is checked; a missing one is a `BadAnswer`. Without acknowledgements, the system itself
+     counts the messages after a load. With them, the peer checks the answers (Kafka's protocol, ActiveMQ), or the system counts
+     too.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ POLL_S = 0.01  # between two checks of the stored messages, each of which takes 
 
 
 class CannotDo(Exception):
-    """The system has no such thing."""
+    """The system does not have this feature."""
 
 
 class PeerUnavailable(RuntimeError):
-    """It is not installed or does not start; the text is one line."""
+    """The system is not installed or does not start; the text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting that differs from the system's default, and the source of the advice."""
+    """A setting that differs from the system's default, and the source of this advice."""
 
     name: str
     value: str
@@ -47,9 +49,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The load: `batch` messages of `value_bytes` in a request. With `acks` 0 no answer is awaited, otherwise the server's.
+    """The messages of a load: `batch` messages of `value_bytes` in a request. With `acks` 0 there is no answer, otherwise the
+    server answers.
 
-    `codec` names the compression of a batch. Only Kafka's protocol tells it to a server.
+    `codec` names the compression of a batch. Only Kafka's protocol sends it to a server.
     """
 
     value_bytes: int = 100
@@ -60,7 +63,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """When a load ends: after so many messages or so many seconds, whichever comes first."""
+    """The end of a load: after this number of messages or of seconds, the earlier one."""
 
     messages: float
     seconds: float
@@ -68,7 +71,8 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A schedule of `rate` messages a second for `seconds`; it begins `warm_up_s` earlier, with messages that do not count."""
+    """A schedule of `rate` messages a second for `seconds`; it begins `warm_up_s` seconds earlier, with messages that do not
+    count."""
 
     rate: int
     seconds: float
@@ -76,22 +80,22 @@ class Pace:
 
     @property
     def uncounted(self) -> int:
-        """Messages before those that count."""
+        """The number of messages before those that count."""
         return int(self.rate * self.warm_up_s)
 
     @property
     def total(self) -> int:
-        """Messages, with those that do not count."""
+        """The number of all messages, including those that do not count."""
         return self.uncounted + int(self.rate * self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Milliseconds from when each message was meant to leave until a consumer had it, in order of size.
+    """The milliseconds from each message's planned sending until a consumer had it, sorted.
 
     Fields:
-        caught_up: how many messages had come, and in how many seconds, when consumers had come up to producers first, where messages
-            were waiting.
+        caught_up: if messages were waiting at the start, the number of messages and the seconds until the consumers had caught
+            up with the producers.
     """
 
     consumed: array[float]
@@ -100,7 +104,7 @@ class Delays:
 
 
 class Peer(Protocol):
-    """A system that runs between `__enter__` and `__exit__`."""
+    """A system; it runs between `__enter__` and `__exit__`."""
 
     @property
     def name(self) -> str: ...
@@ -113,7 +117,7 @@ class Peer(Protocol):
 
     @property
     def pids(self) -> Sequence[int]:
-        """Its processes now."""
+        """The ids of its current processes."""
         ...
 
     @property
@@ -124,43 +128,44 @@ class Peer(Protocol):
 
     @property
     def ready_after_s(self) -> float:
-        """From the start of the process until it serves."""
+        """The seconds from the start of the process until it serves."""
         ...
 
     @property
     def is_made_by_writing(self) -> bool:
-        """Whether `create` has nothing to do, since a partition is there with its first message."""
+        """Whether `create` does nothing, because the first message creates a partition."""
         ...
 
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        """Raises CannotDo where no message of `largest_bytes` is taken."""
+        """Create a topic; raises CannotDo if the system does not accept messages of `largest_bytes`."""
         ...
 
     def delete(self, topic: str) -> None: ...
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
-        """Raises CannotDo for a message that the system cannot take."""
+        """Send messages; raises CannotDo for a message that the system does not accept."""
         ...
 
     def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
-        """Read so many from the beginning, about `pull_bytes` at a time."""
+        """Read `messages` messages from the beginning, about `pull_bytes` at a time."""
         ...
 
     def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
-        """Messages on a schedule made beforehand, to topics with names of one length; in each partition `waiting` lie already."""
+        """Send messages by a fixed schedule to topics with names of the same length; each partition has `waiting` messages at
+        the start."""
         ...
 
     def stored(self, topic: str, partitions: int) -> int:
-        """The messages that the system says it has."""
+        """The number of messages that the system reports."""
         ...
 
     @property
     def nudge(self) -> bytes:
-        """A small request with an answer, for a client that has greeted; empty where the protocol has none."""
+        """A small request with an answer, for a client after its greeting; empty if the protocol has none."""
         ...
 
     def greet(self) -> socket.socket:
-        """A client that has done what clients do first, and sends nothing more."""
+        """A client that has sent its first requests, as clients do, and sends nothing more."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -169,7 +174,7 @@ class Peer(Protocol):
 
 
 def wait_for_stored(name: str, stored: Callable[[], int], messages: int) -> None:
-    """Wait until `name` has what was sent to it; raises BadAnswer where it does not come."""
+    """Wait until `name` has all messages that were sent to it; raises BadAnswer if some do not arrive."""
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     while stored() < messages:
         if time.monotonic() > deadline:

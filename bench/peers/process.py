@@ -1,4 +1,4 @@
-"""A server in a process of its own: started with a fresh folder, waited for, measured with its children, ended."""
+"""A server in a process of its own: starts it with a fresh folder, waits for it, measures it with its children, and ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PEAK = "5"  # written to clear_refs, resets the peak memory of a process: proc(
 
 
 def program(name: str, package: str) -> str:
-    """The path of a program; raises PeerUnavailable with the Debian package that brings it."""
+    """The path of a program; raises PeerUnavailable with the name of its Debian package."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if found is None:
         raise PeerUnavailable(f"{name} is not installed (Debian package: {package})")
@@ -39,10 +39,10 @@ class Process:
     def start(
         self, command: Sequence[str], is_ready: Callable[[], bool] | None = None, environment: Mapping[str, str] | None = None
     ) -> float:
-        """Seconds until `is_ready`, an OSError counting as no.
+        """Start the command; returns the seconds until `is_ready` returns True (an OSError counts as False).
 
         Raises:
-            PeerUnavailable: it ended or did not become ready. Everything is stopped then, and after any other error.
+            PeerUnavailable: the process ended or did not become ready. After this and any other error everything is stopped.
         """
         log_path = self.folder / "output"
         began = time.perf_counter()
@@ -72,7 +72,7 @@ class Process:
         return [pid for process in self._processes for pid in family(process.pid)]
 
     def stop(self) -> None:
-        """End what was started, last first, and remove the folder; may be called again."""
+        """End all processes, the last one first, and remove the folder; may be called again."""
         while self._processes:
             process = self._processes.pop()
             process.terminate()
@@ -91,7 +91,7 @@ def _says_yes(is_ready: Callable[[], bool]) -> bool:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """The ids of a process and all its descendants."""
     try:
         children = [
             int(child)
@@ -104,7 +104,7 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_of(pids: Sequence[int]) -> float:
-    """User and system time so far; a helper that has ended in the meantime counts no more."""
+    """User and system time in seconds so far; a helper process that has ended does not count."""
     return sum(_cpu_or_nothing(pid) for pid in pids)
 
 
@@ -116,7 +116,7 @@ def _cpu_or_nothing(pid: int) -> float:
 
 
 def forget_peak(pids: Sequence[int]) -> None:
-    """Reset the largest memory use, if the system allows it."""
+    """Reset the kernel's peak of the memory use, if the system allows it."""
     for pid in pids:
         try:
             Path(f"/proc/{pid}/clear_refs").write_text(_PEAK)
@@ -127,7 +127,7 @@ def forget_peak(pids: Sequence[int]) -> None:
 
 
 def peak_mb(pids: Sequence[int]) -> float:
-    """The most memory that was in RAM since `forget_peak`, in units of 1,000,000 bytes; pages of files that are mapped count."""
+    """The peak of resident memory since `forget_peak`, in units of 1,000,000 bytes; pages of mapped files count."""
     return sum(_status_kib(pid, "VmHWM:") for pid in pids) * 1024 / 1e6
 
 
@@ -144,13 +144,13 @@ def _status_kib(pid: int, field: str) -> int:
 
 
 def disk_bytes(folder: Path) -> int:
-    """The bytes in its files, without holes and without space that the file system reserves behind their ends."""
+    """The bytes in the files of a folder, without holes and without space that the file system reserves after their ends."""
     found = [path.stat() for path in folder.rglob("*") if path.is_file()]
     return sum(min(each.st_size, each.st_blocks * 512) for each in found)
 
 
 class OwnProcess:
-    """The part of a `Peer` that follows from its process."""
+    """The part of a `Peer` that depends only on its process."""
 
     is_made_by_writing = False
 

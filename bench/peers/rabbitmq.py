@@ -1,7 +1,8 @@
-"""RabbitMQ's streams: one stream a partition, over its stream protocol, which its documentation calls the fastest way in and out.
+"""RabbitMQ's streams: one stream for each partition, with its stream protocol, which its documentation calls the fastest
+interface.
 
-A Publish frame carries any number of messages, each with an id that is confirmed. Chunks of a stream come as they are on disk, one for each
-credit. Confirmations cannot be left out.
+A Publish frame carries any number of messages, each with an id that is confirmed. Chunks of a stream are sent as they are on
+disk, one for each credit. Confirmations cannot be turned off.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class StreamTalk(Talk):
         return key, self.exactly(size - 4)
 
     def ask(self, key: int, body: bytes = b"") -> None:
-        """Send a request and see its answer be good; chunks that come before it are kept."""
+        """Send a request and check its answer; chunks that arrive before it are kept."""
         self.socket.sendall(frame(key, bytes(4) + body))
         answered, answer = self._receive()
         while answered == DELIVER:
@@ -80,7 +81,8 @@ class StreamTalk(Talk):
         self.ask(SUBSCRIBE, body)
 
     def last_offsets(self, streams: Sequence[str], within_s: float) -> int:
-        """The ends of their last chunks added up; 0 for those that have none within this time after the last that came."""
+        """The sum of the ends of the streams' last chunks; 0 for a stream from which no chunk arrives within `within_s` after
+        the last arrival."""
         for number, stream in enumerate(streams):
             self.subscribe(stream, LAST, 1, number)
         poller = select.poll()  # `select` supports only small descriptors
@@ -137,7 +139,7 @@ class RabbitMq(RabbitNode):
 
 
 class _Publisher:
-    """One connection that publishes to streams in turn, to each as a publisher with a number."""
+    """One connection that publishes to streams in turn; it has a numbered publisher for each."""
 
     is_answered = True
 
@@ -167,7 +169,7 @@ class _Publisher:
 
 
 class _Subscriber:
-    """One connection that is sent a stream from its beginning."""
+    """One connection that receives a stream from its beginning."""
 
     def __init__(self, talk: StreamTalk, stream: str) -> None:
         self.socket = talk.socket

@@ -1,4 +1,4 @@
-"""One node of RabbitMQ with the stream plugin: the start and the stop that streams and queues share."""
+"""One node of RabbitMQ with the stream plugin: the common start and stop of streams and queues."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Talk:
         raise NotImplementedError
 
     def remove(self, stream: str) -> None:
-        """Raises BadAnswer if there is none of this name."""
+        """Delete a stream; raises BadAnswer if there is none of this name."""
         raise NotImplementedError
 
 
 class RabbitNode(StreamPeer):
-    """A node by itself; `address` is that of the protocol that is spoken with it."""
+    """A single node; `address` is that of the protocol that the client uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class RabbitNode(StreamPeer):
         return self.process.folder / "data"
 
     def port_of(self, amqp: int, streams: int) -> int:
-        """Which of the two is spoken to."""
+        """The port of the client's protocol."""
         raise NotImplementedError
 
     def talk(self) -> Talk:

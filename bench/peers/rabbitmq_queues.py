@@ -49,7 +49,7 @@ def method(which: tuple[int, int], arguments: bytes, channel: int = 1) -> bytes:
 
 
 def content(body: bytes) -> bytes:
-    """A message's header and its body in frames."""
+    """The frames of a message's header and body."""
     room = FRAME_MAX - _FRAME.size - len(END)
     head = frame(HEADER, 1, _CONTENT.pack(PUBLISH[0], 0, len(body), PERSISTENT_FLAG, PERSISTENT))
     return head + b"".join(frame(BODY, 1, body[at : at + room]) for at in range(0, len(body), room))
@@ -74,7 +74,7 @@ class QueueTalk(Talk):
         self.ask(CHANNEL_OPEN, b"\0", CHANNEL_OPEN_OK)
 
     def ask(self, which: tuple[int, int], arguments: bytes, answer: tuple[int, int], channel: int = 1) -> bytes:
-        """The arguments of the answer; raises BadAnswer for another one."""
+        """Send a method; returns the arguments of the expected answer. Raises BadAnswer for another answer."""
         self.socket.sendall(method(which, arguments, channel))
         return self._expect(answer)
 
@@ -94,13 +94,13 @@ class QueueTalk(Talk):
         self.ask(DELETE, b"\0\0" + short(stream) + b"\0", DELETE_OK)
 
     def declare(self, queue: str, flags: int) -> int:
-        """The messages that wait in it."""
+        """Declare a queue; returns the number of messages in it."""
         answer = self.ask(DECLARE, b"\0\0" + short(queue) + bytes([flags]) + VERSION_2, DECLARE_OK)
         return int.from_bytes(answer[1 + len(queue) : 5 + len(queue)], "big")
 
 
 class RabbitMqQueues(RabbitNode):
-    """One node, its queues."""
+    """One node with its queues."""
 
     name = "RabbitMQ queues"
     nudge = method(QOS, bytes(7))  # sets no limits, which is the default
@@ -177,7 +177,7 @@ class _Publisher:
 
 
 class _Consumer:
-    """One connection that is sent a queue; all deliveries have one size, so they are counted by it, and in `read`."""
+    """One connection that receives a queue. All deliveries have the same size, so they are counted by size, and in `read`."""
 
     def __init__(self, talk: QueueTalk, queue: str, value_bytes: int, prefetch: int, read: Counter[str]) -> None:
         self.socket = talk.socket

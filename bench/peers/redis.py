@@ -1,7 +1,7 @@
-"""Redis Streams: one stream a partition, XADD pipelined as `redis-benchmark -P` does, XREAD with COUNT.
+"""Redis Streams: one stream for each partition, XADD with pipelining like `redis-benchmark -P`, XREAD with COUNT.
 
-Redis has no batch of messages: an entry is one message, and many are sent by pipelining. It answers with the id of each entry; CLIENT REPLY
-OFF leaves that out.
+Redis has no batch of messages: an entry is one message, and many are sent by pipelining. It answers with the id of each entry;
+CLIENT REPLY OFF turns that off.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BLOCK_MS = b"0"  # no time limit
 
 
 def command(*parts: bytes) -> bytes:
-    """A command as RESP has it."""
+    """A command in the form of RESP."""
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
 @lru_cache(VALUES)
 def value(size: int, number: int) -> bytes:
-    """Letters and digits at random, others for each number: a store that compresses does not find them alike."""
+    """Random letters and digits, different for each number, so that a store that compresses finds no repetitions."""
     block = "".join(Random(number).choices(string.ascii_letters + string.digits, k=min(size, BLOCK_BYTES))).encode()
     return (block * (size // BLOCK_BYTES + 1))[:size]
 
@@ -82,7 +82,7 @@ class Redis(StreamPeer):
         return self
 
     def _answers(self, commands: bytes, count: int) -> list[bytes]:
-        """The answers to some commands, each of one line."""
+        """The answers to `count` commands, each of one line."""
         with connect(self.address) as line:
             line.sendall(commands)
             answers = b""
@@ -98,10 +98,10 @@ class Redis(StreamPeer):
         return found
 
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        """A stream is there with its first entry."""
+        """Does nothing: the first entry creates a stream."""
 
     def delete(self, topic: str) -> None:
-        """All of its streams."""
+        """Delete all streams of a topic."""
         with connect(self.address) as line:
             line.sendall(command(b"EVAL", _DELETE, b"0", topic.encode() + b"-*"))
             line.recv(4096)

@@ -1,8 +1,8 @@
-"""The common code of the peers with a protocol of their own: lines and receivers on plain sockets, as many streams as
-partitions, one loop.
+"""The common code of the peers with a protocol of their own: lines and receivers on plain sockets, one stream for each
+partition, one loop.
 
-A `Line` (see `bench.load`) sends, a `Receiver` asks and counts. End to end, the n-th message of a stream is the n-th that was sent to it,
-so its time follows from the counts.
+A `Line` (see `bench.load`) sends; a `Receiver` requests and counts. For the delay from end to end: the n-th received message of
+a stream is the n-th that was sent to it, so its time follows from the counts.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ class Receiver(Protocol):
     def socket(self) -> socket.socket: ...
 
     def begin(self) -> None:
-        """Ask for the first messages."""
+        """Request the first messages."""
         ...
 
     def take(self, received: memoryview) -> tuple[int, int]:
-        """Messages in the whole answers at the beginning of `received`, and their bytes; asks for more."""
+        """The number of messages in the whole answers at the beginning of `received`, and their size in bytes; requests more."""
         ...
 
 
 class StreamPeer(OwnProcess):
-    """The part of a `Peer` that follows from lines, receivers and a count."""
+    """The part of a `Peer` that uses lines, receivers and a count."""
 
     name = ""
     nudge = b""
 
     def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> Line:
-        """A producer whose requests go to `streams` in turn."""
+        """A producer that sends its requests to `streams` in turn."""
         raise NotImplementedError
 
     def greet(self) -> socket.socket:
         raise NotImplementedError
 
     def receiver(self, stream: str, message: Message, pull: int) -> Receiver:
-        """Args: pull: messages to ask for at a time."""
+        """Args: pull: the number of messages in one request."""
         raise NotImplementedError
 
     def leave(self, receivers: Sequence[Receiver]) -> None:
-        """Remove what the system keeps of consumers whose connections are closed."""
+        """Remove the system's state of consumers after their connections are closed."""
 
     def stored(self, topic: str, partitions: int) -> int:
         raise NotImplementedError
 
     def written(self, topic: str, partitions: int) -> int:
-        """Messages that were taken in so far; where reading takes them out, those that were read as well."""
+        """The number of messages that the system has accepted so far, including messages that were removed by reading."""
         return self.stored(topic, partitions)
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
@@ -122,7 +122,7 @@ def streams_of(topic: str, partitions: int) -> list[str]:
 
 
 class _Inbox:
-    """The received bytes of a socket, and the function that takes them."""
+    """The received bytes of a socket, and the function that consumes them."""
 
     def __init__(self, of: Any) -> None:
         self.socket = of.socket
@@ -131,7 +131,7 @@ class _Inbox:
         self._filled = 0
 
     def receive(self) -> int:
-        """Answers or messages that are whole now."""
+        """Receive; returns the number of complete answers or messages."""
         size = self.socket.recv_into(self._buffer[self._filled :])
         if not size:
             raise BadAnswer("the server closed the connection")
@@ -147,7 +147,7 @@ class _Inbox:
         return count
 
     def _grow(self) -> None:
-        """Twice the room, for an answer that has not ended yet."""
+        """Double the buffer for an incomplete answer."""
         if self._filled > MOST_BYTES:
             raise BadAnswer("an answer that does not end")
         grown = memoryview(bytearray(2 * self._filled))
@@ -156,9 +156,9 @@ class _Inbox:
 
 
 class Watch:
-    """Which of some sockets have something, however many there are, waited for with the precision of `select`.
+    """Waits for data on many sockets, with the time precision of `select`.
 
-    It has to be made before they are: `select` takes none but small descriptors, and epoll waits for whole milliseconds.
+    Create it before the sockets: `select` accepts only small descriptors, and epoll waits in whole milliseconds.
     """
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class Watch:
 
 
 def read(watch: Watch, receivers: Sequence[Receiver], messages: int) -> Load:
-    """Until `messages` came."""
+    """Read until `messages` messages have arrived."""
     inboxes = {receiver.socket.fileno(): _Inbox(receiver) for receiver in receivers}
     try:
         watch.add(receiver.socket for receiver in receivers)
@@ -198,8 +198,8 @@ def read(watch: Watch, receivers: Sequence[Receiver], messages: int) -> Load:
 
 
 def on_schedule(watch: Watch, lines: Sequence[Line], receivers: Sequence[Receiver], pace: Pace, waiting: int = 0) -> Delays:
-    """Send one message after the other to the lines in turn; receiver i is of the stream that line i writes to, and in which `waiting`
-    messages lie already."""
+    """Send one message after the other to the lines in turn. Receiver i reads the stream that line i writes to; this stream has
+    `waiting` messages at the start."""
     wake_in_time()
     try:
         watch.add([*(line.socket for line in lines), *(receiver.socket for receiver in receivers)])

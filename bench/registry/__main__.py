@@ -1,4 +1,5 @@
-"""`python -m bench run registry`: registrations and reads a second, delays, time to ready and memory of registries on one broker."""
+"""`python -m bench run registry`: registrations and reads a second, delays, start times and memory of registries on one
+broker."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ STORED = 100_000
 
 
 class Amounts(NamedTuple):
-    """How much is sent."""
+    """The amounts of requests."""
 
     schemas: int
     seconds: float
@@ -172,7 +173,7 @@ def _one(registry: RegistryProcess, name: str, amounts: Amounts, results: dict[s
 
 
 def _alone(amounts: Amounts, results: dict[str, Result]) -> None:
-    """The load against a server that does nothing."""
+    """Measure the load alone, with a server that does no work."""
     with Bare() as bare:
         requests = _registrations(bare.address, "bare", amounts.schemas)
         load.rate(bare.address, requests, CONNECTIONS)
@@ -191,14 +192,14 @@ def _first_id(registry: RegistryProcess) -> int:
 
 
 def _schema(kind: str, number: int) -> dict[str, object]:
-    """A record of ten fields that no other is equal to."""
+    """A unique schema: a record of ten fields."""
     fields = [{"name": f"field_{each}", "type": ["null", "string"], "default": None} for each in range(9)]
     fields.append({"name": f"{kind.replace('-', '_')}_{number}", "type": ["null", "long"], "default": None})
     return {"type": "record", "name": "Order", "namespace": "bench.orders", "fields": fields}
 
 
 def _registrations(address: load.Address, kind: str, count: int) -> list[bytes]:
-    """Each for a subject of its own."""
+    """Requests for registrations, each for a subject of its own."""
     found = []
     for number in range(count):
         body = json.dumps({"schema": json.dumps(_schema(kind, number))}).encode()
@@ -207,7 +208,7 @@ def _registrations(address: load.Address, kind: str, count: int) -> list[bytes]:
 
 
 def _fill(bootstrap: str, topic: str, count: int) -> None:
-    """A topic as a registry with so many schemas leaves it."""
+    """Fill the topic like a registry with `count` schemas."""
     producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 2 * count, "linger.ms": 50})
     for number in range(count):
         draft = Draft(json.dumps(_schema("stored", number), separators=(",", ":")))
@@ -231,7 +232,7 @@ def _together(results: dict[str, Result]) -> None:
 
 
 def _judge(result: Result) -> None:
-    """Whether our median meets the target."""
+    """Set whether our median meets the target."""
     ours = sorted(result.figures.get(OURS) or result.figures.get("services beside") or [])
     if not result.target or not ours:
         return

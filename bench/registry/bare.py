@@ -1,4 +1,4 @@
-"""A server that answers every request at once with the same bytes. Its rate is what the load itself reaches on this machine."""
+"""A server that answers every request at once with the same bytes. Its rate is the maximum of the load itself on this machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""HTTP load on one address: requests that are prepared beforehand, over connections that stay open, one request of each at a time.
+"""HTTP load on one address: prepared requests over connections that stay open, with one request at a time on each.
 
-`wrk` sends the GETs if it is installed: it uses less of the other core than Python does.
+`wrk` sends the GETs if it is installed: it uses less of the other core than Python.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Line(asyncio.Protocol):
         self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports do not inherit from WriteTransport
 
     def send(self, data: bytes) -> asyncio.Future[None]:
-        """Done when the answer is whole and its status is 200; otherwise it raises BadAnswer."""
+        """Send a request. The future is done when the whole answer is there; it has BadAnswer if the status is not 200."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(data)
         return self._answer
@@ -76,7 +76,7 @@ class _Line(asyncio.Protocol):
 
 
 def rate(address: Address, requests: Sequence[bytes], connections: int) -> float:
-    """Requests a second, where each connection sends the next one when it has its answer."""
+    """The rate in requests a second; each connection sends its next request after the answer."""
     return _run(_rate(address, requests, connections))
 
 
@@ -94,7 +94,7 @@ async def _rate(address: Address, requests: Sequence[bytes], connections: int) -
 
 
 def delays_ms(address: Address, requests: Sequence[bytes], per_s: float, connections: int) -> list[float]:
-    """Milliseconds from the moment at which each request was planned to its answer, in order of size."""
+    """The milliseconds from the planned time of each request to its answer, sorted."""
     return sorted(_run(_paced(address, requests, per_s, connections)))
 
 
@@ -138,7 +138,7 @@ def _run(load: Coroutine[None, None, T]) -> T:
 
 
 def reads(address: Address, first_id: int, ids: int, connections: int, seconds: float) -> float:
-    """GETs of schemas by id a second, of `ids` ids from `first_id` on in turns."""
+    """The rate of GETs of schemas by id, a second, for `ids` ids from `first_id` on in turn."""
     if WRK is None:
         urls = [request(address, "GET", f"/schemas/ids/{first_id + number}") for number in range(ids)]
         rate(address, urls, connections)  # warm-up before the next call measures the rate

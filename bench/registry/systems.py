@@ -1,6 +1,7 @@
-"""The registries that are compared: each a process of its own on a topic of its own, and `barnabas start` with services beside the broker.
+"""The compared registries, each a process of its own with a topic of its own; and `barnabas start` with services beside the
+broker.
 
-Karapace needs Python 3.12 or later. `karapace.txt` says which Karapace; its environment is kept in `.cache/environments`.
+Karapace needs Python 3.12 or later. `karapace.txt` names its version; its environment stays in `.cache/environments`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ STOP_TIMEOUT_S = 15.0
 
 
 def call(address: tuple[str, int], method: str, path: str, value: object = None) -> tuple[int, object]:
-    """One request: the status and the JSON of the answer. Raises OSError."""
+    """Send one request; returns the status and the JSON of the answer. Raises OSError."""
     connection = http.client.HTTPConnection(*address, timeout=30)
     try:
         body = None if value is None else json.dumps(value)
@@ -46,7 +47,7 @@ def call(address: tuple[str, int], method: str, path: str, value: object = None)
 
 
 class RegistryProcess(OwnProcess):
-    """A registry; it is ready when it answers a read and a write."""
+    """A registry; it counts as ready when it answers a read and a write."""
 
     name = ""
 
@@ -84,7 +85,7 @@ class OurRegistry(RegistryProcess):
 
 
 class Bare(RegistryProcess):
-    """No registry: it shows how fast the load itself is."""
+    """A server without a registry: it shows the maximum rate of the load itself."""
 
     name = "no registry"
 
@@ -110,7 +111,7 @@ class Karapace(RegistryProcess):
 
 
 def karapace_python() -> Path:
-    """The interpreter of the environment that has Karapace, made if it is not there. Raises PeerUnavailable."""
+    """The interpreter of the environment with Karapace; creates the environment if it is missing. Raises PeerUnavailable."""
     wanted = REQUIREMENTS.read_text().strip()
     folder = ENVIRONMENTS / wanted.replace("==", "-")
     if folder.is_dir():
@@ -130,7 +131,7 @@ def karapace_python() -> Path:
 
 
 def _words(text: str) -> str:
-    """Why uv fails, in one line without its symbols."""
+    """The reason why uv fails, in one line without its symbols."""
     words = " ".join(re.sub(r"[^\x20-\x7e]+", " ", text).split())
     reason = re.search(r"Because (.+?)(?: and you require|$)", words)
     return (reason[1] if reason else words).strip(" .:")[:300]
@@ -141,7 +142,7 @@ def _quietly(command: Sequence[str]) -> None:
 
 
 def _recent_python() -> str:
-    """An interpreter that Karapace runs on. Raises PeerUnavailable."""
+    """An interpreter that is recent enough for Karapace. Raises PeerUnavailable."""
     least = "{}.{}".format(*LEAST_PYTHON)
     uv = str(Path(sys.executable).parent / "uv")
     found = subprocess.run(
@@ -163,8 +164,8 @@ class Together:
     """`barnabas start`, with the registry beside the broker or alone.
 
     Fields:
-        broker_after_s: from the start of the process to the broker's line.
-        services_after_s: from that line to the registry's; 0 without services.
+        broker_after_s: the seconds from the start of the process to the broker's line.
+        services_after_s: the seconds from that line to the registry's line; 0 without services.
     """
 
     def __init__(self, *, services: bool) -> None:
@@ -181,7 +182,7 @@ class Together:
 
     @property
     def others(self) -> list[int]:
-        """The ids of the processes that it has started."""
+        """The ids of the processes that the broker has started."""
         return family(self.broker)[1:]
 
     def __enter__(self) -> Self:

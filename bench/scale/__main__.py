@@ -1,6 +1,6 @@
 """`python -m bench.scale`: figures that grow with brokers, partitions and groups, as text and as JSON; `--render` writes docs/scale.md.
 
-Each size is measured in a process of its own, so that its memory is its own.
+Each size is measured in a process of its own, so that its memory is measured separately.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _keep(path: str | None, found: dict[str, Any]) -> None:
-    """Write the measured sections. The others stay as they are."""
+    """Write the measured sections; the others stay unchanged."""
     if path is None:
         return
     before: dict[str, Any] = json.loads(Path(path).read_text()) if Path(path).exists() else {"sizes": []}

@@ -1,7 +1,7 @@
-"""The metadata part of a cluster: the real controller core, one other broker that follows it, and the fake store between them.
+"""The metadata part of a cluster: the real controller core, one other broker that follows it, and a fake store between them.
 
-Owns the measurement of the controller's work. Everything is called as `cluster.membership.member` calls it. The network, the disks of
-ZooKeeper and further brokers are missing; the latter do the same as the one follower.
+Owns the measurement of the controller's work. It makes the same calls as `cluster.membership.member`. The network, the disks of
+ZooKeeper and further brokers are missing; further brokers would do the same as the one follower.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Work:
     """The cost of one action.
 
     Fields:
-        controller_s: of planning and of making the next image.
-        commits, written: of the store, and bytes.
-        follower_s: of one broker that takes over what was written.
-        read: bytes that such a broker reads.
+        controller_s: the seconds for the plan and the next image.
+        commits, written: the commits to the store, and their bytes.
+        follower_s: the seconds in which one broker applies the changes.
+        read: the bytes that such a broker reads.
     """
 
     controller_s: float = 0.0
@@ -64,7 +64,7 @@ class Work:
 
 class Cell:
     """Args:
-    brokers: how many, in three racks.
+    brokers: the number of brokers, in three racks.
     """
 
     def __init__(self, brokers: int) -> None:
@@ -98,7 +98,7 @@ class Cell:
             self.come(number)
 
     def come(self, number: int) -> None:
-        """A broker registers by itself, the controller sees it, and it becomes active."""
+        """A broker registers, the controller sees it, and the broker becomes active."""
         core = self.controller
         registered, operations = register(registration(number), None, core._last_broker_epoch, core.versions)
         self._write_as(number, operations, MetadataDelta(brokers=(registered,)))
@@ -116,7 +116,7 @@ class Cell:
         self.settle()
 
     def settle(self) -> None:
-        """The controller takes up what changed, and does what follows."""
+        """The controller reads the changes and makes its plans for them."""
         began = time.process_time()
         paths = set(self._seen)
         self._seen.clear()
@@ -141,7 +141,7 @@ class Cell:
         return plan
 
     def rejoin(self, number: int) -> None:
-        """Every leader says that a broker which came back is in sync again."""
+        """Every leader reports that a broker that came back is in sync again."""
         image = self.controller.image
         asked: dict[int, list[InSyncRequest]] = {}
         for topic in image.topics.values():
@@ -180,7 +180,8 @@ class Cell:
         self.work.controller_s += time.process_time() - began
 
     def follow(self) -> None:
-        """The other broker reads what it was told of, all at once, as it does while changes come faster than it reads them."""
+        """The other broker reads all changes that it was notified of together, like a broker that reads slower than changes
+        come."""
         paths, self._told = self._told, set()
         if not paths:
             return
@@ -191,7 +192,8 @@ class Cell:
         self.work.read += sum(len(entry.value) for entry in found.entries.values() if entry is not None)
 
     def take_over(self) -> tuple[Controller, float]:
-        """Another broker reads everything, as a new controller or a broker that starts does; it, and the seconds."""
+        """Another broker reads the whole store, like a new controller or a starting broker; returns this controller, and the
+        seconds."""
         fresh = self._core(FOLLOWER)
         began = time.process_time()
         fresh.observe(observe(self._store, fresh.image, {ROOT}))
@@ -206,7 +208,7 @@ class Cell:
         return self.work
 
     def idle_look(self) -> float:
-        """Seconds in which the controller finds that no partition needs anything."""
+        """The seconds in which the controller finds that no partition needs a change."""
         self.controller.settle_all()
         before = self.work = Work()
         self.settle()
@@ -214,7 +216,7 @@ class Cell:
         return self.work.controller_s
 
     def metadata_answer_bytes(self) -> int:
-        """Of an answer to a client that asks for all topics."""
+        """The size in bytes of a Metadata response with all topics."""
         image = self.controller.image
         topics = [
             MetadataResponseTopic(
@@ -229,7 +231,7 @@ class Cell:
         return len(encode(MetadataResponse(brokers=brokers, topics=topics, controller_id=image.controller_id), METADATA_VERSION))
 
     def stored(self) -> dict[str, tuple[int, int]]:
-        """Entries and bytes in the store, by kind, with the bytes of the paths."""
+        """The number of entries and bytes in the store by kind, including the bytes of the paths."""
         found: dict[str, tuple[int, int]] = {}
         for path, entry in self.tree.entries.items():
             kind = path.split("/")[1]

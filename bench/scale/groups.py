@@ -1,4 +1,4 @@
-"""The memory of group coordinators, and the cost of moving them to another broker: the real core, replaying its records."""
+"""The memory of group coordinators, and the cost of moving them to another broker: the real core replays its records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEARTBEATS = 100_000
 
 
 def measure_groups() -> dict[str, Any]:
-    """Bytes in the log and in memory, seconds of loading and of a heartbeat."""
+    """The bytes in the log and in memory, and the seconds of loading and of a heartbeat."""
     records = [record for number in range(GROUPS) for record in _records_of(f"group-{number:05d}")]
     config, _ = BrokerConfig.from_properties({"log.dirs": "/nowhere"})
     shard = GroupShard(config, NOW, NoTopics())

@@ -1,4 +1,4 @@
-"""The cost of a follower's fetch that waits for its maximum time and gets an empty response."""
+"""The cost of a follower's fetch that waits for its maximum time and then gets an empty response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SETTLE_S = 3.0
 
 
 def measure_idle_fetch() -> float:
-    """Seconds of CPU, of both ends together."""
+    """The seconds of CPU of both ends together."""
     with Ours({"replica.fetch.wait.max.ms": str(WAIT_MS)}) as cluster:
         create_topic(cluster, "idle", len(BROKERS))
         time.sleep(SETTLE_S)

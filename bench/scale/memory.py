@@ -8,6 +8,6 @@ from pathlib import Path
 
 
 def resident_bytes() -> int:
-    """The memory in RAM, without garbage."""
+    """The resident memory in bytes, after a garbage collection."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""The tables of `docs/scale.md` from what `python -m bench.scale` and `python -m bench.cluster` have measured."""
+"""The tables of `docs/scale.md`, from the results of `python -m bench.scale` and `python -m bench.cluster`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = "<!-- measured: {name} -->\n", "<!-- end of {name} -->\n"
 
 
 def write_page(results: dict[str, Any]) -> None:
-    """Put the tables into docs/scale.md, each between its marks."""
+    """Write the tables into docs/scale.md, each between its marks."""
     sizes, machine = results["sizes"], results["machine"]
     blocks = {
         "machine": f"Machine: {machine['processor']}, Python {machine['python']}, {results['date']}.\n",
@@ -75,7 +75,7 @@ def _all_the_time(sizes: list[dict[str, Any]], idle_fetch_s: float) -> str:
 
 
 def _asking(size: dict[str, Any]) -> FailureDetector:
-    """How a broker of such a cluster asks the others for signs of life, with the defaults."""
+    """The failure detector of a broker in such a cluster, with the defaults."""
     config, _ = BrokerConfig.from_properties({})
     silence = FailureDetector(config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT, config.metadata_session_timeout_ms)
     silence.changed(size["brokers"], 3 * size["partitions"] // size["brokers"])

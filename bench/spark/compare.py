@@ -1,14 +1,15 @@
-"""Our data source beside Spark's own connector: the same topic, Spark version and machine, taking turns; rows a second and the ratio.
+"""The barnabas data source and Spark's own connector, in turns on the same topic, Spark version and machine; rows a second and
+the ratio.
 
-    python bench/spark/compare.py                              # on a broker of ours, then on Apache Kafka
+    python bench/spark/compare.py                              # on a barnabas broker, then on Apache Kafka
     python bench/spark/compare.py --server kafka --rounds 5
-    python bench/spark/compare.py --bootstrap 127.0.0.1:9092   # on a server that runs
-    python bench/spark/compare.py --keep                       # into bench/results and docs/spark.md
+    python bench/spark/compare.py --bootstrap 127.0.0.1:9092   # on a running server
+    python bench/spark/compare.py --keep                       # writes bench/results and docs/spark.md
 
 If the topic is missing, it is filled with 5 million records of 100 B in 2 partitions. Maven fetches the connector's jars, and pip fetches
-the PySpark that they belong to, both into `.cache/` of the checkout. All sources run in that PySpark. Our source finds its libraries in the
-environment that runs this program. A third source in Python reads nothing: its rate is the highest that Spark allows for a source in
-Python. Two rounds before the counted ones warm up all of them.
+the PySpark that they belong to, both into `.cache/` of the checkout. All sources run in that PySpark. The barnabas source finds
+its libraries in the environment that runs this program. A third source in Python reads nothing: its rate is the maximum in
+Spark for a source in Python. Two warm-up rounds come before the counted ones.
 
 The connector is the newest on Maven Central, 4.2.0. Its token provider is missing there, and so is that of every version after 4.0.0. The
 provider of 4.0.0 is enough, because no code asks it for a token.
@@ -81,7 +82,7 @@ def main() -> None:
 
 
 def compare(kind: str, arguments: argparse.Namespace) -> tuple[page.Table, float]:
-    """With the share of the machine that others took."""
+    """The table of a server, and the share of the machine's CPU that other processes used."""
     with server(kind, arguments.bootstrap) as (bootstrap, pid):
         topic = f"spark-bench-{arguments.records}-{arguments.size}-{arguments.partitions}"
         fill(bootstrap, topic, arguments)
@@ -107,7 +108,7 @@ def compare(kind: str, arguments: argparse.Namespace) -> tuple[page.Table, float
 
 @contextmanager
 def server(kind: str, bootstrap: str) -> Iterator[tuple[str, int | None]]:
-    """Where it is, and its process where it was started here."""
+    """The address of a server, and its process id if this program started it."""
     if kind == "given":
         yield bootstrap, None
         return
@@ -149,7 +150,7 @@ def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A session that measures what it is told to."""
+    """A session that measures the ways that it gets on standard input."""
     jars = ["--jars", str(connector_jars())] if name == "kafka" else []
     with spark_session(name, "measure.py", ["--format", name, *common, *jars]) as process:
         yield process
@@ -157,7 +158,7 @@ def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def spark_session(name: str, script: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """A script of this folder in the connector's PySpark, which is ready; it ends when its input does."""
+    """A script of this folder in the connector's PySpark, after it is ready; it ends at the end of its standard input."""
     command = [str(connector_python()), str(Path(__file__).with_name(script)), *arguments]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
     print(f"starting {name} ...", file=sys.stderr, flush=True)
@@ -179,7 +180,7 @@ def spark_session(name: str, script: str, arguments: Sequence[str]) -> Iterator[
 
 @contextmanager
 def barnabas_python(python: Path | str) -> Iterator[str]:
-    """The command `barnabas-python`, which an installation has."""
+    """The command `barnabas-python`, as in an installation."""
     with tempfile.TemporaryDirectory() as folder:
         yield write_command(Path(folder), str(python))
 
@@ -197,7 +198,8 @@ def ask(process: subprocess.Popen[str], way: str | None) -> str:
 
 
 def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int, ways: Sequence[str]) -> list[page.Way]:
-    """CPU time is kept beside the clock: a machine with other work on it tells it better. Rounds up to 0 warm them up."""
+    """Measure the sources in turns. The result also has CPU time, because it is more exact on a machine with other work. Rounds
+    up to number 0 are warm-ups."""
     found = {way: page.Way(way, TARGETS.get(way, TARGET), {NAMES[name]: [] for name in sources}) for way in ways}
     for number in range(1 - WARM_UP, rounds + 1):
         for way in ways:
@@ -220,7 +222,7 @@ def line_of(told: page.Figures) -> str:
 
 
 def import_path() -> list[str]:
-    """Our source, and where the connector's PySpark does not have it, what this environment has."""
+    """The import path for the barnabas source, and for libraries that only this environment has."""
     own = str(next((CACHE / VERSION / "python" / "lib").glob("python3*/site-packages")))
     return [str(ROOT / "src"), str(ROOT), own, sysconfig.get_path("purelib")]
 

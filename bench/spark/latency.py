@@ -1,22 +1,23 @@
 """The time of a small micro-batch, and the age of a record when a reader of committed records gets it.
 
-    python -m bench.spark.latency                       # every way of writing, in turns
+    python -m bench.spark.latency                       # all ways of writing, in turns
     python -m bench.spark.latency --rounds 5 --seconds 40 --ways stream updates
     python -m bench.spark.latency --conf spark.sql.streaming.checkpoint.fileChecksum.enabled=false
 
-A thousand records a second with their times go into a topic. One query after the other brings them to another topic, from which they are
-read. All ways share one session and one broker, and take turns, so that their ratios hold on a machine with other work. The first half of
-each run is a warm-up. So is the first half of the rounds, because the JVM compiles for minutes. The figures are medians in milliseconds.
-`cpu` is the CPU time of all processes of Spark for a micro-batch. On a machine with other work it says more than the clock.
+A producer writes a thousand records a second, with their times, to a topic. One query after the other writes them to another
+topic, and a consumer reads them there. All ways use the same session and broker, in turns, so that their ratios are valid on a
+machine with other work. The first half of each run is a warm-up. So is the first half of the rounds, because the JVM compiles
+for minutes. The figures are medians in milliseconds. `cpu` is the CPU time of all processes of Spark for a micro-batch. On a
+machine with other work it is more exact than the clock.
 
 Ways
     stream          `writeStream.format("barnabas")`
     updates         `write_stream`
     frame           `foreachBatch` with a DataFrame's `write`, `sinkName` and `sinkBatchId`
-    none            Spark's `noop` sink: the rest of the time is not the sink's
-    floor           a source and a sink in Python that do nothing (`nothing`): the least that Spark allows
+    none            Spark's `noop` sink: the time of everything except the sink
+    floor           a source and a sink in Python that do nothing (`nothing`): the minimum in Spark
     floor-updates   the same with a sink like that of `write_stream`: a function in `mapInArrow`, whose results are collected
-    count-…         the same behind a running count by key, in update mode
+    count-…         the same after a running count by key, in update mode
     …-forking       with the checkpoint's usual file manager
 """
 
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def records(servers: str) -> Iterator[None]:
-    """Records go in for the length of the block."""
+    """Write records to the topic during the block."""
     is_over = threading.Event()
 
     def send() -> None:
@@ -123,7 +124,7 @@ def records(servers: str) -> Iterator[None]:
 
 
 def measure(spark: SparkSession, servers: str, way: str, topic: str, seconds: float) -> dict[str, float]:
-    """One query for so many seconds."""
+    """Run one query for `seconds`, and return its figures."""
     forking = WITHOUT_FORKS.replace("FileSystemBased", "FileContextBased")
     spark.conf.set(MANAGER, forking if way.endswith(FORKING) else WITHOUT_FORKS)
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as checkpoint:
@@ -181,7 +182,7 @@ def start(spark: SparkSession, servers: str, way: str, topic: str, checkpoint: s
 
 
 def letting_go(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-    """As the tasks of `write_stream` do, without writing."""
+    """Like a task of `write_stream`, but without writing."""
     import pyarrow as pa
 
     for _ in batches:
@@ -190,7 +191,8 @@ def letting_go(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
 
 
 def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: float) -> tuple[list[float], float]:
-    """Ages in seconds, of what was read in the second half of so many seconds from the first micro-batch on; CPU of a micro-batch there."""
+    """The ages in seconds of records that were read in the second half of `seconds` (from the first micro-batch on), and the
+    CPU of a micro-batch there."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "ages", "isolation.level": "read_committed", "fetch.wait.max.ms": 5}
     )
@@ -216,7 +218,7 @@ def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: 
 
 
 def cpu_by_process(leader: int) -> dict[int, float]:
-    """Seconds so far, of the JVM and of all its processes; of workers that have ended nothing is left."""
+    """The CPU seconds so far of the JVM and of each of its processes; workers that have ended are missing."""
     return {pid: cpu_of([pid]) for pid in family(leader)}
 
 

@@ -1,6 +1,6 @@
-"""Reads a topic with one data source, in the way that each line of standard input names, and prints rows a second and rows.
+"""Reads a topic with one data source and prints rows a second and rows; each line of standard input names a way of reading.
 
-Started by `compare.py`, under either PySpark; the session lives on between the lines, so that two sources take turns.
+`compare.py` starts it, with either PySpark. The session continues between the lines, so that two sources can take turns.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def session(arguments: argparse.Namespace) -> Any:
 
 
 def options(reader: Any, arguments: argparse.Namespace, first: int = 0) -> Any:
-    """The rows from `first` on."""
+    """The reader with the options for the rows from `first` on."""
     each = first // arguments.partitions
     if arguments.format == "nothing":
         read = reader.format("nothing").options(rows=arguments.rows, partitions=arguments.partitions, size=arguments.size)
@@ -111,7 +111,8 @@ def limited(spark: Any, arguments: argparse.Namespace) -> None:
 
 
 def small(spark: Any, arguments: argparse.Namespace) -> float:
-    """Rows a second in triggers of so few rows that what a trigger costs is all; the first, which starts things, is left out."""
+    """The rows a second with triggers of few rows, so that only the cost of a trigger counts; without the first trigger, which
+    also starts processes."""
     rows = SMALL_TRIGGERS * SMALL_ROWS
     reader = options(spark.readStream, arguments, arguments.rows - rows)
     progress = run(reader.option("maxOffsetsPerTrigger", SMALL_ROWS), arguments, rows)[1:]

@@ -1,7 +1,7 @@
-"""Writes rows to a topic with one sink, in the way that each line of standard input names, and prints rows a second.
+"""Writes rows to a topic with one sink and prints rows a second; each line of standard input names a way of writing.
 
-A line is `WAY TOPIC`, with tabs between. Started by `sink.py`, under either PySpark; the session lives on between the lines, so that
-sinks take turns.
+A line is `WAY TOPIC`, separated by tabs. `sink.py` starts it, with either PySpark. The session continues between the lines, so
+that sinks can take turns.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def options(writer: Any, arguments: argparse.Namespace, topic: str) -> Any:
 
 
 def batch(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, count: int | None = None) -> int:
-    """How many rows it wrote, as the others."""
+    """Write a batch; returns the number of rows, like the other functions."""
     frame = rows(spark, count or arguments.rows, arguments.size)
     options(frame.write, arguments, topic).mode("append").save()
     return count or arguments.rows
@@ -83,7 +83,7 @@ def small(spark: Any, arguments: argparse.Namespace, folder: str, topic: str) ->
 
 
 def written(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, name: str, files: int, count: int) -> int:
-    """The rows of the files of that name, so many files in a micro-batch."""
+    """Write the rows of the files with this name, with `files` files in a micro-batch; returns the number of rows."""
     source = spark.readStream.schema("key binary, value binary").option("maxFilesPerTrigger", files).parquet(f"{folder}/{name}")
     checkpoint = f"{folder}/checkpoint-{topic}"
     query = (

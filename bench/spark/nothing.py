@@ -1,7 +1,7 @@
-"""A source and a sink in Python that cost almost nothing: their rates are the highest that Spark allows for any of them.
+"""A source and a sink in Python that cost almost nothing: their rates are the maximum in Spark for a source and a sink in Python.
 
-The source gives the same rows of memory again and again, in the columns of the compared sources. The sink takes batches and drops them. So
-the distance to their rates is the cost of our code, and the rest is Spark's.
+The source returns the same rows from memory repeatedly, with the columns of the compared sources. The sink drops its batches.
+So the difference to their rates is the cost of the barnabas code, and the rest is that of Spark.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Offsets = dict[str, int]  # partition -> offset
 
 
 class NothingDataSource(DataSource):
-    """Takes the options `rows`, `partitions`, `size` of a value in bytes, `maxOffsetsPerTrigger`, `startingOffset` of a stream, and
-    `rowsPerSecond` for one whose rows come as time goes by."""
+    """Options: `rows`, `partitions`, `size` of a value in bytes, `maxOffsetsPerTrigger`, `startingOffset` of a stream, and
+    `rowsPerSecond` for a stream with rows that arrive over time."""
 
     @classmethod
     def name(cls) -> str:
@@ -62,7 +62,7 @@ class NothingDataSource(DataSource):
 
 
 class Rows(InputPartition):
-    """How many rows of which partition, and the bytes of a value."""
+    """The number of rows of a partition, and the size of a value in bytes."""
 
     def __init__(self, partition: int, count: int, size: int) -> None:
         super().__init__((partition, count, size))
@@ -122,7 +122,7 @@ class NothingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {number: min(at + share, end) for number, at in start.items()}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """There are never more rows."""
+        """Does nothing: the number of rows never grows."""
 
     def reportLatestOffset(self) -> Offsets:
         return dict.fromkeys(map(str, range(self._partitions)), self._rows // self._partitions)
@@ -134,7 +134,7 @@ class NothingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return rows_of(partition)
 
     def commit(self, end: Offsets) -> None:
-        """Nobody keeps it."""
+        """Does nothing: offsets are not stored."""
 
 
 def let_go(batches: Iterator[RecordBatch]) -> WriterCommitMessage:
@@ -153,7 +153,7 @@ class LettingGoOfStreams(DataSourceStreamArrowWriter):
         return let_go(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """There is nothing to keep."""
+        """Does nothing: there is nothing to store."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """There is nothing to take back."""
+        """Does nothing: there is nothing to undo."""

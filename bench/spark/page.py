@@ -1,6 +1,6 @@
-"""The results of the benches of Spark as JSON, and their blocks of `docs/spark.md`, so that a figure stands in one place.
+"""The results of the benches of Spark as JSON, and their blocks in `docs/spark.md`, so that each figure has only one source.
 
-A bench has tables (one for each server that it ran on); a table has ways, and a way the repetitions of each system.
+A bench has tables (one for each server), a table has ways, and a way has the repetitions of each system.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Way:
     """The result of one way of reading or writing.
 
     Fields:
-        target: how many times as fast as Spark's connector the first system is to be.
-        runs: of each system its repetitions: "rows_per_s", "cpu_s_per_million" rows and "peak_mb" of all processes of Spark.
+        target: the wanted ratio of the first system's rate to that of Spark's connector.
+        runs: the repetitions of each system: "rows_per_s", "cpu_s_per_million" rows, and "peak_mb" of all processes of Spark.
     """
 
     name: str
@@ -58,14 +58,14 @@ def keep(bench: str, command: str, repetitions: int, others_cpu: float, tables: 
 
 
 def write_blocks(page: Path = PAGE) -> None:
-    """Write the kept results into the page."""
+    """Write the stored results into the page."""
     for bench, path in RESULTS.items():
         if path.exists():
             write_block(bench, block(json.loads(path.read_text())), page)
 
 
 def block(result: dict[str, Any]) -> str:
-    """When, where and how, and the tables."""
+    """The date, the machine and the method, and the tables."""
     machine = result["machine"]
     text = f"Measured {result['repetitions']} times on {result['date']}: {machine['processor']}, {machine['cores']} cores, "
     text += f"{machine['memory']}, {machine['kernel']}, Python {machine['python']}, Java {machine['java']}.{by_command(result)} "
@@ -77,7 +77,8 @@ def block(result: dict[str, Any]) -> str:
 
 
 def rendered(of: Table) -> str:
-    """Rates, how many times Spark's connector the first system is and one in Python could be at most, and below what it took."""
+    """The rates; the ratios to Spark's connector, of the first system and of the maximum in Python; and below them CPU and
+    memory."""
     systems = list(of.ways[0].runs)
     rates = [
         [way.name, *(spread([run["rows_per_s"] for run in way.runs[each]]) for each in systems), *_judged(way)] for way in of.ways
@@ -91,8 +92,8 @@ def rendered(of: Table) -> str:
 
 
 def times(way: Way, system: str | None = None) -> tuple[float, float] | None:
-    """How many times as fast as Spark's connector a system (the first) is, and how many times less CPU it takes: medians of the ratios of
-    the pairs; None where one was not measured."""
+    """The ratio of a system's rate to that of Spark's connector, and how many times less CPU it uses: medians of the ratios of
+    pairs. By default the first system. None if one was not measured."""
     runs, theirs = way.runs.get(next(iter(way.runs)) if system is None else system, []), way.runs.get(CONNECTOR, [])
     pairs = list(zip(runs, theirs, strict=True)) if runs and theirs and runs is not theirs else []
     if not pairs:
@@ -115,7 +116,7 @@ def _median(way: Way, system: str, figure: str) -> str:
 
 
 def write_block(name: str, text: str, page: Path) -> None:
-    """Replace what stands between the marks of `name`."""
+    """Replace the text between the marks of `name`."""
     begin, end = f"<!-- begin of {name} -->\n", f"<!-- end of {name} -->\n"
     before, found, rest = page.read_text().partition(begin)
     _, closed, after = rest.partition(end)

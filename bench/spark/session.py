@@ -1,6 +1,6 @@
-"""The resources of a Spark session's processes: CPU time, and the most memory of all of them together.
+"""The resources of a Spark session's processes: CPU time, and the maximum memory of all of them together.
 
-Memory is their proportional share (Pss): of pages that forked Python workers have in common each has its part.
+Memory is the proportional set size (Pss): forked Python workers have pages in common, and each process counts its share of these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOOK_S = 0.5  # between two checks of the memory, each of which takes some milli
 
 
 def _stats(leader: int) -> Iterator[tuple[int, list[str]]]:
-    """Each process that `leader` started, and what `/proc` has of it after its name."""
+    """Each process that `leader` started, with the fields of `/proc` after its name."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # the process has just ended
             fields = stat.read_text().rpartition(")")[2].split()
@@ -29,7 +29,7 @@ def _stats(leader: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def cpu_seconds(leader: int) -> float:
-    """The user and system time of its processes, and of their ended children whose parents waited for them."""
+    """The user and system time in seconds of its processes, and of their ended children if the parents have waited for them."""
     return sum(int(field) for _, fields in _stats(leader) for field in fields[11:15]) / TICKS_PER_S
 
 
@@ -41,7 +41,7 @@ def _share_kib(pid: int) -> int:
 
 
 class Watched:
-    """The CPU time of a session between `__enter__` and `__exit__`, and the most memory that its processes had together."""
+    """The CPU time of a session between `__enter__` and `__exit__`, and the maximum memory of its processes together."""
 
     def __init__(self, leader: int) -> None:
         self.cpu_s = self.peak_mb = 0.0
@@ -67,7 +67,7 @@ class Watched:
 
 
 class OtherWork:
-    """The share of the machine's CPU that goes neither to some sessions nor to a server nor to this process."""
+    """The share of the machine's CPU that neither the sessions, a server nor this process use."""
 
     def __init__(self, leaders: Sequence[int], server: int | None) -> None:
         self._leaders, self._pids = leaders, [os.getpid(), *(family(server) if server is not None else ())]
@@ -77,6 +77,6 @@ class OtherWork:
         return cpu_of(self._pids) + sum(map(cpu_seconds, self._leaders))
 
     def share(self) -> float:
-        """Since this was made."""
+        """The share since this object was created."""
         others = busy_seconds() - self._busy - (self._spent() - self._own)
         return max(others, 0.0) / (os.times().elapsed - self._began) / (os.cpu_count() or 1)

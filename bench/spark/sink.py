@@ -1,13 +1,13 @@
-"""Our sink, exactly once and at least once, beside Spark's own connector (at least once), writing to the same broker in turns.
+"""The barnabas sink, exactly once and at least once, and Spark's own connector (at least once), in turns on the same broker.
 
-    python bench/spark/sink.py                        # to a broker of ours
+    python bench/spark/sink.py                        # to a barnabas broker
     python bench/spark/sink.py --broker kafka         # to Apache Kafka 4.3, fetched with Maven
-    python bench/spark/sink.py --bootstrap HOST:PORT  # to one that runs already
-    python bench/spark/sink.py --keep                 # into bench/results and docs/spark.md
+    python bench/spark/sink.py --bootstrap HOST:PORT  # to a running broker
+    python bench/spark/sink.py --keep                 # writes bench/results and docs/spark.md
 
 Two tasks write rows with a key and a value of 100 B to two partitions. Each run writes to a topic of its own. Its records are counted, and
-the topic is deleted afterwards. A further sink in Python drops the rows: its rate is the highest that Spark allows for such a sink. Two
-rounds before the counted ones warm up all of them.
+the topic is deleted afterwards. A further sink in Python drops the rows: its rate is the maximum in Spark for such a sink. Two
+warm-up rounds come before the counted ones.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main() -> None:
 
 @contextmanager
 def server(kind: str) -> Iterator[tuple[str, int | None]]:
-    """Where it is, and its process."""
+    """The address of a server, and its process id."""
     if kind == "kafka":
         from tools.kafka import KafkaNode
 
@@ -93,14 +93,14 @@ def server(kind: str) -> Iterator[tuple[str, int | None]]:
 
 @contextmanager
 def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A session that writes what it is told to."""
+    """A session that writes in the ways that it gets on standard input."""
     jars = ["--jars", str(connector_jars())] if sink == CONNECTOR else []
     with spark_session(sink, "measure_sink.py", [*SINKS[sink], *arguments, *jars]) as process:
         yield process
 
 
 def take_turns(client: BlockingClient, sessions: dict[str, subprocess.Popen[str]], rounds: int, rows: int) -> list[page.Way]:
-    """The first of the sinks is the one that is compared with Spark's connector. Rounds up to 0 warm them up."""
+    """Measure the sinks in turns; the first one is compared with Spark's connector. Rounds up to number 0 are warm-ups."""
     found = {way: page.Way(way, TARGET, {sink: [] for sink in sessions}) for way in WAYS}
     for number in range(1 - WARM_UP, rounds + 1):
         for way in WAYS:

@@ -1,1 +1,1 @@
-"""Measures what storage costs while it works: compaction, cold reads, many partitions, syncs; `python -m bench.storage`."""
+"""Measures the costs of storage under load: compaction, cold reads, many partitions, syncs; `python -m bench.storage`."""

@@ -1,4 +1,4 @@
-"""`python -m bench.storage`: the costs of storage under load, as text and as JSON; `python -m bench render` puts them on the page."""
+"""`python -m bench.storage`: the costs of storage under load, as text and as JSON; `python -m bench render` writes the page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Producing while a consumer reads data that is no longer in the page cache: the effect on the slowest percent of requests.
 
-The effect of the machine itself is measured beside it: a loop of bare system calls takes the requests. Meanwhile a process of its own,
-which has no connection to the loop, reads as many bytes a second from the disk.
+The effect of the machine itself is measured too: a loop of bare system calls receives the requests. At the same time another
+process, without a connection to the loop, reads as many bytes a second from the disk.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _write(path: Path, size: int) -> None:
 
 
 def _read_file(path: Path, begun: Event, stop: Event) -> None:
-    """Read a file again and again, each time from the disk, as fast as the consumer does."""
+    """Read a file repeatedly, each time from the disk, at the rate of the consumer."""
     with path.open("rb", buffering=0) as file:
         while not stop.is_set():
             _drop_from_cache(path.parent)
@@ -106,7 +106,7 @@ def _read_file(path: Path, begun: Event, stop: Event) -> None:
 
 
 def _fill(server: AnyServer, batch: bytes, wanted_bytes: int) -> int:
-    """How many records the topic `cold` holds then."""
+    """Fill the topic `cold`; returns its number of records."""
     create_topic(server, "cold", PARTITIONS)
     pattern = Pattern(PARTITIONS, batch, RECORDS, 1, 16, 4)
     records = 0
@@ -126,7 +126,8 @@ def _p99(server: AnyServer, seconds: float) -> float:
 
 @contextmanager
 def _reading(server: AnyServer, records: int, batch_bytes: int, *, cold: bool) -> Iterator[None]:
-    """Another process reads the topic from beginning to end again and again; if `cold`, the files leave the cache before each time."""
+    """During the block, another process repeatedly reads the topic from beginning to end. With `cold`, it first drops the files
+    from the page cache each time."""
     folders = [str(partition_folder(server, "cold", index)) for index in range(PARTITIONS)] if cold else []
     with _beside(_read_cold, server.address, records, batch_bytes, folders):
         yield
@@ -134,7 +135,7 @@ def _reading(server: AnyServer, records: int, batch_bytes: int, *, cold: bool) -
 
 @contextmanager
 def _beside(work: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """Another process does `work`, which is told when to stop and says when it has begun."""
+    """During the block, another process runs `work`; `work` gets an event to stop, and sets one when it has begun."""
     context = multiprocessing.get_context("spawn")
     stop, begun = context.Event(), context.Event()
     process = context.Process(target=_ending_with_parent, args=(work, *arguments, begun, stop))
@@ -169,7 +170,7 @@ def _read_cold(address: tuple[str, int], records: int, batch_bytes: int, folders
 
 
 def _bytes_from_disk(pid: int) -> int:
-    """The bytes that a process has caused to be read from the disk so far."""
+    """The bytes that a process has read from the disk so far."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("read_bytes")).split()[1])
 

@@ -1,4 +1,4 @@
-"""Compaction: how fast it is beside Kafka's cleaner on the same data, and what it takes from producers and consumers."""
+"""Compaction: its rate and that of Kafka's cleaner on the same data, and its effect on producers and consumers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _numbers = count()
 
 
 class Shape(NamedTuple):
-    """The form of the log; its size is `share` of the wanted bytes."""
+    """The form of a log; its size is `share` of the wanted bytes."""
 
     title: str
     records: int
@@ -94,7 +94,7 @@ def _rates(servers: tuple[AnyServer, ...], shape: Shape, wanted_bytes: int, repe
 
 
 def _time(server: AnyServer, topic: str) -> float:
-    """Seconds from allowing it until the cleaner has written down that all that is sealed is clean."""
+    """The seconds from the start of cleaning until the cleaner's checkpoint says that all sealed segments are clean."""
     end = _active_base(server, topic)
     began = time.perf_counter()
     _allow(server, topic)
@@ -113,7 +113,7 @@ def _allow(server: AnyServer, topic: str) -> None:
 
 
 def _cleaned_offset(server: AnyServer, topic: str) -> int:
-    """From the cleaner's checkpoint, which both servers write in the same format."""
+    """The offset in the cleaner's checkpoint; both servers write it in the same format."""
     path = Path(server.data_dir) / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines() if path.exists() else []
     return next((int(line.split()[2]) for line in lines if line.startswith(f"{topic} 0 ")), -1)
@@ -184,7 +184,7 @@ def _is_cleaning(folder: Path) -> bool:
 
 
 def _while_compacting(server: AnyServer, batches: list[bytes], wanted_bytes: int, rate: Callable[[], float]) -> float:
-    """Measure from when the cleaner is seen at work on a log that keeps it at work longer than the measurement takes."""
+    """Measure a rate while the cleaner works: the log is so large that cleaning takes longer than the measurement."""
     while True:
         topic = f"dirty-{next(_numbers)}"
         create_topic(server, topic, 1, NOT_YET)

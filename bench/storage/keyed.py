@@ -1,4 +1,4 @@
-"""Topics full of keyed records, for compaction: batches that differ, made once and sent in turn."""
+"""Topics with keyed records, for compaction: different batches, built once and sent in turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW_MS = 1_790_000_000_000
 def keyed_batches(
     count: int, records: int, *, keys: int, value_bytes: int, compression: int = Compression.NONE, seed: int = 1
 ) -> list[bytes]:
-    """Batches of records whose keys are drawn from `keys` different ones; the values shrink to half when compressed."""
+    """Batches of records with keys drawn from `keys` different ones; compression halves the values."""
     rng = random.Random(seed)
     batches = []
     for _ in range(count):
@@ -27,7 +27,7 @@ def keyed_batches(
 
 
 def fill(server: AnyServer, topic: str, partition: int, batches: Sequence[bytes], total_bytes: int) -> int:
-    """Write batches in turn until there are `total_bytes`; how many were written."""
+    """Write batches in turn until there are `total_bytes`; returns the number of batches written."""
     shape = AnswerShape(topic, 1)
     frames = [produce_frame(topic, partition, batch, acks=1) for batch in batches]
     written = sent = answered = 0

@@ -1,4 +1,4 @@
-"""The cost of unused partitions: the time to make them, memory, and CPU while nothing happens."""
+"""The cost of unused partitions: the time to create them, their memory, and the CPU of the idle broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SETTLE_S = 3.0
 
 
 def measure(_repeat: int, *, quick: bool) -> list[Result]:
-    """One broker of each kind for each number, idle after its topics were made; made is a topic whose partitions are all led."""
+    """Measure one broker of each kind for each number of partitions: idle, after its topics are created. A topic counts as
+    created when all its partitions have leaders."""
     idle_s = 5.0 if quick else 30.0
     memory: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}

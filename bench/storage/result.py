@@ -22,7 +22,7 @@ NOTES = """
 
 @dataclass
 class Result:
-    """Figures under their labels, one for each repetition, and what is asked of them."""
+    """The figures by label, one for each repetition, and their target."""
 
     case: str
     title: str
@@ -44,7 +44,7 @@ def ratio(result: Result, label: str, base: str) -> float:
 
 
 def lines_of(result: Result) -> list[str]:
-    """A result for a terminal."""
+    """The lines of a result for a terminal."""
     lines = [f"{result.title} ({result.unit})"]
     lines += [f"    {label:<44} {spread(values)}" for label, values in result.figures.items()]
     if result.ratio is not None:
@@ -55,7 +55,7 @@ def lines_of(result: Result) -> list[str]:
 
 
 def render(page: dict[str, Any]) -> str:
-    """The part of `docs/performance.md`, from what `python -m bench.storage` has written."""
+    """The part of `docs/performance.md`, from the results of `python -m bench.storage`."""
     results = page["results"]
     short = ", in short measurements" if page["quick"] else ""
     text = f"{TITLE}\nMeasured on {page['date']}{short}.{by_command(page)}\n"
@@ -71,7 +71,7 @@ def render(page: dict[str, Any]) -> str:
 
 
 def judged(result: Result, mark: str) -> str:
-    """The target of the figure and whether it holds; a missed target is between two of `mark`. Empty without a target."""
+    """The target of the figure and whether it is met; a missed target is between two of `mark`. Empty without a target."""
     if not result.target:
         return ""
     return result.target + ("" if result.met is None else (": yes" if result.met else f": {mark}no{mark}"))

@@ -1,4 +1,4 @@
-"""The two servers with settings of a case, and a folder that the case may look into."""
+"""The two servers with settings of a case, and a data folder that the case may read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OURS, THEIRS = "barnabas", Kafka.name
 
 
 class Ours(Broker):
-    """A barnabas in a process of its own."""
+    """A barnabas broker in a process of its own."""
 
     name = OURS
 
@@ -32,20 +32,20 @@ class Ours(Broker):
         return found
 
     def cleaner_cpu_s(self) -> float:
-        """CPU time that its cleaner processes took so far, their start included."""
+        """The CPU seconds of its cleaner processes so far, including their start."""
         children = Path(f"/proc/{self.pid}/task").glob("*/children")
         pids = [pid for path in children for pid in path.read_text().split()]
         return sum(_cpu_s(Path("/proc", pid)) for pid in pids if b"cleaning" in Path("/proc", pid, "cmdline").read_bytes())
 
 
 class Theirs(Kafka):
-    """One KRaft node, with Kafka's defaults but for the settings of the case."""
+    """One KRaft node, with Kafka's defaults except for the settings of the case."""
 
     def __init__(self, config: Mapping[str, str] | None = None) -> None:
         super().__init__(config or {})
 
     def cleaner_cpu_s(self) -> float:
-        """CPU time that its cleaner threads took so far; that of the collector and the compiler is not counted."""
+        """The CPU seconds of its cleaner threads so far, without those of the garbage collector and the compiler."""
         threads = Path(f"/proc/{self.pid}/task").iterdir()
         return sum(_cpu_s(path) for path in threads if (path / "comm").read_text().startswith("kafka-log-clean"))
 
@@ -55,7 +55,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_s(path: Path) -> float:
-    """Of a process or thread, by its folder under /proc."""
+    """The CPU seconds of a process or thread; `path` is its folder under /proc."""
     fields = (path / "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 

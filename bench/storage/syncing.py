@@ -1,4 +1,4 @@
-"""acks=all with `flush.messages=1` from eight producers, beside a disk that is synced for every request."""
+"""Eight producers with acks=all and `flush.messages=1`, compared with a loop that syncs the disk for every request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _rate(server: AnyServer, topic: str, batch: bytes, seconds: float) -> float:
 
 
 def _naive(folder: Path, batch: bytes, seconds: float) -> float:
-    """Batches written to eight files in turn, each synced before the next."""
+    """The rate of batches that are written to eight files in turn, with a sync after each."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         files = [os.open(Path(name) / str(i), os.O_CREAT | os.O_WRONLY | os.O_APPEND) for i in range(PRODUCERS)]
         try:

@@ -1,1 +1,1 @@
-"""The cases of the suite, and how they are run, kept and shown."""
+"""The cases of the suite, and the code that runs them, stores their results and shows them."""

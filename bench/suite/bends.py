@@ -1,8 +1,8 @@
-"""Where a line of ours bends, and why: no curve that falls is shown without a sentence.
+"""The points where a line of barnabas falls, and the reasons: the page explains each falling curve with a sentence.
 
-A line bends where a place has less than `KEPT` of the best place before it. That is found in the results; why it is so was measured once
-and is written here, by the name of the case and the measure, without figures that the results have: those stand in the table above the
-sentence. A bend without a reason is called one. Lines of other systems are shown without.
+A line bends at a place that has less than `KEPT` of the best place before it. The code finds bends in the results. The reasons
+were measured once and are texts here, by the name of the case and the measure. They have no figures of the results, since these
+are in the table above the sentence. The page says so if a bend has no reason. Lines of other systems have no sentence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REASONS = {
 
 
 def first_bend(points: Sequence[tuple[float, float]]) -> tuple[float, float, float] | None:
-    """The first place that has too little, its share of the best before it, and that of the last place."""
+    """The first place with too little, its share of the best place before it, and the share of the last place."""
     best = 0.0
     for place, value in points:
         if value < KEPT * best:
@@ -50,7 +50,7 @@ def first_bend(points: Sequence[tuple[float, float]]) -> tuple[float, float, flo
 
 
 def sentence(name: str, across: str, points: Sequence[tuple[float, float]], *, less_is_better: bool = False) -> str:
-    """The sentence of the page below a line of ours that bends."""
+    """The sentence on the page below a line of barnabas that bends."""
     bend = first_bend([(place, 1 / value) for place, value in points if value] if less_is_better else points)
     if bend is None:
         return ""
@@ -63,7 +63,7 @@ def sentence(name: str, across: str, points: Sequence[tuple[float, float]], *, l
 
 
 def _reason(name: str) -> str:
-    """Of CPU that of the rate where it has none of its own."""
+    """The reason of a bend; for CPU, the reason of the rate if there is no other."""
     if name not in REASONS and name.removesuffix("/cpu") in REASONS:
         return "The reason is the same as for the rate."
     return REASONS.get(name, "The reason is not measured.")

@@ -1,4 +1,4 @@
-"""A case of the suite: measures of running systems, or what it does with makers of systems of its own."""
+"""A case of the suite: it measures running systems, or starts systems itself with their makers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _numbers = itertools.count()
 
 
 def fresh_name(what: str) -> str:
-    """A topic that no earlier measurement used: a deleted one lingers."""
+    """The name of a topic that no earlier measurement used: a deleted topic still uses resources for some time."""
     return f"bench-{what}-x{next(_numbers)}"
 
 
 @contextmanager
 def fresh_topic(peer: Peer, what: str, partitions: int = 1, *, largest_bytes: int = 0) -> Iterator[str]:
-    """A topic that is there for one measurement."""
+    """A topic that exists for one measurement."""
     topic = fresh_name(what)
     peer.create(topic, partitions, largest_bytes=largest_bytes)
     try:
@@ -44,7 +44,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`measures` are taken of all systems while they are all up; `only` names those that can do it, `why` what the others lack."""
+    """`measures` are measured for all systems while all are up. `only` names the systems that can do the case, `why` says what
+    the others lack."""
 
     name: str
     title: str
@@ -55,7 +56,7 @@ class Case:
     charts: tuple[str, ...] = ()  # names of the measures that share a bar chart
 
     def run(self, makers: Makers, options: Options, say: Say, wanted: Sequence[str] = ()) -> Outcome:
-        """Take all measures, or those of which the names are `wanted`."""
+        """Run all measures, or those with the names in `wanted`."""
         peers: dict[str, Peer] = {}
         described: dict[str, dict[str, Any]] = {}
         with ExitStack() as running:
@@ -83,7 +84,7 @@ class Case:
 
 
 def line_of(measured: Measured) -> str:
-    """A measure as lines of a terminal."""
+    """The lines of a measure for a terminal."""
     lines = []
     for found in measured.as_json():
         lines.append(f"{found['title']} ({found['unit']})")

@@ -1,6 +1,7 @@
-"""Charts as SVG files: bars of one figure of several systems, and lines over a growing quantity. Written by hand, since they are so plain.
+"""Charts as SVG files: bars of one figure of several systems, and lines over a growing quantity. The code writes the SVG text
+itself, since the charts are simple.
 
-Bars are scaled by logarithm where the largest is more than `LOG_FROM` times the smallest, and the title says so.
+If the largest value is more than `LOG_FROM` times the smallest, the scale of bars is logarithmic, and the title says so.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FONT = "font-family='sans-serif' font-size='12'"
 
 
 def bars(title: str, unit: str, rows: Mapping[str, float], ours: str) -> str:
-    """A horizontal bar for each row."""
+    """A chart with a horizontal bar for each row."""
     largest, smallest = max(rows.values()), min(value for value in rows.values() if value > 0)
     is_log = largest > LOG_FROM * smallest
     floor = math.log10(smallest) - LOG_FLOOR
@@ -45,7 +46,8 @@ def bars(title: str, unit: str, rows: Mapping[str, float], ours: str) -> str:
 
 
 def lines(title: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]], ours: str) -> str:
-    """A line for each series, from zero up; across, by logarithm where it grows more than `LOG_FROM` times."""
+    """A chart with a line for each series. The vertical axis begins at zero; the horizontal one is logarithmic if it grows more
+    than `LOG_FROM` times."""
     places = sorted({x for points in series.values() for x, _ in points})
     most_y = max(y for points in series.values() for _, y in points) or 1.0  # if all values are 0, the line is at the bottom
     width, height = WIDTH - LEFT - RIGHT, LINE_HEIGHT

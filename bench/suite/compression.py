@@ -1,4 +1,4 @@
-"""`compression`: batches of compressed text, which a server unpacks to check their records and stores as they came."""
+"""`compression`: batches of compressed text. A server decompresses them to check their records, and stores them unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`connections`: the cost of a client that does almost nothing, and the cost of many of them for a busy client."""
+"""`connections`: the cost of an almost idle client, and the effect of many such clients on a busy client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMITS_MB = {10_000: 400.0}
 
 @contextmanager
 def crowd(greet: Callable[[], socket.socket], count: int) -> Iterator[list[int]]:
-    """So many clients that have greeted, as descriptors."""
+    """`count` clients after their greeting, as descriptors."""
     held: list[int] = []
     try:
         for _ in range(count):
@@ -50,7 +50,7 @@ def crowd(greet: Callable[[], socket.socket], count: int) -> Iterator[list[int]]
 
 
 def _nudge(nudge: bytes, held: Sequence[int]) -> None:
-    """Each client asks something small once."""
+    """Send one small request from each client."""
     for descriptor in held:
         with socket.socket(fileno=os.dup(descriptor)) as line:
             line.settimeout(STALLED_S)
@@ -71,10 +71,10 @@ def _trickle(nudge: bytes, held: Sequence[int], asked: Synchronized[int]) -> Non
 
 @contextmanager
 def trickling(nudge: bytes, held: Sequence[int]) -> Iterator[Synchronized[int]]:
-    """Meanwhile one client after the other asks something small, from a process of its own; how many have been answered.
+    """During the block, another process sends a small request from one client after the other; gives the number of answers.
 
     Raises:
-        BadAnswer: one was not.
+        BadAnswer: a request got no answer.
     """
     forked = multiprocessing.get_context("fork")
     asked = forked.Value("q", 0)
@@ -135,7 +135,7 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
 
 
 def _interpreter(count: int) -> Callable[[], Figures]:
-    """The same of an interpreter that repeats what it gets; the client that is busy beside it has a relay that only hands on."""
+    """The same with an interpreter that repeats what it receives; the busy client uses a relay that only forwards."""
 
     def run() -> Figures:
         with Interpreter() as least:

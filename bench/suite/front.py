@@ -1,6 +1,6 @@
-"""`python -m bench run|render|guard|list`: the one front of everything that is measured here.
+"""`python -m bench run|render|guard|list`: the common command of all benches.
 
-Cases of the suite run here; the others are benches of their own with their own results, and are started with the same word.
+It runs the cases of the suite. The other benches have their own results; it starts them by name too.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _spark(rounds: int) -> int:
 
 
 def _finished(command: Sequence[str]) -> int:
-    """Its return code; where this is interrupted it may still stop what it has started."""
+    """Run a command; returns its exit code. After an interruption, the command may still stop its child processes."""
     with Child[bytes](command) as process:
         try:
             return process.wait()
@@ -97,7 +97,7 @@ OTHERS: Mapping[str, tuple[str, Callable[[int], int]]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 2 for words that mean nothing here, 1 where a case could not be measured."""
+    """Run a command line; returns exit code 2 for unknown words, 1 if a case could not be measured."""
     options = _parse(arguments)
     if options.verb == "list":
         for case in CASES.values():
@@ -219,7 +219,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _run_other(name: str, rounds: int) -> int:
-    """The return code. A failure does not keep the other cases from being measured."""
+    """Run another bench; returns its exit code. After a failure, the other cases are still measured."""
     try:
         return OTHERS[name][1](rounds)
     except (*FAILURES, RuntimeError, AssertionError):
@@ -228,7 +228,7 @@ def _run_other(name: str, rounds: int) -> int:
 
 
 def _guard() -> None:
-    """Print a report; its result never fails the command."""
+    """Print the report of the guard; its result never changes the exit code."""
     makers = {OURS: PEERS[OURS]}
     changes = []
     for name in GUARDED:
@@ -244,7 +244,8 @@ def _guard() -> None:
 
 
 def write_page() -> None:
-    """Write docs/performance.md, first the cases beside Apache Kafka alone, then the suite; and the tables of docs/spark.md."""
+    """Write docs/performance.md (first the comparisons with only Apache Kafka, then the suite), and the tables of
+    docs/spark.md."""
     text = pair.render_page(json.loads(PAIR_RESULTS.read_text()))
     found = [(case, result) for case in CASES.values() if (result := results.read(case.name)) is not None]
     PAGE.write_text(text + page.render(found))
@@ -252,7 +253,7 @@ def write_page() -> None:
 
 
 def _allow_many_files() -> None:
-    """As many descriptors as the system allows, for systems that are started as well."""
+    """Raise the limit of descriptors to the system's maximum; the started systems inherit it."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

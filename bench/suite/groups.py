@@ -1,4 +1,5 @@
-"""`groups`: how long a consumer group of many members takes until every partition has its consumer, and again after one has left."""
+"""`groups`: the time until every partition has a consumer in a group of many members, at its start and after a member has
+left."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ POLL_S = 0.005
 
 
 def _wait_assigned(members: Sequence[Consumer], began: float) -> float:
-    """Seconds since `began` until the members together have each partition once, in shares that differ by one at most."""
+    """The seconds from `began` until the members together have each partition once, in shares that differ by at most one."""
     while time.perf_counter() - began < TIMEOUT_S:
         for member in members:
             member.poll(0)

@@ -1,8 +1,9 @@
 """`growth`: rate, CPU, memory and delay against a growing quantity: bytes of a message, partitions, producers, consumers.
 
-`kreps-2014` covers the growth of stored data, `connections` that of idle clients. A line ends if the system can do no more, or if making
-the partitions would take longer than `CREATE_LIMIT_S`. Each partition has a message before the measurement, because opening its file is not
-its rate. With all systems and five repetitions the case takes about forty minutes.
+`kreps-2014` covers the growth of stored data, `connections` that of idle clients. A line ends if the system cannot do more, or
+if creating the partitions would take longer than `CREATE_LIMIT_S`. Each partition gets a message before the measurement,
+because the time to open its file is not part of the rate. With all systems and five repetitions the case takes about forty
+minutes.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class Point:
     """The result of a system at one point.
 
     Fields:
-        mb_per_s: of values.
-        cpu_s_per_gb: of the system, for values.
-        peak_mb: the most memory of the system meanwhile.
-        others_cpu: the share of the machine that went to none of the systems and not to the client.
+        mb_per_s: the rate of values.
+        cpu_s_per_gb: the CPU seconds of the system for a GB of values.
+        peak_mb: the maximum memory of the system in this time.
+        others_cpu: the share of the machine's CPU that neither the systems nor the client used.
     """
 
     mb_per_s: float
@@ -57,8 +58,8 @@ class Point:
 
 
 def points(places: Iterable[int], measure_at: Callable[[int], Point], meter: Meter) -> Figures:
-    """The figures of each place up to one that cannot be done, and the last rate as a share of the best as the value; `meter` is told why
-    a line ends early."""
+    """The figures of each place, up to a place that the system cannot do. The value is the last rate as a share of the best;
+    `meter` gets the reason if a line ends early."""
     found = _as_far_as_it_goes(places, measure_at, meter)
     figures = {f"at_{place}": point.mb_per_s for place, point in found.items()}
     figures |= {f"cpu_{place}": point.cpu_s_per_gb for place, point in found.items()}
@@ -69,7 +70,7 @@ def points(places: Iterable[int], measure_at: Callable[[int], Point], meter: Met
 
 
 def delays(places: Iterable[int], p99_at: Callable[[int], float], meter: Meter) -> Figures:
-    """As `points`, of the p99 in milliseconds at each place; the value is the last one."""
+    """As `points`, for the p99 in milliseconds at each place; the value is the last one."""
     found = _as_far_as_it_goes(places, p99_at, meter)
     return {**{f"at_{place}": p99_ms for place, p99_ms in found.items()}, "value": list(found.values())[-1]}
 
@@ -88,7 +89,7 @@ def _as_far_as_it_goes(places: Iterable[int], measure_at: Callable[[int], Found]
 
 
 def _written(peer: Peer, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Point:
-    """In single messages where the system has no batches."""
+    """Write a load, in single messages if the system has no batches."""
     with Meter(peer.pids) as meter:
         try:
             load = peer.produce(topic, message, amount, partitions=partitions, producers=producers)
@@ -106,7 +107,7 @@ def _point(size: int, seconds: float, meter: Meter) -> Point:
 
 
 def _delayed(peer: Peer, value_bytes: int = VALUE_BYTES, partitions: int = 1) -> float:
-    """p99 end to end in a fresh topic; messages before those that count go to every partition."""
+    """The p99 in milliseconds from end to end in a fresh topic; warm-up messages go to every partition."""
     rate = int(min(DELAY_RATE, DELAY_BYTES_PER_S / value_bytes))
     pace = Pace(rate, DELAY_S, max(DELAY_WARM_UP_S, partitions / rate))
     with fresh_topic(peer, "delays", partitions, largest_bytes=value_bytes) as topic:
@@ -164,8 +165,8 @@ def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
 
 
 def share_of(count: int, messages: int, most: float) -> int:
-    """How many of a topic's messages each of `count` consumers reads: together about `most`, for a read of milliseconds is one of
-    connecting, but no more than there are, and no less than its share."""
+    """The number of messages that each of `count` consumers reads: together about `most`, because a read of a few milliseconds
+    would only measure connecting. Each reads at most all messages of the topic, and at least its share."""
     return max(messages // min(count, SHARES), min(messages, int(most / count)))
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench guard`: a quick check whether a case became slower than its last recorded results. It is a report, not a gate.
+"""`python -m bench guard`: a quick check whether a case has become slower since its last recorded results. It only reports.
 
-Rates depend on the machine and its other work. So the guard compares the ratio to the bare loop of system calls in the same minute. The run
-that made the results has recorded this ratio, and the guard measures it again. A measure without such a loop is not compared.
+Rates depend on the machine and its other work. So the guard compares the ratio to a bare loop of system calls in the same
+minute. The recorded results contain this ratio, and the guard measures it again. A measure without such a loop is not compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Measure = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How many times as fast a measure is now as it was recorded: below 1 is slower."""
+    """The ratio of a measure's rate now to its recorded rate: below 1 is slower."""
 
     name: str
     factor: float
@@ -32,7 +32,7 @@ class Change:
 
 
 def compare(name: str, before: Measure, now: Measure) -> Change | None:
-    """None where it has no bare loop, then or now."""
+    """The change of a measure; None if it has no bare loop, then or now."""
     was, has = ratio(before, OURS, BARE), ratio(now, OURS, BARE)
     return Change(name, has / was) if was and has else None
 

@@ -1,4 +1,4 @@
-"""`idle`: the cost of a thousand unused partitions: memory, CPU, and the time to make them."""
+"""`idle`: the cost of a thousand unused partitions: memory, CPU, and the time to create them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _idle(peer: Peer, meter: Meter) -> Figures:
 
 
 def _interpreter() -> Figures:
-    """One that has no partitions."""
+    """The figures of an interpreter, which has no partitions."""
     found = interpreter()
     return {"value": found["idle_mb"], "cpu": found["idle_cpu"]}
 

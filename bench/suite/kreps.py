@@ -1,6 +1,6 @@
 """`kreps-2014`: "Benchmarking Apache Kafka: 2 million writes per second (on three cheap machines)", on one machine and one broker.
 
-Records of 100 bytes in batches of about 8 kB. The replicated parts of it are `python -m bench.cluster`.
+Records of 100 bytes in batches of about 8 kB. Its replicated parts are in `python -m bench.cluster`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHARE_OF_DISK = 0.5  # of the free disk space
 
 
 def batches_of(peer_takes: Callable[[Message], Figures]) -> Figures:
-    """With batches where there are such, else with single messages."""
+    """The figures with batches, or with single messages if the system has no batches."""
     try:
         return peer_takes(Message(VALUE_BYTES, BATCH, 1))
     except CannotDo:
@@ -49,7 +49,7 @@ def _producers(options: Options, producers: int) -> Callable[[Peer, Meter], Figu
 
 
 def _consumers(options: Options) -> Measure:
-    """Each reads all of the topic, at the same time."""
+    """Several consumers, each of which reads the whole topic at the same time."""
     filled: dict[str, tuple[str, Message, int]] = {}
 
     def warm_up(peer: Peer) -> None:
@@ -81,7 +81,7 @@ def _consumers(options: Options) -> Measure:
 
 
 def _both(options: Options) -> Callable[[Peer, Meter], Figures]:
-    """One writes as one reads what was there before; the rate is that of the two together."""
+    """A producer writes while a consumer reads earlier messages; the rate is that of both together."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
         with fresh_topic(peer, "both") as topic:
@@ -100,7 +100,7 @@ def _both(options: Options) -> Callable[[Peer, Meter], Figures]:
 
 
 def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Meter], Figures]:
-    """Percentiles of the time from when a message was meant to leave until it was consumed; p99 is the one that is compared."""
+    """Percentiles of the time from a message's planned sending until it was consumed; the p99 is compared."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
         with fresh_topic(peer, "delays") as topic, meter:
@@ -110,7 +110,7 @@ def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Mete
 
 
 def relayed(topics: Sequence[str], message: Message, pace: Pace, partitions: int = 1) -> Figures:
-    """As `_delays`, of the loop that only hands on; its first repetition counts, for there is nothing to warm up but its files."""
+    """As `_delays`, for the loop that only forwards. Its first repetition counts, because only its files need a warm-up."""
     with Relay() as loop:
         meter = Meter([loop.pid])
         with meter:
@@ -120,7 +120,7 @@ def relayed(topics: Sequence[str], message: Message, pace: Pace, partitions: int
 
 
 def percentiles(found: Delays) -> Figures:
-    """Of the delays, and how late the generator was where it is told."""
+    """The percentiles of the delays, and the delay of the generator if it is known."""
     ordered: array[float] = found.consumed
     late = {"late_p99": found.generator_late_p99_ms} if found.generator_late_p99_ms else {}
     return {
@@ -145,8 +145,8 @@ def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
 
 
 def _growing(peer: Peer, topic: str, message: Message, each: Amount) -> Figures:
-    """The rate of each step while one topic grows, and what is stored after it in MB; the value is the rate of the last step as a share of
-    the best of the others."""
+    """The rate of each step while one topic grows, and the stored MB after the step. The value is the rate of the last step as
+    a share of the best of the others."""
     loads = [peer.produce(topic, message, each) for _ in range(STEPS)]
     stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
     figures = {f"at_{step}": load.records_per_s for step, load in enumerate(loads, 1)}
@@ -155,7 +155,8 @@ def _growing(peer: Peer, topic: str, message: Message, each: Amount) -> Figures:
 
 
 def _stored_beyond_memory(options: Options) -> Callable[[Peer, Meter], Figures]:
-    """In batches so large that the kernel and the disk are what is measured; only by who is fast enough for it the first time."""
+    """With batches so large that the kernel and the disk are measured; only for systems that are fast enough in the first
+    repetition."""
     able: set[str] = set()
     message = Message(VALUE_BYTES, LARGE_BATCH, 1)
 

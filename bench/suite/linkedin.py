@@ -1,7 +1,8 @@
 """`linkedin-2011`: the experiments of "Kafka: a Distributed Messaging System for Log Processing" (Kreps, Narkhede, Rao; NetDB 2011).
 
-There: one producer that sends 10 million messages of 200 bytes, in batches of 1 and of 50, without waiting for acknowledgements; one
-consumer that reads 10 million, about 200 kB (1,000 messages) a pull; the overhead of a message on disk.
+In the paper: one producer sends 10 million messages of 200 bytes, in batches of 1 and of 50, without waiting for
+acknowledgements. One consumer reads 10 million, about 200 kB (1,000 messages) in a pull. The third figure is the overhead of a
+message on disk.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def produced(load: Load) -> Figures:
 
 
 def together(loads: Sequence[Load]) -> Load:
-    """Loads that came one after the other."""
+    """The sum of loads that came one after the other."""
     return Load(len(loads), sum(load.records for load in loads), sum(load.seconds for load in loads))
 
 
 def producing(message: Message, options: Options, *, producers: int = 1, partitions: int = 1) -> Callable[[Peer, Meter], Figures]:
-    """A repetition: a fresh topic is written to and removed."""
+    """A measure: each repetition writes to a fresh topic and removes it."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
         amount = Amount(options.messages, options.seconds)
@@ -52,7 +53,7 @@ def producing(message: Message, options: Options, *, producers: int = 1, partiti
 
 
 def fill(peer: Peer, topic: str, options: Options, value_bytes: int) -> tuple[Message, int]:
-    """Write messages in the largest batches that the system takes, up to 50; how they are, and how many."""
+    """Write messages in the largest batches that the system accepts, up to 50; returns their form and their number."""
     amount = Amount(options.messages, max(options.seconds, FILL_SECONDS))
     for batch in (50, 1):
         message = Message(value_bytes, batch, 1)
@@ -64,7 +65,7 @@ def fill(peer: Peer, topic: str, options: Options, value_bytes: int) -> tuple[Me
 
 
 def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) -> Measure:
-    """A topic is filled before the first repetition, or before each where what was read is gone."""
+    """A measure of reading. A topic is filled before the first repetition, or before each if reading removes messages."""
     filled: dict[str, tuple[str, Message, int]] = {}
     emptied: set[str] = set()  # systems that remove messages once they are read
 
@@ -119,7 +120,7 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
 
 
 def bare_producing(message: Message, options: Options) -> Callable[[], Figures]:
-    """The loop that receives and writes, under the same load and in such memory as the systems have."""
+    """The loop that receives and writes, with the same load and the same kind of memory as the systems."""
 
     def run() -> Figures:
         batch = batch_of(message.batch, message.value_bytes)

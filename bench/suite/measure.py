@@ -1,13 +1,15 @@
-"""One figure of several systems: every repetition measures each of them once, and the one that began last time comes last.
+"""One figure of several systems: every repetition measures each system once, and the first system of one repetition is the last
+of the next.
 
 Rules
-  1. A repetition is warmed up by one that does not count. While one system is measured all others stand still (`standstill`).
-  2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to no system and not to the client is kept
-     beside.
-  3. A `fresh` measure starts a system for each repetition, beside those that stand still, in memory that was used just before (`memory`).
-  4. A case that a system cannot do becomes a dash, with the reason. So does a `BadAnswer`, one that cannot be read, or a lost
-     connection: a figure of a system that errs is none, but those of the others are. A line of several places ends there, and
-     keeps those before.
+  1. A repetition that does not count warms up each system. While one system is measured, all others are stopped (`standstill`).
+  2. CPU and memory are of the part inside `Meter`. The share of the machine's CPU that neither a system nor the client used is
+     recorded too.
+  3. A `fresh` measure starts a system for each repetition, while the others are stopped, in memory that was used just before
+     (`memory`).
+  4. If a system cannot do a case, the result is a dash with the reason. The same is true for a `BadAnswer`, an unreadable
+     answer or a lost connection: the figure of this system is invalid, those of the others are valid. A line of several places
+     ends there, and keeps the places before.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError, SubprocessError, Valu
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How much is measured; the page says what it was."""
+    """The amounts of a measurement; the page shows them."""
 
     rounds: int = 5
     messages: int = 1_000_000
@@ -49,7 +51,8 @@ Run = Callable[[Peer, Meter], Figures]
 class View:
     """Another figure of the same repetitions, shown as a measure of its own.
 
-    `missing` says why a system may have none, `bare_name` what was measured beside it, if that is not the measure's.
+    `missing` is the reason why a system may have no figure. `bare_name` names the compared loop, if it is not that of the
+    measure.
     """
 
     name: str
@@ -64,10 +67,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`run` gives the figures of a repetition, the main one as "value", and "messages" where CPU is to be told for a million of them.
+    """`run` returns the figures of a repetition: the main one as "value", and "messages" if the page shows CPU for a million
+    messages.
 
-    `warm_up` gives way to a first `run` that does not count where there is none. `bare` measures beside what no system gets past, most
-    often a loop of system calls.
+    Without a `warm_up`, a first `run` does not count. `bare` measures a limit for all systems, usually a loop of system calls.
     """
 
     name: str
@@ -88,7 +91,7 @@ class Measure:
 
 @dataclass(slots=True)
 class Measured:
-    """The repetitions of each system, and the reasons of those that have none."""
+    """The repetitions of each system, and the reasons for systems without any."""
 
     measure: Measure
     runs: dict[str, list[Figures]] = field(default_factory=dict)
@@ -96,7 +99,7 @@ class Measured:
     ends: dict[str, str] = field(default_factory=dict)  # reasons why lines end before the last place
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The measure, and its views after it."""
+        """The measure, followed by its views."""
         what = self.measure
         whole = {
             "name": what.name,
@@ -137,7 +140,7 @@ class Measured:
 def take_turns(
     measure: Measure, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], rounds: int, *, are_up: bool = True
 ) -> Measured:
-    """All repetitions of one measure; `makers` has a maker for each of `peers`, which run if they `are_up`."""
+    """All repetitions of one measure; `makers` has a maker for each of `peers`; the peers run already if `are_up`."""
     measured = Measured(measure)
     able = [key for key in peers if _warm_up(measure, key, peers[key], measured)]
     for number in range(rounds):
@@ -160,7 +163,7 @@ def _pids(peers: Iterable[Peer]) -> list[int]:
 
 
 def _warm_up(measure: Measure, key: str, peer: Peer, measured: Measured) -> bool:
-    """Whether it can do it."""
+    """Warm up a system; returns whether it can do the measure."""
     if measure.is_fresh:
         return True
     warm_up = measure.warm_up
@@ -187,7 +190,8 @@ def _repeat(
 
 
 def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
-    """Whether it succeeded. If a system cannot do it, or fails, its result is a dash, with the figures so far."""
+    """Call `what`; returns whether it succeeded. If a system cannot do it, or fails, its result is a dash, with the figures so
+    far."""
     try:
         what()
     except FAILURES as error:
@@ -200,7 +204,7 @@ def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """The text of the page for one of `FAILURES`. If an interruption caused it, the interruption is raised instead."""
+    """The text on the page for one of `FAILURES`. If an interruption caused the failure, raises the interruption instead."""
     if isinstance(error, CannotDo):
         return str(error)
     if isinstance(error.__context__, SystemExit | KeyboardInterrupt):

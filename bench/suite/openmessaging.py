@@ -1,8 +1,9 @@
 """`openmessaging`: workloads of the OpenMessaging Benchmark, at fixed rates, with a schedule that does not hide stalls.
 
-A message's time begins when it was meant to leave, so a system that stalls pays for all that it held up (coordinated omission). Each
-repetition has fresh topics, and its schedule begins earlier with messages that do not count: the first ones of a partition open its files
-and its clients, which is not what a rate costs. With all systems and five repetitions the case takes about fifteen minutes.
+A message's time begins at its planned sending, so the stall of a system counts for all messages that it delays (coordinated
+omission). Each repetition has fresh topics. Its schedule begins earlier with messages that do not count: the first ones of a
+partition open its files and its clients, and this is not part of the cost of a rate. With all systems and five repetitions the
+case takes about fifteen minutes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ WORKLOADS = (
 
 
 def _topics(workload: Workload) -> list[str]:
-    """Names of one length."""
+    """The names of the topics, all of the same length."""
     topics = [fresh_name(f"omb{number:03d}") for number in range(workload.topics)]
     longest = max(map(len, topics))
     return [topic.ljust(longest, "y") for topic in topics]
@@ -89,7 +90,8 @@ def _unmeasured(run: Callable[[Peer, Meter], Figures], peer: Peer) -> None:
 
 
 def _catching_up(options: Options) -> Callable[[Peer, Meter], Figures]:
-    """The consumer begins when the topic is full, while messages come at a fixed rate. The result is the time until it has caught up."""
+    """The consumer begins after the topic is filled, while messages arrive at a fixed rate. The result is the time until it has
+    caught up."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
         with fresh_topic(peer, "backlog") as topic:

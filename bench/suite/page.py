@@ -1,4 +1,4 @@
-"""The part of `docs/performance.md` that is made of the suite's results, and the charts beside it."""
+"""The part of `docs/performance.md` on the suite's results, and its charts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HEAD = """
 
 
 def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str:
-    """The text; charts go into `folder`."""
+    """The text; writes the charts into `folder`."""
     if not results:
         return ""
     text = HEAD + _systems(results)
@@ -87,13 +87,13 @@ def _conditions(result: Result) -> str:
 
 
 def _commit(result: Result) -> str:
-    """Which barnabas it was: cases are measured one by one."""
+    """The commit of a case's results, since cases are measured at different times."""
     ours = result["peers"].get(OURS, {})
     return f"{ours['name']}: {ours['version']}; " if "version" in ours else ""
 
 
 def _repetitions(measure: Result) -> str:
-    """How many there were, of each system where they differ."""
+    """The number of repetitions; for each system if they differ."""
     counts = sorted({len(runs) for key, runs in measure["runs"].items() if key != BARE})
     if not counts:
         return ""
@@ -139,7 +139,8 @@ def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
 
 
 def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
-    """A table of the places of a line; where they differ in kind from one system to the other, the line alone tells."""
+    """The text of a growing measure, with a table of the places of its line. Without the table if systems have other places
+    than the longest line: then only the chart shows them."""
     series = _points(measure, peers)
     text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n{_repetitions(measure)}"
     places = [place for place, _ in max(series.values(), key=len, default=[])]
@@ -169,7 +170,8 @@ def _bend(name: str, across: str, points: Points, *, less_is_better: bool = Fals
 
 
 def _short_of(across: str, ours: Points, series: Mapping[str, Points], *, less_is_better: bool) -> str:
-    """Where a line of another is not as far behind ours as it should be, and where it is ahead, by the medians in the table."""
+    """The places where another system's line is closer to ours than wanted, and where it is ahead, by the medians in the
+    table."""
     at = dict(ours)
 
     def within(times: float) -> str:
@@ -209,7 +211,7 @@ def _or_blank(value: float | None) -> str:
 
 
 def _beside_bare(measure: Result, key: str) -> str:
-    """The share of the limit that a system reaches, or how many times as much it takes."""
+    """The share of the limit that a system reaches; for a cost, the multiple of the limit."""
     value, bare = median(values(measure, key)), median(values(measure, BARE))
     if value is None or not bare:
         return ""
@@ -228,7 +230,7 @@ def _verdict(measure: Result, key: str) -> str:
 
 
 def _target(measure: Result, peers: Mapping[str, Any]) -> str:
-    """Whether what is to be reached is reached, as a sentence."""
+    """A sentence that says whether the target is met."""
     said: list[str] = []
     times, ours = ratio(measure, OURS, KAFKA), median(values(measure, OURS))
     if measure["target"] is not None and times is not None:
@@ -249,7 +251,7 @@ def _target(measure: Result, peers: Mapping[str, Any]) -> str:
 
 
 def _unreachable(measure: Result, peers: Mapping[str, Any]) -> Iterator[str]:
-    """The systems that even the bare loop does not beat by the wanted factor."""
+    """The systems for which even the bare loop does not reach the wanted factor."""
     found = [(key, ratio(measure, BARE, key)) for key, times in _ratios(measure) if key != KAFKA and times < AHEAD]
     near = [f"{peers[key]['name']} ({times:.2f})" for key, times in found if times is not None and times < AHEAD]
     if near:
@@ -257,13 +259,13 @@ def _unreachable(measure: Result, peers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ratios(measure: Result) -> list[tuple[str, float]]:
-    """How many times better we are than each."""
+    """The ratios of barnabas to each other system: how many times better it is."""
     found = [(key, ratio(measure, OURS, key)) for key in measure["runs"] if key not in (OURS, BARE)]
     return [(key, times) for key, times in found if times is not None]
 
 
 def _draw(case: Case, result: Result, folder: Path) -> str:
-    """The charts of a case, as files and as the lines that show them."""
+    """Write the charts of a case as files; returns the lines of the page that show them."""
     folder.mkdir(parents=True, exist_ok=True)
     made: list[tuple[str, str, str]] = []  # name, title and chart
     ours = result["peers"][OURS]["name"]
@@ -284,7 +286,7 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
 
 
 def _lines(measure: Result, peers: Mapping[str, Any], ours: str) -> Iterator[tuple[str, str, str]]:
-    """The chart of what grows, and those of what is kept beside."""
+    """The chart of a growing measure, and the charts of its other figures."""
     series = {name: points for name, points in _points(measure, peers).items() if points}
     if series:
         yield measure["name"], measure["title"], charts.lines(measure["title"], measure["across"], series, ours)
@@ -296,7 +298,7 @@ def _lines(measure: Result, peers: Mapping[str, Any], ours: str) -> Iterator[tup
 
 
 def _points(measure: Result, peers: Mapping[str, Any], kind: str = "at") -> dict[str, Points]:
-    """The lines of a measure of what grows, by the names of the systems."""
+    """The lines of a growing measure, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
         numbers = {name: found[1] for run in runs for name in run if (found := re.fullmatch(rf"{kind}_(\d+)", name))}

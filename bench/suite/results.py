@@ -24,8 +24,8 @@ def describe_peer(peer: Peer) -> dict[str, Any]:
 def describe(
     case: str, *, text: str, command: str, options: Options, peers: Mapping[str, dict[str, Any]], measured: Sequence[Measured]
 ) -> Result:
-    """All of a case's results, with the `text` that says how it was measured; `peers` are described by `describe_peer`, or by the reason
-    why one is not there ("unavailable")."""
+    """All results of a case, with the `text` on its method. `peers` has the result of `describe_peer` for each system, or the
+    reason why it is missing ("unavailable")."""
     return {
         "case": case,
         "text": text,
@@ -40,7 +40,7 @@ def describe(
 
 
 def told(options: Options) -> dict[str, Any]:
-    """How much was measured, as it comes back from JSON."""
+    """The amounts of a measurement, in the form that JSON returns."""
     return {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(options).items()}
 
 
@@ -52,10 +52,10 @@ def write(result: Result, folder: Path = FOLDER) -> Path:
 
 
 def merged(before: Result, part: Result) -> Result:
-    """All results of a case, after some of its measures were repeated in the same way.
+    """All results of a case, after some of its measures were repeated with the same options.
 
     Raises:
-        ValueError: `before` was measured in another way, or lacks a measure of `part`.
+        ValueError: `before` was measured with other options, or lacks a measure of `part`.
     """
     anew = {each["name"]: each for each in part["measures"]}
     if before["options"] != part["options"] or anew.keys() - {each["name"] for each in before["measures"]}:

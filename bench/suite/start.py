@@ -1,4 +1,5 @@
-"""`start`: from the start of the process to its first answers, to the first message through, and the memory of doing nothing."""
+"""`start`: the time from the start of the process to its first answers and to the first delivered message, and the idle
+memory."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def _start(peer: Peer, meter: Meter) -> Figures:
 
 
 def interpreter() -> Figures:
-    """The same for a minimal server in Python; a byte replaces the first message."""
+    """The same for a minimal server in Python; a byte is used instead of the first message."""
     with Interpreter() as least:
         began = time.perf_counter()
         with socket.create_connection(least.address) as line:

@@ -1,7 +1,7 @@
 """Checks whole numbers in texts from outside.
 
-`str.isdigit` accepts digits that `int` does not (`²`), and `int` refuses texts of more than 4,300 digits. So neither is a check
-alone.
+`str.isdigit` accepts digits that `int` does not (`²`), and `int` refuses texts of more than 4,300 digits. So neither is enough
+as a check.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Every error code of the protocol, and whether a client may retry after it.
 
-Numbers and names are Kafka's; `tests/test_errors.py` holds them against the kio package.
+Numbers and names are Kafka's; `tests/test_errors.py` compares them with the kio package.
 """
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The error codes a response carries."""
+    """The error codes in responses."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -16,8 +16,8 @@
     ├── Closed                    used after close, or the peer closed the connection
     └── InvariantViolated         a rule of the code is broken; stops the partition or the broker
 
-Exceptions carry fields; `__str__` builds their text. A peer gets an error code and, where the protocol has a field for it, the
-text of a `KafkaError`, never the text of another exception.
+Exceptions carry fields; `__str__` builds their text. A peer gets an error code, and the text of a `KafkaError` if the protocol
+has a field for it. It never gets the text of another exception.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake; the broke
 
 
 class BarnabasError(Exception):
-    """The base of all errors that barnabas raises. Can be pickled with its fields, whatever arguments its constructor takes."""
+    """The base of all errors that barnabas raises. Pickle keeps its fields, independent of the arguments of its constructor."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _as_it_was, (type(self), self.args), self.__dict__.copy()
@@ -67,7 +67,7 @@ class KafkaError(BarnabasError):
 
     Args:
         code: the error code for the peer.
-        message: a sentence for the peer, in responses that have a field for it; None where Kafka sends none.
+        message: a sentence for the peer, in responses that have a field for it; None if Kafka sends none.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -80,7 +80,7 @@ class KafkaError(BarnabasError):
 
 
 class InvalidRecordError(KafkaError):
-    """A batch refused because of some of its records (KIP-467).
+    """The broker refuses a batch because of some of its records (KIP-467).
 
     Args:
         code: INVALID_RECORD or INVALID_TIMESTAMP.

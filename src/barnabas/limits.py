@@ -1,6 +1,6 @@
-"""The bounds on everything that a peer can make grow.
+"""The bounds on everything that grows with a peer's input.
 
-Bounds that a user may set are configuration keys (`config/definitions/`); these are the bounds that nobody needs to set.
+Bounds that a user may set are configuration keys (`config/definitions/`); no user needs to set the bounds here.
 """
 
 MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a message
@@ -150,31 +150,11 @@ MAX_JSON_SCHEMA_CHARACTERS = 4 * 1024 * 1024  # size of a JSON Schema with the s
 MAX_JSON_SCHEMA_DEPTH = 128  # nested objects and arrays of a JSON Schema
 MAX_JSON_SCHEMA_STEPS = 300_000  # comparisons and reported differences of two JSON Schemas; took at most 6 s when measured
 MAX_JSON_SCHEMA_DIFFERENCES = 500  # differences of two JSON Schemas that are kept; further ones are dropped
-MAX_JSON_SCHEMA_PATH = 64  # steps of the path to a difference; deeper steps are left out of the message
-MAX_JSON_SCHEMA_PATH_CHARACTERS = 1_000  # of the path to a difference in a message
-MAX_CACHED_SCHEMAS = 10_000  # schemas that a client of a registry keeps
-MAX_VALUE_DEPTH = 100  # objects and arrays inside of each other in a value with a schema, as in Protobuf's own libraries
-MAX_REFERENCE_DEPTH = 100  # references inside of each other that a client of a registry follows
-MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)
-MAX_POSTGRES_STARTUP_BYTES = 10_000  # of a client's first packet; Postgres' limit
-MAX_POSTGRES_MESSAGE_BYTES = 64 << 20  # of one message of a client: a statement's text, or the values of its parameters
-MAX_POSTGRES_WAITING_BYTES = 512 << 20  # of messages that all connections hold; a connection that brings more ends (53200)
-MAX_POSTGRES_READ_AHEAD_BYTES = 1 << 20  # of messages that a connection holds before it stops reading
-MAX_POSTGRES_STATEMENTS = 10_000  # prepared statements of one connection; drivers keep 100 to 256
-MAX_POSTGRES_STATEMENT_CHARACTERS = 64 << 20  # of the texts of all of them
-MAX_POSTGRES_PORTALS = 1_000  # open at once on one connection, cursors among them
-MAX_POSTGRES_ROW_BYTES = 1 << 30  # of one row of a result; Postgres' limit of a field
-MAX_POSTGRES_UNSENT_BYTES = 1 << 20  # of answers that a connection holds; its statement waits for the client to read
-POSTGRES_STARTUP_TIMEOUT_S = 30.0  # from the connection to the end of its log-in
-POSTGRES_MESSAGE_TIMEOUT_S = 60.0  # for the next byte of a message that has begun
-POSTGRES_WRITE_TIMEOUT_S = 120.0  # for a client to read the next of its answers
-POSTGRES_IDLE_TIMEOUT_S = 28_800.0  # between two statements; MySQL's wait_timeout, since pools keep connections for hours
-POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S = 600.0  # between two statements of a transaction
-POSTGRES_STOP_TIMEOUT_S = 10.0  # for the statements that run when the server stops
 MAX_JSON_SCHEMA_PATH = 64  # steps in the path to a difference; a message omits deeper steps
 MAX_JSON_SCHEMA_PATH_CHARACTERS = 1_000  # size of the path to a difference in a message
 MAX_CACHED_SCHEMAS = 10_000  # schemas that a registry client caches
 MAX_VALUE_DEPTH = 100  # nested objects and arrays in a value with a schema; the same limit as in Protobuf's own libraries
+MAX_TABLE_ITEMS = 1_000_000  # of a list or map in a record that becomes a row of a table; a record of 1 MB has fewer
 MAX_REFERENCE_DEPTH = 100  # nested references that a registry client follows
 MAX_SQL_CHARACTERS = 16 * 1024 * 1024  # of one text of SQL statements
 MAX_SQL_TOKENS = 2_000_000  # words of one statement; parsing them takes some 20 s
@@ -192,4 +172,23 @@ MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open 
 MAX_FOUND_ABORTS = (
     100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
 )
+MAX_SQL_LIVE_BYTES = 256 * 1024 * 1024  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
+MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
 MAX_SQL_LIVE_KEYS = 1_000_000  # keys of tables that an engine remembers, to find duplicates; some 100 MB. Beyond them it reads the table
+MAX_SQL_COPY_LINE_BYTES = 64 * 1024 * 1024  # of one line of COPY FROM
+MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)
+MAX_POSTGRES_STARTUP_BYTES = 10_000  # of a client's first packet; Postgres' limit
+MAX_POSTGRES_MESSAGE_BYTES = 64 << 20  # of one message of a client: a statement's text, or the values of its parameters
+MAX_POSTGRES_WAITING_BYTES = 512 << 20  # of messages that all connections hold; a connection that brings more ends (53200)
+MAX_POSTGRES_READ_AHEAD_BYTES = 1 << 20  # of messages that a connection holds before it stops reading
+MAX_POSTGRES_STATEMENTS = 10_000  # prepared statements of one connection; drivers keep 100 to 256
+MAX_POSTGRES_STATEMENT_CHARACTERS = 64 << 20  # of the texts of all of them
+MAX_POSTGRES_PORTALS = 1_000  # open at once on one connection, cursors among them
+MAX_POSTGRES_ROW_BYTES = 1 << 30  # of one row of a result; Postgres' limit of a field
+MAX_POSTGRES_UNSENT_BYTES = 1 << 20  # of answers that a connection holds; its statement waits for the client to read
+POSTGRES_STARTUP_TIMEOUT_S = 30.0  # from the connection to the end of its log-in
+POSTGRES_MESSAGE_TIMEOUT_S = 60.0  # for the next byte of a message that has begun
+POSTGRES_WRITE_TIMEOUT_S = 120.0  # for a client to read the next of its answers
+POSTGRES_IDLE_TIMEOUT_S = 28_800.0  # between two statements; MySQL's wait_timeout, since pools keep connections for hours
+POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S = 600.0  # between two statements of a transaction
+POSTGRES_STOP_TIMEOUT_S = 10.0  # for the statements that run when the server stops

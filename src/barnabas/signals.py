@@ -1,4 +1,4 @@
-"""The signals that end a process of ours, and ending it together with its parent."""
+"""The signals that end a barnabas process, and the end of a process together with its parent."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def die_with_parent() -> None:
 
 
 def ending_signals() -> list[signal.Signals]:
-    """The signals that end the process: SIGTERM always; SIGINT and SIGHUP unless the process was started with them ignored, or
-    ignores them itself.
+    """The signals that end the process: SIGTERM always; SIGINT and SIGHUP unless the process ignores them itself or inherited
+    this from its parent.
 
-    A shell without job control starts background processes with them ignored (Ctrl-C is for the foreground), and so does nohup.
-    The JVM respects this, and so do Kafka's broker and tools; kcat does not.
+    A shell without job control, and nohup, start background processes that ignore them (Ctrl-C is for the foreground). The JVM
+    respects this, and therefore Kafka's broker and tools do too; kcat does not.
     """
     others = (signal.SIGINT, signal.SIGHUP)
     return [signal.SIGTERM, *(each for each in others if signal.getsignal(each) is not signal.SIG_IGN)]
@@ -32,7 +32,7 @@ def ending_signals() -> list[signal.Signals]:
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """In this context SIGTERM raises KeyboardInterrupt, as Ctrl-C does; a second SIGTERM ends the process at once.
+    """In this context SIGTERM raises KeyboardInterrupt, like Ctrl-C; a second SIGTERM ends the process at once.
 
     Only the main thread can be interrupted; in other threads the context has no effect.
     """

@@ -1,7 +1,7 @@
-"""The standard streams of a process of ours: makes sure that they exist, and detaches them when they cannot be written.
+"""The standard streams of a barnabas process: makes sure that they exist, and detaches them when they cannot be written.
 
 A process may be started with one of the descriptors 0, 1 and 2 closed (`<&-`, `>&-`, a service manager). The next file or
-socket that it opens would get that number, and a write to the standard stream would go to that file. So every entry point first
+socket that it opens would get this number, and a write to the standard stream would go to this file. So every entry point first
 opens the null device on the missing descriptors.
 """
 
@@ -19,9 +19,9 @@ STREAMS = ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"))
 
 
 def open_missing_streams() -> None:
-    """Open the null device on each closed descriptor of 0 to 2, and make Python's stream of it if Python has none.
+    """Open the null device on each closed descriptor of 0 to 2, and create Python's stream for it if Python has none.
 
-    Children inherit them. Call it before anything else is opened.
+    Child processes inherit them. Call it before the process opens any file.
     """
     for descriptor, name, mode in STREAMS:
         try:
@@ -44,10 +44,10 @@ class OutputFailed(OSError):
 
 
 class _Output(io.BufferedWriter):
-    """A buffer that raises errors of its own type, so that they differ from errors of other files.
+    """A buffer that raises errors of a special type, to distinguish them from errors of other files.
 
-    It wraps the buffer and not the raw file: an exception of a signal handler between the raw write and the buffer's
-    bookkeeping would write the bytes twice.
+    It wraps the buffer and not the raw file. Otherwise the bytes could be written twice: after an exception of a signal handler
+    between the raw write and the update of the buffer's state.
     """
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -64,8 +64,8 @@ class _Output(io.BufferedWriter):
 
 
 def prepare_output() -> None:
-    """Make standard output raise OutputFailed and accept every text: bytes of paths stay unchanged, other characters that it
-    cannot encode are escaped."""
+    """Make standard output raise OutputFailed and accept every text: bytes of paths stay unchanged, and it escapes other
+    characters that it cannot encode."""
     encoding = sys.stdout.encoding
     errors = "surrogateescape" if encoding.lower() == "utf-8" else "backslashreplace"
     buffer = _Output(io.FileIO(sys.stdout.fileno(), "w", closefd=False))

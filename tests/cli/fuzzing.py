@@ -27,7 +27,7 @@ ODD = (
 FILLERS = {
     "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1000000000", "kind": "topic",
     "shell": "bash", "members": "User:a", "broker_id": "1", "folder": "missing", "target": "missing", "paths": ".", "data_dirs": ".",
-    "subject": "fuzzed",
+    "subject": "fuzzed", "file": "rows.csv",
 }  # fmt: skip
 REQUIRED = {
     "principals": ("--principal", "User:a"), "principal": ("--principal", "User:a"), "operation": ("--operation", "read"),

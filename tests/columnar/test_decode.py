@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.columnar.batches import CorruptBatch, batch_table
 from barnabas.columnar.codecs import OutputBuffer
-from barnabas.columnar.decode import SCHEMA, SCHEMA_WITH_HEADERS, BadTimestamp, CorruptBatch, RecordDecoder, batch_table
+from barnabas.columnar.decode import SCHEMA, SCHEMA_WITH_HEADERS, BadTimestamp, RecordDecoder
 from barnabas.protocol.records import kernels
 from tests.pipelines.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD, Header, batch, marker, seal
 

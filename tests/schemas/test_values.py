@@ -15,7 +15,9 @@ from barnabas import limits
 from barnabas.schemas import framing, serializer
 from barnabas.schemas.avro_codec import AvroCodec
 from barnabas.schemas.avro_names import whole_schema
+from barnabas.schemas.codecs import codec_of
 from barnabas.schemas.errors import CannotDecode, CannotEncode, NotFramed, SchemaDataError
+from barnabas.schemas.registered import RegisteredSchema
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.serializer import Deserializer, Serializer
 
@@ -164,6 +166,32 @@ def test_evolution_and_what_cannot_be_read(client: RegistryClient) -> None:
                 reader.decode(data)
     with pytest.raises(SchemaDataError, match=f"no schema with the guid {GUID}"):
         reader.decode(b"", [(framing.VALUE_HEADER, framing.guid_header(GUID))])
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [(["null", "string"], "string"), ({"type": "enum", "symbols": ["A", "B"]}, {"type": "enum", "symbols": ["A"]})],
+)
+def test_avro_data_that_the_readers_schema_cannot_hold_is_refused(written: Any, read: Any) -> None:
+    ours, theirs = (
+        RegisteredSchema(None, None, "AVRO", json.dumps(each | {"name": "E"} if isinstance(each, dict) else each))
+        for each in (written, read)
+    )
+    data = codec_of(ours).encode("B" if isinstance(written, dict) else None)
+    with pytest.raises(CannotDecode, match="the data does not fit the Avro schema"):
+        codec_of(ours, theirs).decode(data)
+
+
+def test_avro_containers_have_no_namespace() -> None:
+    fields = [
+        {"name": "a", "type": {"type": "array", "items": "In"}},
+        {"name": "m", "type": {"type": "map", "values": ["null", "x.In"]}},
+    ]
+    inner = {"name": "in", "type": {"type": "enum", "name": "In", "symbols": ["A"]}}
+    schema = {"type": "record", "name": "R", "namespace": "x", "fields": [inner, *fields]}
+    codec = codec_of(RegisteredSchema(None, None, "AVRO", json.dumps(schema)))
+    value = {"in": "A", "a": ["A"], "m": {"k": None}}
+    assert codec.decode(codec.encode(value)) == value
 
 
 def test_protobuf_evolves_by_number(client: RegistryClient) -> None:

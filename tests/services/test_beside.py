@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from barnabas.cli.services_beside import ServicesAsked, WithoutServices, beside
+from barnabas.cli.services_beside import ServicesAsked, ServicesBeside, beside
 from barnabas.testing import Broker
 from tests.processes import is_alive
 from tests.waiting import wait_until
@@ -94,6 +94,9 @@ def test_a_broker_on_another_listener_runs_alone_unless_asked(tmp_path: Path) ->
         (["--services", "nope"], "there is no service 'nope'"),
         (["--registry-listener", "http://127.0.0.1:TAKEN"], "--registry-listener"),
         (["--registry-listener", "ftp://a"], "is not http://HOST:PORT"),
+        (["--sql-listener", "http://127.0.0.1:TAKEN"], "--sql-listener"),
+        (["--sql-listener", "http://127.0.0.1:0", "--postgres-listener", "127.0.0.1:TAKEN"], "--postgres-listener"),
+        (["--postgres-listener", "nowhere"], "nowhere"),
         (["--no-services", "--services", "registry"], "--no-services"),
     ],
 )
@@ -121,9 +124,10 @@ def test_by_default_a_taken_port_costs_one_line_and_the_broker_runs(tmp_path: Pa
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             without = beside(asked, properties, None, "info", by_default=True)
-            assert isinstance(without, WithoutServices)
+            assert without is not None
             assert not errors.getvalue(), "before the broker is ready"
-            without.start("127.0.0.1:9092")
+            (reason,) = (each for each in without.reasons if "registry" in each)
+            ServicesBeside(None, [reason]).start("127.0.0.1:9092")
     assert "another program has this port" in errors.getvalue()
     assert errors.getvalue().count("\n") == 1
 

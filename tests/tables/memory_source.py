@@ -107,6 +107,9 @@ class MemorySource:
             bounds[partition] = Bounds(start, max(start, end))
         return Snapshot(self.topic, self.topic_id, bounds)
 
+    def end_of_epoch(self, partition: int, epoch: int) -> int:
+        raise AssertionError("its snapshots have no epochs")
+
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         return {each: self._first_from(each, bounds, timestamp_ms) for each, bounds in snapshot.partitions.items()}
 

@@ -53,9 +53,13 @@ OPERATORS = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 # pyarrow
 
 
+def constant(value: Any) -> pc.Expression:
+    return pc.scalar(value)
+
+
 def _compare(left: Any, op: str, right: Any) -> Any:
     functions = {"=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
-    left, right = (each if isinstance(each, pc.Expression) else pc.scalar(each) for each in (left, right))
+    left, right = (each if isinstance(each, pc.Expression) else constant(each) for each in (left, right))
     return functions[op](left, right)
 
 
@@ -93,7 +97,7 @@ def arrow_leaves() -> st.SearchStrategy[Any]:
         | within.map(lambda each: pc.field(each[0]).isin(each[1]))
         | names.map(lambda each: each.is_null())
         | names.map(lambda each: each.is_valid())
-        | st.sampled_from([True, False, None]).map(lambda truth: pc.scalar(pa.scalar(truth, pa.bool_())))
+        | st.sampled_from([True, False, None]).map(lambda truth: constant(pa.scalar(truth, pa.bool_())))
     )
 
 

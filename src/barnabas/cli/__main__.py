@@ -1,4 +1,4 @@
-"""`python -m barnabas.cli`, for places where the script is not on the path."""
+"""`python -m barnabas.cli`, if the script is not on the path."""
 
 from __future__ import annotations
 

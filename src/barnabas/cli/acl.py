@@ -152,7 +152,7 @@ def _without_bindings(authorizer: Authorizer, principal: str, allowed: bool) -> 
 
 
 def _authorizer(wire: Wire) -> Authorizer:
-    """The broker's own decider, fed with the cluster's bindings and with the settings that the client may see."""
+    """The broker's `Authorizer`, with the cluster's bindings and with the settings that the client may see."""
     from barnabas.cli.resources import describe_settings, resource_names
     from barnabas.protocol.values import ResourceType as ConfigResource
     from barnabas.security.authorizer import Authorizer

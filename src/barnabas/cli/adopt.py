@@ -1,4 +1,4 @@
-"""`barnabas broker adopt`: data folders of Apache Kafka become this broker's."""
+"""`barnabas broker adopt`: makes data folders of Apache Kafka data folders of this broker."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ FOLDER_TYPE = FilePath(path_type=Path, exists=True, file_okay=False)
 def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, dry_run: bool) -> int:
     """Adopt the data folders of a stopped Apache Kafka broker (KRaft).
 
-    Kept are topics with their ids, settings and records, committed offsets, users, access control lists, quotas and
-    the cluster id, so clients continue where they were. The logs are neither changed nor copied; the command adds the
-    file metadata.db. Then start the broker on the same folders, with the same node id. Do not start Kafka on these
-    folders again.
+    The command keeps topics with their ids, settings and records, committed offsets, users, access control lists, quotas and
+    the cluster id. So clients continue where they were. It does not change or copy the logs; it adds the file metadata.db. Then
+    start the broker on the same folders, with the same node id. Do not start Kafka on these folders again.
 
     Exit code 2: a broker runs on a folder, or a folder cannot be adopted; then nothing was done.
     """

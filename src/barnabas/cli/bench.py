@@ -1,8 +1,7 @@
 """`barnabas bench`: how fast a cluster writes and reads records, measured with librdkafka.
 
-The client is librdkafka, called from Python with batches of records. On a fast broker the client is the limit. So use
-the figures to compare clusters and settings, not as the most that a broker can do. Records of the warm-up are not
-counted.
+The client is librdkafka, called from Python with batches of records. On a fast broker the client is the limit. So use the
+figures to compare clusters and settings, not as a broker's maximum. Records of the warm-up do not count.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def bench(
 
 @contextmanager
 def _topic(connection: Connection, given: str | None, partitions: int) -> Iterator[str]:
-    """The name of the topic to use; a topic that was created for the run is deleted afterwards."""
+    """The name of the topic to use; a topic that this run created is deleted at its end."""
     from confluent_kafka import KafkaException
     from confluent_kafka.cimpl import NewTopic
 
@@ -199,8 +198,8 @@ def _measure_consume(connection: Connection, topic: str, record_bytes: int, reco
 
 
 def _measure_latency(connection: Connection, settings: dict[str, Any], topic: str, payload: bytes) -> Result:
-    """Time from the planned send of each record to its confirmation, at a rate at which no record queues. A stall
-    therefore counts for every record that it delays."""
+    """The time from the planned send of each record to its confirmation, at a rate so low that no record waits in a queue. So a
+    stall counts for every record that it delays."""
     latencies: list[float] = []
     errors: list[str] = []
     producer = connection.producer(settings)

@@ -1,5 +1,4 @@
-"""Access control lists on the command line: options become bindings, and three requests create, list and delete
-them."""
+"""Access control lists on the command line: turns options into bindings, and creates, lists and deletes these."""
 
 from __future__ import annotations
 
@@ -94,7 +93,8 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _topic_of(subject: str, *, prefixed: bool) -> str:
-    """The topic of a subject; raises BadInput for a name whose rights belong to the cluster, and for a prefix that would widen."""
+    """The topic of a subject; raises BadInput for a name whose rights belong to the cluster, and for a prefix if the topic's
+    prefix is shorter."""
     from barnabas.registry.http.rights import resource_of
 
     resource = resource_of(subject)
@@ -170,7 +170,7 @@ def _word(value: ResourceType | PatternType | Operation | Permission) -> str:
 
 
 def creation_of(acls: Iterable[Acl]) -> CreateAclsRequest:
-    """The request that makes them."""
+    """The request that creates these bindings."""
     from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 
     creations = [

@@ -83,7 +83,7 @@ def broker_start(data_dir: str | None, listeners: str | None, **options: Any) ->
 
 
 def is_given(name: str) -> bool:
-    """Whether the option was given on the command line, not by the environment or the default."""
+    """Whether the value of an option comes from the command line, not from the environment or the default."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
@@ -126,7 +126,8 @@ def parse_metadata(address: str) -> str:
 def run_server(
     properties: dict[str, str], metrics_listener: str | None, log_level: str, on_ready: Callable[[str], None] | None = None
 ) -> int:
-    """Run the server in this process; returns its exit code. `on_ready` gets its address once it accepts connections."""
+    """Run the server in this process; returns its exit code. `on_ready` is called with its address when the server accepts
+    connections."""
     from barnabas.server.main import run
 
     return run(properties, metrics_listener=metrics_listener, log_level=log_level.lower(), on_ready=on_ready)

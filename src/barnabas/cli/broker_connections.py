@@ -1,5 +1,5 @@
-"""Connections to the brokers of a cluster, for commands that must ask one certain broker or all of them. Each is
-opened when it is first needed."""
+"""Connections to the brokers of a cluster, for commands that send requests to one certain broker or to all brokers. A
+connection is opened at its first use."""
 
 from __future__ import annotations
 

@@ -97,8 +97,8 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
 
 
 def _lost(connection: Connection, leaderless: Sequence[str]) -> dict[str, list[int]]:
-    """The partitions whose in-sync replicas are all down, each with the brokers whose return makes it available
-    again. An empty list means that an operator must choose a leader."""
+    """The partitions whose in-sync replicas are all down, each with the brokers that make it available again when they return.
+    If this list is empty, an operator must choose a leader."""
     from barnabas.protocol.messages.describe_topic_partitions import (
         DescribeTopicPartitionsRequest,
         RequestCursor,

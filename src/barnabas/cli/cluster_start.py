@@ -1,7 +1,7 @@
-"""`barnabas cluster start`: a cluster on this machine, to try things out with.
+"""`barnabas cluster start`: a cluster on this machine, for trials.
 
-Owns its processes: ZooKeeper servers and brokers. They are children that end whenever this process ends. You may kill
-one to see how the others react; the command then prints which one ended and does not restart it.
+Owns its processes: ZooKeeper servers and brokers. They are children and end with this process. You may kill one to see how the
+others react: the command prints which one ended, and does not restart it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _run(running: ExitStack, count: int, zookeepers: int, folder: Path, base_por
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Turns each signal that ends the process into an orderly end of the block, also the second one."""
+    """Turns each signal that ends the process, even a second one, into an orderly end of the block."""
 
     class Ended(BaseException):
         """The process received a signal to stop."""

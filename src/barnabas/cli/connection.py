@@ -1,7 +1,7 @@
-"""How a command reaches a cluster: the options that all of them share, and clients made from them.
+"""The connection of a command to a cluster: the options that all commands share, and the clients that they configure.
 
-Settings are librdkafka's. A file written for Kafka's own tools works too: the keys that differ (JAAS text, PEM
-stores) are translated. Keys that only the Java client has are ignored if they cannot change what a command does.
+Settings are librdkafka's. A file for Kafka's own tools works too: this module translates the keys that differ (JAAS text, PEM
+stores). It ignores keys that only the Java client has, if they cannot change the effect of a command.
 
 A later source wins: defaults of the command, the environment, the file, -X, --bootstrap-server.
 """
@@ -75,11 +75,10 @@ class Connection(Struct):
         return parse_addresses(self.bootstrap)
 
     def require_broker(self) -> None:
-        """Fail at once, with the reason, when no bootstrap server accepts connections; librdkafka alone would keep
-        trying.
+        """Fail at once, with the reason, if no bootstrap server accepts connections; librdkafka would retry without an end.
 
         Raises:
-            Failure: none could be reached.
+            Failure: no bootstrap server could be reached.
         """
         reasons = []
         for host, port in self.addresses():
@@ -94,7 +93,7 @@ class Connection(Struct):
     def settings(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Settings for a librdkafka client; the user's settings override `extra`.
 
-        They also come after `extra` in the dict: some settings have two names, and librdkafka takes the last one.
+        In the dict they also come after `extra`: some settings have two names, and librdkafka uses the last one.
         """
         quiet = {} if "debug" in self.properties else {"log_level": 0}
         mine = with_tokens(self.properties)
@@ -130,7 +129,7 @@ class Connection(Struct):
 
 
 def parse_addresses(text: str) -> list[tuple[str, int]]:
-    """Host and port of every one of host:port,host:port; raises BadInput."""
+    """Host and port of each address in host:port,host:port; raises BadInput."""
     found = [parse_address(part) for part in text.split(",") if part.strip()]
     if not found:
         raise BadInput(f"{text!r} is not host:port,host:port")
@@ -163,11 +162,10 @@ def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 
 def reason_of(error: Any) -> str:
-    """The text of an error: for confluent-kafka its sentence with Kafka's name of the code, for any other error
-    `str`.
+    """The text of an error: for confluent-kafka its message with Kafka's name of the code, for any other error `str`.
 
-    An error of librdkafka itself shows librdkafka's name, which begins with an underscore, and is marked as the
-    client's.
+    An error of librdkafka itself shows librdkafka's name, which begins with an underscore, and the text marks it as an error of
+    the client.
     """
     kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
     name = getattr(kafka_error, "name", None)
@@ -186,12 +184,12 @@ def is_error(error: KafkaException, code: ErrorCode) -> bool:
 
 
 def fail(what: str, error: KafkaException) -> NoReturn:
-    """End the command because the cluster refused."""
+    """Raise Failure: the cluster refused the operation."""
     raise Failure(f"{what}: {reason_of(error)}") from error
 
 
 def translate_client_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Translates client settings of Kafka's Java tools into librdkafka's; settings that both know stay unchanged."""
+    """Translates client settings of Kafka's Java tools into librdkafka's; settings that both have stay unchanged."""
     result = {key: value for key, value in properties.items() if not JAVA_ONLY.fullmatch(key) and not JAVA_STORE.fullmatch(key)}
     if result.get(IDENTIFICATION) == "":
         result[IDENTIFICATION] = "none"
@@ -218,8 +216,7 @@ def _login_options(text: str) -> Mapping[str, str]:
 
 
 def with_tokens(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The settings by which librdkafka gets bearer tokens: it cannot read token files, and it names providers
-    differently.
+    """The settings with which librdkafka gets bearer tokens: it cannot read token files, and has other names for providers.
 
     Raises:
         BadInput: no source of tokens is configured.

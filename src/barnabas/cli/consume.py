@@ -2,11 +2,11 @@
 
 Rules
   1. Without --follow it ends at the end offsets that the partitions had when it began, so it also ends while
-     producers write. Unless isolation.level says otherwise it reads committed records: no record after an open
-     transaction is printed before that transaction has ended.
-  2. Without --group nothing is committed and no group is joined. With --group a record is committed after it was
-     printed and flushed. The committed offset is the consumer's position: it also passes markers and aborted records,
-     so no lag remains at the end.
+     producers write. By default it reads committed records, as isolation.level says: it prints no record after an open
+     transaction before that transaction has ended.
+  2. Without --group nothing is committed and no group is joined. With --group the offset of a record is committed after the
+     record was printed and flushed. The committed offset is the consumer's position. This is also after markers and aborted
+     records, so no lag remains at the end.
   3. Ctrl-C is the normal end of --follow: exit code 0, and the printed records are committed.
 """
 
@@ -92,7 +92,7 @@ class ByPartition:
         """Commits nothing."""
 
     def look_for_more(self) -> None:
-        """Assign added partitions, if it is time to check for them."""
+        """Assign added partitions, if the next check for them is due."""
         from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
         if not self.grows or time.monotonic() < self.look_again_at:
@@ -300,7 +300,8 @@ def open_partitions(
 
 
 def find_partitions(admin: Any, topics: tuple[str, ...], only: tuple[int, ...], timeout_s: float) -> list[Partition]:
-    """The partitions of the topics, all or those numbered `only`; raises Failure for topics and partitions that are not there."""
+    """The partitions of the topics: all of them, or those with the numbers `only`. Raises Failure for missing topics and
+    partitions."""
     from barnabas.cli.topic import describe_topics
 
     found = []
@@ -345,12 +346,12 @@ def _print_all(
 
 
 def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, Ends]:
-    """Records, and the partitions whose end was reached. Waits for the first record only, so that records of a slow
+    """Records, and the partitions that have reached their end. Waits for the first record only, so that records of a slow
     topic are printed as they arrive.
 
     Args:
-        in_group: whether a group is really used; otherwise an authorization error about the group id that librdkafka
-            requires is ignored.
+        in_group: whether the command uses a group. Otherwise it ignores an authorization error about the group id, since
+            librdkafka requires an id.
     """
     from confluent_kafka import KafkaError, KafkaException
 

@@ -1,4 +1,4 @@
-"""Prevents brokers from using the folders that a command works on."""
+"""Keeps brokers away from folders while a command works on them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the folder's lock, so that no broker starts on it; a folder that this user cannot write is used without
-    the lock.
+    """Hold the folder's lock, so that no broker starts on it; without write access to the folder, the command works without the
+    lock.
 
     Raises:
         BadInput: a broker is running on it.

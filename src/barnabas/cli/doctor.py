@@ -1,7 +1,7 @@
-"""`barnabas doctor`: checks that this machine suits a broker, that Spark's processes find barnabas, that a data
-folder is intact and that a broker answers.
+"""`barnabas doctor`: checks that this machine is suitable for a broker, that Spark's processes find barnabas, that a data
+folder is intact, and that a broker answers.
 
-Every check gives one line: ok, warning (works, but needs attention) or failed. It writes no file.
+Every check prints one line: ok, warning (works, but needs attention) or failed. No check writes a file.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
     Reads every batch (sizes, CRC, offsets, the records inside), index, snapshot, checkpoint and the metadata. Each
     finding is one line: the file, the byte position, the offsets concerned and the consequence. Without --repair the
     command writes nothing. With --repair it rewrites indexes and other files that can be derived from the batches,
-    and removes what the next start would remove. It never changes a byte of a batch.
+    and removes files that the next start would remove. It never changes a byte of a batch.
 
     A killed broker leaves findings that its next start repairs by itself. They are counted too; the last line says
     how many they are.

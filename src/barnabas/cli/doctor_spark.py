@@ -1,5 +1,4 @@
-"""The checks of `barnabas doctor` for Spark: whether the processes of a session that starts here will find the data
-source.
+"""The checks of `barnabas doctor` for Spark: whether the processes of a Spark session from this environment find the data source.
 
 Rules
   1. Spark is neither imported nor started. The check runs the Python interpreters that the environment of this

@@ -1,10 +1,10 @@
 """Reads a data folder without a broker: the contents of its files, and whether they are consistent.
 
-Owns nothing and changes nothing: files are opened for reading, so it may run beside a broker. Then the active segment
-may end in the middle of a batch that is being written, and the last problem of a folder says so.
+Owns nothing and changes nothing: files are opened for reading, so it may run beside a broker. In this case the active segment
+may end in the middle of a batch that the broker is writing; the last problem of a folder says so.
 
-A folder that does not parse is reported and does not stop the work: every function returns what it could read, and
-sentences about the rest.
+A folder that does not parse is reported and does not stop the work: every function returns the parts that it could read, and
+sentences about the others.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def codec_name(header: BatchHeader) -> str:
 
 @contextmanager
 def mapped(path: Path) -> Iterator[memoryview]:
-    """The bytes of a file, mapped and not read at once."""
+    """The bytes of a file, as a memory map: they are read only when used."""
     with path.open("rb") as file:
         if not path.stat().st_size:  # an empty file cannot be mapped
             yield memoryview(b"")
@@ -184,7 +184,7 @@ def check_time_index(path: Path, segment: Segment) -> list[str]:
 
 
 def _latest_timestamps(segment: Segment) -> Iterator[tuple[int, int]]:
-    """After each batch its last offset and the latest timestamp so far."""
+    """For each batch its last offset, and the latest timestamp up to there."""
     latest = -1
     for batch in segment.batches:
         latest = max(latest, batch.header.max_timestamp)
@@ -253,7 +253,7 @@ def read_snapshot(path: Path) -> list[dict[str, Any]]:
 
 
 def open_partition_folder(path: Path) -> PartitionFolder | None:
-    """The folder as a partition's; None if its name is not that of a partition."""
+    """The partition in a folder; None if the folder's name is not that of a partition."""
     match = PARTITION_FOLDER.fullmatch(path.resolve().name)
     if match is None or not path.is_dir():
         return None

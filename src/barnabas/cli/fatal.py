@@ -1,8 +1,8 @@
 """Fatal errors of confluent-kafka, as exceptions.
 
-After a fatal error a client must not go on (a producer that lost its id, a static member that was fenced). The call
-that meets the error then raises a `KafkaError`, which is not an exception class. Before Python 3.12 no `except` with
-a name catches it, and it ends in a traceback; later versions of Python turn it into a `SystemError`.
+After a fatal error a client must not continue (a producer that lost its id, a static member that was fenced). The next call
+then raises a `KafkaError`, which is not an exception class. Before Python 3.12, no `except` with a class catches it, and the
+program ends with a traceback. Later versions of Python turn it into a `SystemError`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 class _Caught:
-    """A context manager that swallows a raised object that is not an exception. The caller raises a real exception
-    outside, since the object cannot be its `__context__`."""
+    """A context manager that catches a raised object that is not an exception. The caller raises a real exception after the
+    block, since the object cannot be its `__context__`."""
 
     raised: Any = None
 
@@ -31,7 +31,7 @@ class _Caught:
 
 
 def with_exceptions(call: Callable[..., T], *arguments: Any) -> T:
-    """Calls and returns the result; raises KafkaException if the call raises an object that is not an exception."""
+    """Call `call` and return its result; raises KafkaException if the call raises an object that is not an exception."""
     caught = _Caught()
     with caught:
         return call(*arguments)

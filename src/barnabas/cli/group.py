@@ -89,7 +89,7 @@ def _print_group(output: Output, described: dict[str, Any], with_members: bool) 
 
 
 def _tell_holders(connection: Connection, admin: AdminClient, rows: list[dict[str, Any]]) -> None:
-    """Add to each row the last stable offset, and the transaction that holds it back if it is before the end."""
+    """Add to each row the last stable offset. If this is before the end, also add the transaction that blocks it."""
     ends = {(row["topic"], row["partition"]): row["end"] for row in rows if row["end"] is not None}
     stable = list_offsets(admin, ends, "latest", connection.timeout_s, stable=True, missing={})
     held = {where for where, offset in stable.items() if offset < ends[where]}
@@ -115,7 +115,7 @@ def _holders(connection: Connection, partitions: set[Partition]) -> dict[Partiti
 
 
 def is_missing(described: dict[str, Any]) -> bool:
-    """A coordinator describes a group that it does not know as DEAD."""
+    """Whether the group does not exist: a coordinator describes an unknown group as DEAD."""
     return described["state"] == "dead" and not described["partitions"]
 
 
@@ -161,7 +161,7 @@ def _plain_member(member: Any) -> dict[str, Any]:
 def lag_rows(
     committed: dict[Partition, int], ends: dict[Partition, int], holders: dict[Partition, dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """One row for each partition that has an offset or a member; lag is None where one of the two offsets is unknown."""
+    """One row for each partition that has an offset or a member; lag is None if one of the two offsets is unknown."""
     rows = []
     for topic, partition in sorted(set(committed) | set(holders)):
         where = (topic, partition)
@@ -185,7 +185,8 @@ def committed_offsets(admin: AdminClient, name: str, timeout_s: float) -> dict[P
 
 
 def _known_ends(admin: AdminClient, partitions: set[Partition], timeout_s: float) -> dict[Partition, int]:
-    """The ends of those partitions that exist and have a leader: a group may have committed for a topic that was deleted."""
+    """The end offsets of those partitions that exist and have a leader. A group may have committed offsets of a topic that was
+    deleted."""
     existing = {
         (name, number) for name, topic in admin.list_topics(timeout=timeout_s).topics.items() for number in topic.partitions
     }
@@ -302,5 +303,5 @@ def delete_offsets(connection: Connection, output: Output, name: str, topics: tu
 
 
 def _word(state: Any) -> str:
-    """A state like `PREPARING_REBALANCING` as options and output write it."""
+    """A state such as `PREPARING_REBALANCING` in the form of options and output."""
     return str(state.name).lower().replace("_", "-").replace("rebalancing", "rebalance")

@@ -1,7 +1,7 @@
 """A click group that imports a command when it is called, not when its name is shown.
 
-So `barnabas --help` and shell completion import click alone. For each command a group holds its name, its module and its one
-line of help; a test compares that line with the command's own.
+So `barnabas --help` and shell completion import only click. A group has the name, the module and one line of help of each
+command. A test compares this line with the command's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are `Entry`s until one runs."""
+    """A group with an `Entry` for each command; it imports a command when it runs."""
 
     def __init__(self, *args: Any, entries: Mapping[str, Entry], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -167,7 +167,7 @@ def _batch_row(batch: Any) -> dict[str, Any]:
 
 
 class StoredRecord(NamedTuple):
-    """A record of a file, with the getters of confluent_kafka's Message that the printers of `consume` need."""
+    """A record of a file, with the methods of confluent_kafka's Message that the printers of `consume` call."""
 
     folder: str
     stored: Any
@@ -218,7 +218,7 @@ def _records_of(path: Path) -> Iterator[StoredRecord]:
 
 
 def _dump_file(output: Output, path: Path) -> list[str]:
-    """An index, snapshot or checkpoint file."""
+    """Print an index, snapshot or checkpoint file; returns its problems."""
     from barnabas.cli import dump
     from barnabas.errors import CorruptLog
 

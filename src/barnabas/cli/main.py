@@ -1,10 +1,10 @@
-"""The command `barnabas`: its list of subcommands, and how each of them ends.
+"""The command `barnabas`: its list of subcommands, and their exit codes and errors.
 
 Rules
   1. Exit code 0: done. 1: the operation failed. 2: the input was wrong (options, settings, names), nothing was done.
   2. An error is one line on standard error; standard output carries results only.
-  3. Ctrl-C ends a command without a traceback, and so does a reader that closes the pipe (`| head`). A standard output that
-     cannot be written (a full disk) is a failure; if it was closed from the start, it is the null device.
+  3. Ctrl-C ends a command without a traceback; so does a reader that closes the pipe (`| head`). If standard output cannot be
+     written (a full disk), the command fails. If standard output was closed at the start, it is the null device.
   4. An unexpected error is one line too, and BARNABAS_TRACEBACK=1 shows its traceback.
   5. This module imports only click and the standard library, because `--help` loads nothing else.
 """
@@ -37,6 +37,7 @@ COMMANDS = {
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
     "schema": Entry("schema", "schema", "Register, show, check, compare, copy and delete the schemas of a registry."),
+    "table": Entry("table", "table", "Read topics as tables: columns, rows, counts, files."),
     "pipeline": Entry("pipeline", "pipeline", "Create, run, list and stop pipelines on Spark."),
     "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "user": Entry("user", "user", "Add, list and delete users who log in by SCRAM, and change their passwords."),
@@ -52,6 +53,7 @@ COMMANDS = {
         "doctor", "doctor", "Check this machine, Spark's Python if PySpark is installed, a data folder and a broker."
     ),
     "registry": Entry("services", "registry", "Run a schema registry."),
+    "sql": Entry("sql.command", "sql", "Ask topics in SQL, or run SQL as a service."),
     "services": Entry("services", "services", "Run several HTTP services in one process."),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),
 }
@@ -106,7 +108,7 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_unforeseen(error: Exception) -> int:
-    """Handles an exception of a library: if it blames a value of the input, the input was wrong, else the operation failed."""
+    """Report an exception of a library: exit code 2 if it is about a value of the input, otherwise 1."""
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
     client = sys.modules.get("confluent_kafka")  # only if a command has already imported it
@@ -138,7 +140,7 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def _shown(message: str) -> str:
-    """The message on one line of limited length, without control characters that a terminal would obey."""
+    """The message on one line of limited length, without control characters, which a terminal would execute."""
     line = " ".join(message.split())
     if len(line) > MOST_CHARACTERS:
         line = f"{line[: MOST_CHARACTERS // 2]} … {line[-MOST_CHARACTERS // 2 :]}"

@@ -1,6 +1,6 @@
-"""Moves of replicas, for the commands that make them: reads the cluster, shows the plan, starts the moves and watches them.
+"""Moves of replicas, for the commands that move them: reads the cluster, shows the plan, starts the moves and watches them.
 
-Works against any Kafka; sends the requests that librdkafka does not offer over its own connection.
+Works with any Kafka cluster; sends requests that librdkafka does not offer over its own connection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Manner(Struct, frozen=True):
     Fields:
         only_plan: show the moves and do not start them.
         no_wait: start the moves and do not wait for their end.
-        throttle: bytes per second that a broker may send, and that it may receive, for the moves; None for no limit.
+        throttle: the limit in bytes per second for the moves, for the sent and for the received bytes of each broker; None for
+            no limit.
     """
 
     only_plan: bool
@@ -111,7 +112,7 @@ def _sizes(wire: Wire, nodes: Mapping[int, tuple[str, int]]) -> dict[Partition, 
 
 
 def carry_out(wire: Wire, output: Output, layout: Layout, wanted: Mapping[Partition, Replicas], manner: Manner) -> None:
-    """Show the plan, or move and wait."""
+    """Show the plan, or start the moves and wait for their end."""
     before = {partition: layout.assignment[partition] for partition in wanted}
     plan = changes(before, dict(wanted))
     if manner.only_plan:
@@ -151,8 +152,8 @@ def _show(output: Output, layout: Layout, plan: Mapping[Partition, Replicas]) ->
 
 
 def alter(wire: Wire, plan: Mapping[Partition, Replicas | None]) -> None:
-    """Start moves; None cancels the move of a partition, which may have ended meanwhile. Raises Failure for the first that is
-    refused."""
+    """Start moves; None cancels the move of a partition, and it is no error if that has ended. Raises Failure for the first
+    refusal."""
     from barnabas.protocol.messages import alter_partition_reassignments as messages
 
     items = list(plan.items())
@@ -224,7 +225,7 @@ def _elect_preferred(wire: Wire, partitions: Iterable[Partition]) -> None:
 
 
 def end_throttle(wire: Wire, topics: Iterable[str]) -> int:
-    """Remove the throttle from those of `topics` that have no moves left; returns how many had one."""
+    """Remove the throttle from the topics in `topics` without moves; returns how many of them had a throttle."""
     moving = {topic for topic, _ in ongoing(wire)}
     return throttle.end(wire, sorted(set(topics) - moving), rates_too=not moving)
 

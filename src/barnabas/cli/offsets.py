@@ -42,7 +42,7 @@ NUMBERED = {"-": PositionKind.FROM_END, "@": PositionKind.TIMESTAMP}  # prefix o
 
 
 class Position(Struct, frozen=True):
-    """A position that fits any partition; `kind` says whether `value` is an offset, a count of records or milliseconds since
+    """A position for any partition; `kind` says whether `value` is an offset, a count of records or milliseconds since
     1970."""
 
     kind: PositionKind
@@ -65,7 +65,7 @@ def parse_position(text: str, now_ms: int) -> Position:
     (milliseconds), 2026-01-31, 2026-01-31T12:00:00+01:00 (without a zone: the local one).
 
     Raises:
-        BadInput: none of these.
+        BadInput: the text is none of these.
     """
     word = text.strip().lower()
     if word in {"earliest", "start", "beginning"}:
@@ -142,11 +142,11 @@ def list_offsets(
     """The offset of each partition at `spec`: "earliest", "latest", or milliseconds since 1970 (-1 if no record is that new).
 
     Args:
-        stable: the view of readers of committed records: the latest is where the first open transaction begins.
-        missing: a dict that receives each partition that could not be asked, with the reason.
+        stable: as for readers of committed records, "latest" is the start of the first open transaction.
+        missing: a dict that gets each partition without an answer, with the reason.
 
     Raises:
-        Failure: a partition could not be asked, and `missing` is not given.
+        Failure: there is no answer for a partition, and `missing` is not given.
     """
     from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
@@ -174,7 +174,7 @@ def resolve_positions(
     """The offset of `position` in each partition, clamped to its range [start, end].
 
     Args:
-        stable: the end is that of readers of committed records; an explicit offset after it is kept.
+        stable: the end is the one for readers of committed records; an explicit offset after it stays.
     """
     wanted = list(partitions)
     starts = list_offsets(admin, wanted, "earliest", timeout_s)

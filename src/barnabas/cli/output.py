@@ -1,7 +1,7 @@
 """Output of results: JSON for programs, a table by rich on a terminal, the same columns as plain text anywhere else.
 
-Plain text keeps each row on one line, however long, so that `grep` and `awk` work. The import of rich takes a tenth of a
-second, so only a terminal loads it.
+Plain text has each row on one line of any length, for `grep` and `awk`. The import of rich takes 0.1 s, so it happens only for
+a terminal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Output(Struct, frozen=True):
     as_json: bool
 
     def table(self, rows: Sequence[Row], columns: Mapping[str, str], *, title: str | None = None, empty: str = "nothing") -> None:
-        """Prints rows under `columns` (field -> heading); as JSON the rows with all fields."""
+        """Prints rows under `columns` (field -> heading); with --json the rows with all fields."""
         if self.as_json:
             self.json(list(rows))
         elif not rows:
@@ -60,7 +60,7 @@ def print_fields(fields: Mapping[str, Any]) -> None:
 
 
 def cell(value: Any) -> str:
-    """A value as text for people."""
+    """A value as readable text."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -191,7 +191,7 @@ class _Watch:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Whether the process group exists."""
+    """Send a signal to a process group; returns whether the group exists."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -200,8 +200,8 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _wait_for_group(group: int) -> None:
-    """Waits for the processes that an ended run started. They end soon (`runs/process.py`), but may hold files and write until
-    then."""
+    """Wait for the processes that a finished run started. They end soon (`runs/process.py`), but may have open files and write
+    until then."""
     deadline = time.monotonic() + STOP_TIMEOUT_S / 2
     while _signal_group(group, 0):
         if time.monotonic() > deadline:

@@ -2,7 +2,7 @@
 
 Rules
   1. Exit code 0 means that the cluster confirmed every record. After the first record without a confirmation in time, the
-     command sends nothing more, so that the input of a pipe leaves no gaps; the line on standard error says how many sent
+     command sends nothing more, so the written part of the input has no gaps. A line on standard error says how many sent
      records are not confirmed.
   2. A piece of input that is not a record ends the command with exit code 2; the records before it were sent.
 """
@@ -67,8 +67,8 @@ class Sender(Struct):
     polled_s: float = 0.0
 
     def send(self, record: Record) -> None:
-        """Queue a record, waiting while the queue is full; raises Failure for a record that can never be sent, and once one was
-        not written."""
+        """Queue a record; waits while the queue is full. Raises Failure for a record that can never be sent, and after any
+        record was not written."""
         key, value, headers, timestamp_ms, partition = record
         arguments: dict[str, Any] = {}
         if headers:
@@ -107,8 +107,7 @@ class Sender(Struct):
             self.offsets[message.partition()] = (first, message.offset())
 
     def finish(self) -> None:
-        """Wait for all confirmations; raises Failure if some are missing. After a failure, queued records are not sent any
-        more."""
+        """Wait for all confirmations; raises Failure if some are missing. After a failure it does not send the queued records."""
         try:
             if self.failed:
                 self.producer.purge(in_queue=True, in_flight=False)
@@ -119,10 +118,11 @@ class Sender(Struct):
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
 
     def _refused(self, error: Exception, record: Record | None = None) -> Failure:
-        """Handles a refused record or a fatal error: every call that reads delivery reports may learn that an idempotent
+        """The Failure for a refused record or a fatal error: every call that reads delivery reports may show that an idempotent
         producer has failed.
 
-        A delivery report after the fatal error finds the exception set, and confluent-kafka turns that into a SystemError.
+        After the fatal error the exception is already set when a delivery report comes; confluent-kafka turns this into a
+        SystemError.
         """
         cause = (isinstance(error, SystemError) and error.__cause__) or error
         found: Any = next(iter(getattr(cause, "args", ())), None)
@@ -132,7 +132,7 @@ class Sender(Struct):
 
 
 def _size(key: bytes | str | None, value: bytes | str | None, headers: Any) -> int:
-    """Without the separators that the format adds."""
+    """The size of a record in bytes, without the separators that the format adds."""
     named = [part for header in headers or () for part in header]
     return sum(map(len, filter(None, (key, value, *named))))
 
@@ -289,7 +289,7 @@ def _send_all(
 def _fixer(
     key: str | None, headers: list[tuple[str, bytes]], partition: int | None, *, drop_partitions: bool
 ) -> Callable[[Record], Record] | None:
-    """The values that options set for every record; None if they set none."""
+    """A function that sets the values of options in every record; None if options set none."""
     fixed: dict[str, Any] = {}
     if key is not None:
         fixed["key"] = key.encode()
@@ -307,7 +307,7 @@ def _fixer(
 
 
 def pace(records: Iterator[Record], rate: float) -> Iterator[Record]:
-    """The records, held back to `rate` a second."""
+    """The records, at most `rate` a second."""
     start = time.monotonic()
     for index, record in enumerate(records):
         wait = start + index / rate - time.monotonic()

@@ -33,7 +33,7 @@ def read_text(path: str) -> str:
 
 
 def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """`key=value` texts as a dict; the value may hold further equal signs and may be empty.
+    """`key=value` texts as a dict; the value may contain equal signs and may be empty.
 
     Raises:
         BadInput: a text without an equal sign or without a key.

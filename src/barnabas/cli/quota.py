@@ -33,7 +33,7 @@ Entity = Mapping[str, str | None]
 
 
 def entity_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that name the entity of a quota, and call it with an `entity`."""
+    """Give a command the options that name the entity of a quota, and call it with `entity`."""
 
     @functools.wraps(function)
     def command(*, users: Any, clients: Any, addresses: Any, groups: Any, defaults: Sequence[str], **options: Any) -> Any:

@@ -1,4 +1,4 @@
-r"""Records as text: what `produce` reads and `consume` prints.
+r"""Records as text: the input of `produce` and the output of `consume`.
 
 Formats
   text      the value; with a key separator: key, separator, value
@@ -9,7 +9,7 @@ Formats
             %k key, %v (or %s) value, %h headers (name=value,...), %t topic, %p partition, %o offset, %T timestamp in
             milliseconds, %K and %S sizes of key and value (-1 for null), %% a percent sign; \n \t \r \0 \xNN as usual
 
-Null keys and values are printed as nothing, or as the marker given with --null; in input only the marker is null.
+A null key or value is printed as an empty text, or as the marker of --null. In the input only the marker means null.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def parser_for(
     """The function that parses a piece of input into a record.
 
     Args:
-        json_parts: `key` or `value` if it stays JSON text in the record, also a string; for the format json.
+        json_parts: the parts (`key`, `value`) that stay JSON text in the record, even strings; for the format json.
 
     Raises:
         BadInput: there is no such format, or options contradict each other.
@@ -166,7 +166,7 @@ def _json_headers(data: dict[str, Any]) -> Headers:
 
 
 def _template_parser(template: str, null_marker: bytes | None) -> Parser:
-    """Parses lines that match the template; a line end at the end of the template is the separator of the lines."""
+    """Parses lines that match the template; a line end at the end of the template is only the separator."""
     pattern, fields = b"", []
     text = template[:-2] if template.endswith("\\n") else template
     position = 0
@@ -253,7 +253,7 @@ def print_json(message: Any) -> bytes:
 
 
 def print_json_of(message: Any, decoded: Mapping[str, Any]) -> bytes:
-    """The line of a message; `decoded` has its key or value if they are not bytes but JSON."""
+    """The line of a message; `decoded` has its key or value if they are JSON instead of bytes."""
     timestamp_type, timestamp = message.timestamp()
     data: dict[str, Any] = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
     if timestamp_type in TIMESTAMP_TYPES:

@@ -78,7 +78,7 @@ def _page_of(name: str, command: click.Command, common: dict[str, str]) -> str:
 
 
 def _options_of(command: click.Command) -> dict[str, str]:
-    """The option as it is typed -> its help; arguments and --help are left out."""
+    """A dict of each option, as typed, to its help; without arguments and --help."""
     context = click.Context(command)
     records = [p.get_help_record(context) for p in command.params if isinstance(p, click.Option)]
     return dict(filter(None, records))
@@ -89,7 +89,7 @@ def _table(options: dict[str, str]) -> list[str]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Help text as Markdown: a paragraph that click keeps as it is becomes a block of code."""
+    """Help text as Markdown: a paragraph that click does not rewrap becomes a block of code."""
     lines = []
     for paragraph in text.split("\n\n"):
         if paragraph.startswith("\b"):

@@ -1,4 +1,4 @@
-"""The options by which a command reaches a schema registry."""
+"""The options for the connection of a command to a schema registry."""
 
 from __future__ import annotations
 
@@ -32,14 +32,20 @@ class RegistryOptions(Struct):
 
     def client(self) -> RegistryClient:
         """Raises BadInput or ConfigError if the settings are wrong."""
-        from barnabas.schemas.registry_client import SETTINGS, RegistryClient
+        from barnabas.schemas.registry_client import RegistryClient
+
+        return RegistryClient(self.url, self.settings())
+
+    def settings(self) -> dict[str, str]:
+        """The settings of the file. Raises BadInput if it cannot be read."""
+        from barnabas.schemas.registry_client import SETTINGS
 
         settings: dict[str, str] = {}
         for key, value in (read_properties_file(self.file) if self.file is not None else {}).items():
             name = next(key.removeprefix(each) for each in NAMES_OF_JAVA if key.startswith(each))
             if name in SETTINGS - {"url"}:
                 settings[name] = value
-        return RegistryClient(self.url, settings)
+        return settings
 
 
 def read_urls(text: str) -> list[str]:
@@ -87,14 +93,14 @@ def read_input(path: str) -> str:
 
 
 def read_version(text: str) -> str:
-    """A version as the registry takes it; raises BadInput."""
+    """A version in the registry's form; raises BadInput."""
     if text == "latest" or (is_number(text, INT32) and int(text)):
         return text
     raise BadInput(f"{text!r} is no version: a number from 1 on, or latest")
 
 
 def read_reference(text: str) -> dict[str, Any]:
-    """`NAME=SUBJECT:VERSION` as the registry takes it; a subject may hold colons; raises BadInput."""
+    """`NAME=SUBJECT:VERSION` in the registry's form; a subject may contain colons. Raises BadInput."""
     name, equals, rest = text.partition("=")
     subject, colon, version = rest.rpartition(":")
     if not (name and equals and subject and colon):
@@ -103,14 +109,14 @@ def read_reference(text: str) -> dict[str, Any]:
 
 
 def pretty(text: str, schema_type: str) -> str:
-    """The text of a schema for people: JSON indented, Protobuf as it is."""
+    """The text of a schema in readable form: JSON indented, Protobuf unchanged."""
     if schema_type == "PROTOBUF":
         return text.rstrip("\n")
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
 
 
 def all_schemas(client: RegistryClient, prefix: str, *, deleted: bool = False) -> list[dict[str, Any]]:
-    """All versions of the subjects that begin with `prefix`, page by page: a registry gives 1,000 at a time."""
+    """All versions of the subjects that begin with `prefix`, page by page: a registry returns 1,000 at a time."""
     found: list[dict[str, Any]] = []
     while True:
         page = client.get("schemas", subjectPrefix=prefix, deleted=deleted, offset=len(found) or None, limit=PAGE)

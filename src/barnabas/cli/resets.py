@@ -40,7 +40,7 @@ EARLIEST = Position(PositionKind.EARLIEST)
 
 
 class Spec(Struct, frozen=True):
-    """The target of a reset; the kind says which field counts."""
+    """The target of a reset; the kind says which field applies."""
 
     kind: SpecKind
     position: Position = EARLIEST
@@ -52,7 +52,7 @@ def parse_spec(options: dict[str, Any]) -> Spec:
     """The one target that the options give.
 
     Raises:
-        UsageError: they give none or several.
+        UsageError: the options give no target or several.
         BadInput: a file that does not parse.
     """
     given = {name: value for name, value in options.items() if value is not None and value is not False}
@@ -132,7 +132,7 @@ def resolve_targets(
 
 
 def commit_offsets(admin: AdminClient, name: str, offsets: dict[Partition, int], timeout_s: float) -> None:
-    """Commit the offsets for the group; raises Failure, for instance while it has members."""
+    """Commit the offsets of the group; raises Failure, for instance while the group has members."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
     if not offsets:
@@ -151,7 +151,8 @@ def commit_offsets(admin: AdminClient, name: str, offsets: dict[Partition, int],
 
 
 def delete_offsets(connection: Connection, name: str, partitions: Iterable[Partition]) -> dict[Partition, str]:
-    """Delete offsets of the group; returns the reason for each partition that is kept. Raises Failure if all are refused."""
+    """Delete offsets of the group; returns each partition that was refused, with the reason. Raises Failure if all are
+    refused."""
     from barnabas.protocol.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and every other resource that has settings, over the wire.
+"""Settings of topics, brokers, groups and every other resource that has settings: requests over the protocol.
 
 librdkafka knows only three resource types and hides value types and documentation, so this module sends the requests itself. A
 broker answers for its own settings; any broker answers for all others.
@@ -92,7 +92,7 @@ def describe_settings(wire: Wire, kind: ResourceType, name: str) -> list[dict[st
 
 
 def _is_built_in(config: Any) -> bool:
-    """Whether a setting of all brokers equals the default, as that of min.insync.replicas does from the first start on."""
+    """Whether a setting of all brokers equals the default, as min.insync.replicas does from the first start on."""
     return config.config_source == OF_ALL_BROKERS and any(
         s.source == BUILT_IN and s.value == config.value for s in config.synonyms
     )
@@ -114,7 +114,7 @@ def _setting(config: Any, kind: ResourceType) -> dict[str, Any]:
 
 
 def alter_settings(wire: Wire, kind: ResourceType, name: str, changes: Iterable[Change], *, validate_only: bool) -> None:
-    """Change settings of one resource, all or none of them.
+    """Change settings of one resource: all of them or none.
 
     Raises:
         Failure: the broker refused.

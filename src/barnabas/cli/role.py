@@ -1,7 +1,7 @@
 """`barnabas role`: roles, their rights and their members.
 
-A role consists of bindings only: its rights are the bindings of the principal Role:NAME, and each member has a binding that
-allows ALL on the user Role:NAME.
+A role consists of bindings only. Its rights are the bindings of the principal Role:NAME. Each member has a binding that allows
+ALL on the user Role:NAME.
 """
 
 from __future__ import annotations

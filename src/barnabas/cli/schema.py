@@ -46,7 +46,7 @@ def schema() -> None:
 
 
 def schema_options(function: Any) -> Any:
-    """The options that say what a file holds."""
+    """The options that describe the schema in a file."""
     for option in (
         click.option("--reference", "references", type=Text(read_reference), multiple=True, metavar="NAME=SUBJECT:VERSION",
                      help="A schema that this one names; repeatable."),
@@ -57,7 +57,7 @@ def schema_options(function: Any) -> Any:
 
 
 def body_of(file: str, schema_type: str | None, references: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A schema as the registry takes it."""
+    """A schema in the registry's form."""
     ending = next((kind for end, kind in TYPE_OF_ENDING.items() if file.endswith(end)), "avro")
     body: dict[str, Any] = {"schema": read_input(file), "schemaType": (schema_type or ending).upper()}
     if references:
@@ -79,7 +79,7 @@ def register(
 ) -> None:  # fmt: skip
     """Register the schema of FILE under SUBJECT.
 
-    Without FILE the schema comes from standard input. A schema that is there already keeps its id and version.
+    Without FILE the schema comes from standard input. An existing schema keeps its id and version.
     """
     body = body_of(file, schema_type, references)
     if pairs:
@@ -103,7 +103,7 @@ def get(
 ) -> None:
     """Print a schema.
 
-    It is a version of SUBJECT, the latest if none is given, or the schema with an id.
+    The schema is a version of SUBJECT (by default the latest), or the one with an id.
     """
     if (subject is None) == (schema_id is None):
         raise BadInput("give SUBJECT or --id")
@@ -181,7 +181,7 @@ def check(
 ) -> None:  # fmt: skip
     """Check whether the schema of FILE could be registered under SUBJECT.
 
-    It could if it is compatible with the versions that the level of SUBJECT names. Exit code 1 if it is not.
+    This is possible if it is compatible with the versions that the level of SUBJECT names. Otherwise the exit code is 1.
     """
     body = body_of(file, schema_type, references)
     target = ("compatibility", "subjects", subject, "versions", *([] if version is None else [version]))
@@ -204,7 +204,7 @@ def check(
 def delete(registry: RegistryOptions, output: Output, subject: str, version: str | None, permanent: bool) -> None:
     """Delete SUBJECT, or one version of it.
 
-    Its ids can still be read until it is deleted for good.
+    Its ids can still be read until it is deleted permanently.
     """
     target = ("subjects", subject, *([] if version is None else ["versions", version]))
     with registry.client() as client:

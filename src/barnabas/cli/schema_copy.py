@@ -1,7 +1,7 @@
 """`barnabas schema export` and `barnabas schema import`: all schemas of a registry with ids, versions, contexts and settings.
 
-The file has one JSON object a line: schemas first, each behind those that it names, then settings. An import skips what
-is there already, so one that was interrupted goes on when it is run again.
+The file has one JSON object a line: first schemas, each after the schemas that it refers to, then settings. An import skips
+entries that exist already, so you can run an interrupted import again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def import_schemas(
 ) -> None:
     """Take over the schemas of FILE or of another registry, with their ids.
 
-    Subjects are in the mode IMPORT meanwhile. Schemas that are there already are skipped, so an interrupted import can be run again.
+    During the import, subjects are in the mode IMPORT. It skips existing schemas, so you can run an interrupted import again.
     """
     if (file is None) == (source_url is None):
         raise BadInput("give FILE or --from")
@@ -83,7 +83,7 @@ def import_schemas(
 
 
 def parse(text: str, name: str) -> list[Entry]:
-    """The entries of a file that `export` wrote; raises BadInput with the number of the line that is none."""
+    """The entries of a file that `export` wrote; raises BadInput with the number of a line that is not an entry."""
     entries = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -100,7 +100,7 @@ def parse(text: str, name: str) -> list[Entry]:
 
 
 def read_registry(client: RegistryClient, prefix: str) -> Iterator[Entry]:
-    """Every schema, each behind those that it names, then the settings."""
+    """Every schema, each after those that it refers to, then the settings."""
     there = {_place(each) for each in all_schemas(client, prefix)}
     schemas = all_schemas(client, prefix, deleted=True)
     for each in in_order(schemas):
@@ -117,7 +117,7 @@ def read_registry(client: RegistryClient, prefix: str) -> Iterator[Entry]:
 
 
 def in_order(schemas: Sequence[Entry]) -> list[Entry]:
-    """Schemas behind those that they name, otherwise by id, so that ids grow."""
+    """Schemas after those that they refer to, otherwise in the order of ids."""
     by_place = {_place(each): each for each in sorted(schemas, key=lambda each: (each["id"], each["subject"], each["version"]))}
     sorter: TopologicalSorter[Place] = TopologicalSorter()
     for place, each in by_place.items():
@@ -132,7 +132,8 @@ def in_order(schemas: Sequence[Entry]) -> list[Entry]:
 def write_registry(
     client: RegistryClient, entries: Iterable[Entry], *, force: bool, tell: Callable[[int, int], None]
 ) -> tuple[int, int]:
-    """Put entries into a registry; how many schemas were written and how many were there. Raises Failure if another is in their place."""
+    """Write entries to a registry; returns how many schemas were written and how many existed. Raises Failure if another schema
+    has their place."""
     schemas = [each for each in entries if "schema" in each]
     settings = [each for each in entries if "schema" not in each]
     found = {_place(each): each for each in all_schemas(client, EVERYTHING, deleted=True)}
@@ -162,7 +163,7 @@ def write_registry(
 
 
 def _restore(client: RegistryClient, modes: Mapping[str, Entry | None]) -> str:
-    """Give subjects their modes back, as many as can be; a line that names the others."""
+    """Restore the modes of subjects; returns a line that names those for which it failed."""
     left = []
     for subject, before in sorted(modes.items()):
         try:
@@ -188,7 +189,7 @@ def _is_there(wanted: Entry, found: Entry | None) -> bool:
 
 
 def _set(client: RegistryClient, entry: Entry) -> None:
-    """Put a setting in its place, unless it is there: a subject that may not change refuses even that."""
+    """Write a setting, unless it exists: a read-only subject refuses even an equal value."""
     target = () if entry["subject"] is None else (entry["subject"],)
     kind, code = ("config", NO_CONFIG) if "config" in entry else ("mode", NO_MODE)
     if _unless(code, client.get, kind, *target) == entry[kind]:
@@ -202,7 +203,7 @@ def _set(client: RegistryClient, entry: Entry) -> None:
 
 
 def _unless(code: int, ask: Callable[..., Any], *path: str) -> Any:
-    """The answer, or None if the registry answers with this code."""
+    """The answer, or None if the registry answers with the error `code`."""
     from barnabas.schemas.registry_client import RegistryError
 
     try:

@@ -21,7 +21,7 @@ MOST_REFERENCES = 1_000  # references that are followed for one schema
 
 
 def _version(text: str) -> str:
-    """A version; raises BadInput, which names the option for a file that stands here."""
+    """A version; raises BadInput, which names the option for a file if the text is a file."""
     try:
         return read_version(text)
     except BadInput:
@@ -44,9 +44,9 @@ def diff(
 ) -> None:  # fmt: skip
     """Say what breaks for whom between two schemas.
 
-    It names what breaks for consumers that update before producers, and for producers that update before consumers. It compares
-    version NEW of SUBJECT (the latest), or FILE, with version OLD, or with every other version, newest first. The level of the
-    subject does not count here.
+    It lists the changes that break consumers if they update before producers, and producers if they update before consumers. It
+    compares version NEW of SUBJECT (the latest), or FILE, with version OLD, or with every other version, newest first. The
+    level of the subject has no effect here.
     """
     with registry.client() as client:
         versions = [int(each) for each in client.get("subjects", subject, "versions")]
@@ -112,7 +112,7 @@ def _parsed(client: RegistryClient, body: dict[str, Any]) -> ParsedSchema:
 
 
 def _texts(client: RegistryClient, body: dict[str, Any]) -> dict[str, str]:
-    """The texts of the schemas that a schema needs, by name, each behind those that it names itself."""
+    """The texts of the schemas that a schema needs, by name; each comes after those that it refers to."""
     texts: dict[str, str] = {}
     seen: set[str] = set()
     waiting = [(each, False) for each in reversed(body.get("references") or [])]

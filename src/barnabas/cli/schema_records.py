@@ -1,4 +1,4 @@
-"""Records whose keys and values have schemas of a registry: JSON on the side of the user, Avro, JSON Schema or Protobuf in the topic."""
+"""Records with keys and values that have schemas in a registry: JSON for the user; Avro, JSON Schema or Protobuf in the topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACES = ("payload", "headers")
 
 
 def encoding_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of `produce` that say how keys and values are written; the command gets them as `encoding`."""
+    """The options of `produce` for the encoding of keys and values; the command gets them as `encoding`."""
 
     @functools.wraps(function)
     def command(
@@ -54,11 +54,11 @@ def encoding_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Encoding(Struct, frozen=True):
-    """How keys and values are written.
+    """The encoding of keys and values.
 
     Args:
-        value, key: a file, the id of a schema or `LATEST`; None: the bytes are sent as they are.
-        message, subject: of the values.
+        value, key: a file, the id of a schema or `LATEST`; None sends the bytes unchanged.
+        message, subject: the message name and the subject of the values.
     """
 
     value: str | None = None
@@ -78,11 +78,11 @@ class Encoding(Struct, frozen=True):
 
     @property
     def parts(self) -> set[str]:
-        """`key` and `value`, as far as they are JSON in the input."""
+        """The parts (`key`, `value`) that are JSON in the input."""
         return {name for name, given in (("key", self.key), ("value", self.value)) if given is not None}
 
     def encoder(self, registry: RegistryOptions, topic: str) -> Callable[[Record], Record]:
-        """Turns records whose key or value is JSON into those that are sent. Raises BadInput if a schema cannot be had."""
+        """A function that encodes the JSON keys and values of records. Raises BadInput if a schema is not available."""
         from barnabas.schemas.errors import SchemaDataError
 
         with registry.client() as client:
@@ -150,7 +150,7 @@ def decoding_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Decoded:
-    """A message whose key and value are JSON where a schema says how to read them."""
+    """A message with its key and value as JSON, if they have a schema."""
 
     def __init__(self, message: Any, decoded: dict[str, Any]) -> None:
         self._message = message
@@ -176,7 +176,7 @@ class Decoding:
     """Decodes messages by the schemas that they name, and counts those that cannot be decoded.
 
     Args:
-        parts: `key` and `value`, as far as they are decoded.
+        parts: the parts (`key`, `value`) to decode.
     """
 
     def __init__(self, registry: RegistryOptions, parts: Collection[str]) -> None:
@@ -189,7 +189,8 @@ class Decoding:
         self.failed = 0
 
     def printer(self, inner: Printer, *, as_json: bool) -> Printer:
-        """Prints what `inner` prints of the decoded message; nothing for one that cannot be decoded, which standard error names."""
+        """A printer that passes decoded messages to `inner`. For a message that cannot be decoded it prints nothing, and
+        standard error names the message."""
 
         def show(message: Any) -> bytes:
             decoded = self._decode(message)

@@ -32,7 +32,7 @@ def compatibility(
 ) -> None:
     """Show or set the compatibility level.
 
-    It is that of SUBJECT, or of all subjects without one of their own.
+    The level is that of SUBJECT, or that of all subjects without a level of their own.
     """
     if remove and (level is not None or normalize is not None):
         raise BadInput("--remove and --set exclude each other")
@@ -56,7 +56,7 @@ def compatibility(
 def mode(registry: RegistryOptions, output: Output, subject: str | None, wanted: str | None, force: bool, remove: bool) -> None:
     """Show or set the mode.
 
-    It is that of SUBJECT, or of all subjects without one of their own, and says whether schemas may change.
+    The mode is that of SUBJECT, or that of all subjects without a mode of their own. It says whether schemas may change.
     """
     if remove and wanted is not None:
         raise BadInput("--remove and --set exclude each other")

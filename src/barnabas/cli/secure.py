@@ -1,8 +1,8 @@
 """`barnabas start --secure`: creates the certificates, the user and the settings of a secure broker at its first start.
 
-They are in a folder beside the data folder: a private authority, the broker's certificate, `admin.properties`, with which any
-Kafka client logs in as the user `admin`, and the key of delegation tokens. The folder appears once the certificates are complete.
-`admin.properties` comes after them: without it the next start creates the user again, with another password.
+They are in a folder beside the data folder: a private authority, the broker's certificate, `admin.properties`, and the key of delegation
+tokens. With `admin.properties` any Kafka client logs in as the user `admin`. The folder exists only after the certificates are complete.
+`admin.properties` is written last: without it the next start creates the user again, with another password.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LISTENERS = "SASL_SSL://127.0.0.1:9092"
 
 
 def folder_of(data_dir: str) -> Path:
-    """The folder beside the data folder; a log directory may hold partitions only."""
+    """The folder beside the data folder; it is not inside, since a log directory may contain only partitions."""
     return Path(f"{data_dir.rstrip('/')}-security")
 
 
@@ -39,7 +39,7 @@ def secure(properties: dict[str, str]) -> Path:
     Existing settings stay.
 
     Raises:
-        BadInput: the broker does not stand alone, or has listeners without TLS and log-in.
+        BadInput: the broker belongs to a cluster, or has listeners without TLS and log-in.
         Failure: the folder cannot be written.
     """
     if "zookeeper.connect" in properties:
@@ -78,7 +78,7 @@ def secure(properties: dict[str, str]) -> Path:
 
 
 def _make_certificates(folder: Path, hosts: list[str]) -> None:
-    """Creates all of them or none; the remains of an interrupted start are replaced."""
+    """Create all certificates or none; replaces the remains of an interrupted start."""
     unfinished = folder.with_name(f"{folder.name}.tmp")
     if unfinished.exists():
         shutil.rmtree(unfinished)
@@ -87,7 +87,7 @@ def _make_certificates(folder: Path, hosts: list[str]) -> None:
 
 
 def _hosts(properties: dict[str, str]) -> list[str]:
-    """The host names in the listeners, which the certificate lists besides this machine's own."""
+    """The host names in the listeners; the certificate lists them in addition to this machine's own."""
     named = ",".join(properties.get(key, "") for key in ("listeners", "advertised.listeners")).split(",")
     hosts = [listener.rpartition(":")[0].partition("://")[2].strip("[]") for listener in named if "://" in listener]
     return [host for host in dict.fromkeys(hosts) if host and host not in ("0.0.0.0", "::")]

@@ -1,4 +1,4 @@
-"""`barnabas services start` and `barnabas registry start`: HTTP services against any Kafka cluster."""
+"""`barnabas services start`, `barnabas registry start` and `barnabas sql start`: HTTP services against any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from barnabas.services.host import Place
 
 HOST = "http://127.0.0.1"
-LISTENER = "http://HOST:PORT"
+LISTENER, ADDRESS = "http://HOST:PORT", "HOST:PORT"
+POSTGRES = "127.0.0.1:5433"
 
 
 @click.group(
@@ -53,6 +54,17 @@ def _host_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def sql_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where SQL runs beside other services."""
+    for option in (
+        click.option("--postgres-listener", metavar=ADDRESS, type=Text(checked(parse_addresses)), help="Where SQL accepts Postgres "
+                     f"clients.  [default: {POSTGRES}]"),
+        click.option("--sql-listener", metavar=LISTENER, help="Where SQL accepts HTTP.  [default: http://127.0.0.1:8088]"),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
 @click.command("start")
 @click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8081", show_default=True,
               help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
@@ -62,31 +74,55 @@ def registry_start(listener: str, **options: Any) -> int:
 
     When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
-    return _run(["registry"], {"registry": listener}, **options)
+    return _run(["registry"], {"registry": listener}, {}, **options)
+
+
+@click.command("start")
+@click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8088", show_default=True,
+              help="Where it accepts HTTP, http:// or https://; port 0 takes a free port.")  # fmt: skip
+@click.option("--postgres", "postgres_listener", metavar=ADDRESS, type=Text(checked(parse_addresses)), default=POSTGRES,
+              show_default=True, help="Where it accepts Postgres clients; port 0 takes a free port.")  # fmt: skip
+@click.option("--data-dir", metavar="DIR", help="Where queries put rows that their memory does not hold.  [default: a temporary "
+              "folder]")  # fmt: skip
+@_host_options
+def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **options: Any) -> int:
+    """Run SQL over topics until it is told to stop.
+
+    When it accepts connections, it prints a line for HTTP and one for Postgres to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
+    """
+    extra = {"sql.preload": "true", "postgres.listener": postgres_listener}
+    if data_dir is not None:
+        extra["sql.data.dir"] = data_dir
+    return _run(["sql"], {"sql": listener}, extra, **options)
 
 
 @click.command("start")
 @click.option("--services", "names", metavar="NAME,...", help="Which services.  [default: all]")
 @click.option("--registry-listener", metavar=LISTENER, help="Where the schema registry accepts connections.  "
               "[default: http://127.0.0.1:8081]")  # fmt: skip
+@sql_options
 @_host_options
-def services_start(names: str | None, registry_listener: str | None, **options: Any) -> int:
+def services_start(
+    names: str | None, registry_listener: str | None, sql_listener: str | None, postgres_listener: str | None, **options: Any
+) -> int:
     """Run several HTTP services in one process until it is told to stop.
 
     When all accept connections, it prints a line for each to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
-    return _run(names_of(names), {"registry": registry_listener}, **options)
+    chosen = names_of(names)
+    listeners = {"registry": registry_listener, "sql": sql_listener}
+    return _run(chosen, listeners, {"postgres.listener": postgres_listener or POSTGRES} if "sql" in chosen else {}, **options)
 
 
 def names_of(text: str | None) -> list[str]:
-    """The names in `registry,…`; all services without a text."""
+    """The names in `registry,…`; all services if the text is None."""
     from barnabas.services.table import SERVICES
 
     return list(SERVICES) if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def places_of(names: Sequence[str], listeners: Mapping[str, str | None], scheme: str = "http") -> list[Place]:
-    """Where these services listen; raises BadInput for an unknown one and for an address that is none."""
+    """The addresses of these services; raises BadInput for an unknown service and for an invalid address."""
     from barnabas.services.host import Place
     from barnabas.services.listener import parse_listener
     from barnabas.services.table import entries
@@ -105,11 +141,11 @@ def places_of(names: Sequence[str], listeners: Mapping[str, str | None], scheme:
 
 
 def _run(
-    names: Sequence[str], listeners: Mapping[str, str | None], *, bootstrap_server: str | None, command_config: str | None,
-    settings: tuple[str, ...], log_level: str,
+    names: Sequence[str], listeners: Mapping[str, str | None], extra: Mapping[str, str], *, bootstrap_server: str | None,
+    command_config: str | None, settings: tuple[str, ...], log_level: str,
 ) -> int:  # fmt: skip
     places = places_of(names, listeners)
-    properties = read_properties_file(command_config) if command_config else {}
+    properties = {**extra, **(read_properties_file(command_config) if command_config else {})}
     properties.update(parse_pairs(settings, "-X"))
     if bootstrap_server is not None:
         properties["bootstrap.servers"] = bootstrap_server

@@ -1,14 +1,16 @@
-"""The services of `barnabas start`: which run beside the broker, and where.
+"""The services of `barnabas start` that run beside the broker, and their addresses.
 
 Rules
-  1. Services that are asked for by name must be possible: otherwise the command ends with exit code 2 before the broker starts.
-  2. Without such options they run if the broker has the default listener, so that a second broker on a machine takes no
-     second port. If their port is taken or their libraries are missing, the broker runs alone, and one line says so when it is ready.
+  1. A broker with the default listener has all services; another broker has those whose listeners are given. `--services` names others.
+  2. If an option names services that cannot run, the command ends with exit code 2 before the broker starts.
+  3. Without such options they run if the broker has the default listener, so that a second broker on a machine takes no
+     second port. A service whose port is taken or whose libraries are missing does not run, and one line says so when the broker is
+     ready.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +21,7 @@ from barnabas.cli.properties import read_properties_file
 
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
+POSTGRES, DEFAULT_POSTGRES = "postgres.listener", "127.0.0.1:5433"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -26,44 +29,55 @@ if TYPE_CHECKING:
 
 
 class ServicesAsked(NamedTuple):
-    """The options of `barnabas start` on services."""
+    """The options of `barnabas start` for services."""
 
     names: str | None
     none: bool
     listeners: Mapping[str, str | None]
     config_file: str | None
+    postgres: str | None = None
+
+    @property
+    def with_listeners(self) -> list[str]:
+        """The services whose listeners are given."""
+        given = {name for name, listener in self.listeners.items() if listener}
+        return sorted(given | ({"sql"} if self.postgres else set()))
 
     @property
     def by_name(self) -> bool:
         """Whether an option asks for services."""
-        return self.names is not None or self.config_file is not None or any(self.listeners.values())
+        return self.names is not None or self.config_file is not None or self.postgres is not None or any(self.listeners.values())
 
 
-class WithoutServices:
-    """Stands in for the supervisor: says why no services run, once the broker is ready."""
+class ServicesBeside:
+    """The services that run, and the reasons of those that do not, which it tells once the broker is ready."""
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, supervisor: Supervisor | None, reasons: Sequence[str]) -> None:
+        self.supervisor, self.reasons = supervisor, reasons
 
-    def start(self, _bootstrap: str) -> None:
-        click.echo(f"barnabas: {self.reason}; the broker runs without services", err=True)
+    def start(self, bootstrap: str) -> None:
+        for reason in self.reasons:
+            click.echo(f"barnabas: {reason}; the broker runs without it", err=True)
+        if self.supervisor is not None:
+            self.supervisor.start(bootstrap)
 
     def stop(self) -> None:
-        """Nothing runs."""
+        if self.supervisor is not None:
+            self.supervisor.stop()
 
 
 def beside(
     asked: ServicesAsked, properties: dict[str, str], admin_file: Path | None, log_level: str, *, by_default: bool
-) -> Supervisor | WithoutServices | None:
+) -> ServicesBeside | None:
     """The services, to be started when the broker is ready and stopped at its end; None if the broker is to run alone.
 
     Args:
-        properties: the broker's; it learns where the schema registry is.
-        admin_file: the client settings that `--secure` has made.
+        properties: the broker's settings; the URL of the schema registry is added.
+        admin_file: the file with the client settings of `--secure`.
         by_default: whether services run if no option asks for them.
 
     Raises:
-        BadInput: what was asked for is impossible.
+        BadInput: the services cannot run as the options say.
     """
     if asked.none:
         if asked.by_name:
@@ -71,21 +85,42 @@ def beside(
         return None
     if not (asked.by_name or (by_default and "zookeeper.connect" not in properties)):
         return None
-    try:
-        return _prepare(asked, properties, admin_file, log_level)
-    except BadInput as error:
-        if asked.by_name:
-            raise
-        return WithoutServices(error.message)
+    listeners, reasons = _possible(asked, "http" if admin_file is None else "https", by_default=by_default)
+    if not listeners:
+        return ServicesBeside(None, reasons)
+    return ServicesBeside(_supervisor(asked, listeners, properties, admin_file, log_level), reasons)
 
 
-def _prepare(asked: ServicesAsked, properties: dict[str, str], admin_file: Path | None, log_level: str) -> Supervisor:
-    from barnabas.services.supervisor import Supervisor
+def _possible(asked: ServicesAsked, scheme: str, *, by_default: bool) -> tuple[dict[str, str], list[str]]:
+    """The URLs of the services that can run, and why others cannot. Raises BadInput if one that was asked for cannot."""
     from barnabas.services.table import SERVICES
 
-    names = list(SERVICES) if asked.names is None else [name.strip() for name in asked.names.split(",") if name.strip()]
-    listeners = _checked(names, asked.listeners, "http" if admin_file is None else "https")
+    if asked.names is not None:
+        names = [name.strip() for name in asked.names.split(",") if name.strip()]
+    else:
+        names = list(SERVICES) if by_default else asked.with_listeners or list(SERVICES)
+    if not names:
+        raise BadInput("--services names no service")
+    found: dict[str, str] = {}
+    reasons = []
+    for name in names:
+        try:
+            found[name] = _checked(name, asked, scheme)
+        except BadInput as error:
+            if asked.by_name:
+                raise
+            reasons.append(error.message)
+    return found, reasons
+
+
+def _supervisor(
+    asked: ServicesAsked, listeners: Mapping[str, str], properties: dict[str, str], admin_file: Path | None, log_level: str
+) -> Supervisor:
+    from barnabas.services.supervisor import Supervisor
+
     settings = _from_secure(properties, admin_file) if admin_file is not None else {}
+    if "sql" in listeners:
+        settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:
@@ -96,7 +131,7 @@ def _prepare(asked: ServicesAsked, properties: dict[str, str], admin_file: Path 
 
 
 def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """With which the broker asks the registry beside it: as the user whom the services themselves log in as."""
+    """The broker's settings for the registry beside it: with BASIC it logs in as the user of the services."""
     for everywhere, here in (("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
         url = url.replace(everywhere, here)
     result = {"confluent.schema.registry.url": url}
@@ -113,32 +148,30 @@ def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def _checked(names: list[str], listeners: Mapping[str, str | None], scheme: str) -> dict[str, str]:
-    """The URL of each service, after a look whether it can be had; imports no web server."""
-    from barnabas.services.listener import bind, parse_listener
+def _checked(name: str, asked: ServicesAsked, scheme: str) -> str:
+    """The URL of a service, after a look whether its ports can be had; imports no web server. Raises BadInput."""
+    from barnabas.services.listener import bind, check_postgres, parse_listener
     from barnabas.services.table import check_installed, entries
     from barnabas.web.service import ServiceError
 
-    result = {}
     try:
-        for entry in entries(names):
-            check_installed(entry)
-            listener = parse_listener(listeners.get(entry.name) or f"{scheme}://127.0.0.1:{entry.port}", entry.port)
-            listening = bind(entry, listener)
-            port = listening.getsockname()[1]  # if the port is 0, the service keeps this free port for later restarts
-            listening.close()
-            result[entry.name] = str(listener._replace(port=port))
+        (entry,) = entries([name])
+        check_installed(entry)
+        listener = parse_listener(asked.listeners.get(name) or f"{scheme}://127.0.0.1:{entry.port}", entry.port)
+        listening = bind(entry, listener)
+        port = listening.getsockname()[1]  # if the port is 0, the service keeps this free port for later restarts
+        listening.close()
+        if name == "sql":
+            check_postgres(asked.postgres or DEFAULT_POSTGRES)
     except ServiceError as error:
         raise BadInput(str(error)) from None
-    if not result:
-        raise BadInput("--services names no service")
-    return result
+    return str(listener._replace(port=port))
 
 
 def _from_secure(properties: Mapping[str, str], admin_file: Path) -> dict[str, str]:
-    """Settings for services of a broker with `--secure`: callers log in as they do to the broker, over its certificate.
+    """Settings for services of a broker with `--secure`: they have the broker's certificate, and callers log in as at the broker.
 
-    Certificates of the private authority count too, by the broker's rules for names.
+    Callers may also log in with certificates of the private authority, by the broker's rules for names.
     """
     client = read_properties_file(str(admin_file))
     mechanisms = properties["sasl.enabled.mechanisms"].replace(" ", "").split(",")

@@ -1,9 +1,9 @@
 """The limits on the size of a record, and the message for a record that is too large.
 
-Three settings limit it. The client's `message.max.bytes` limits a request that it sends; here it has librdkafka's maximum, so
+Three settings limit the size. The client's `message.max.bytes` limits its requests; commands set it to librdkafka's maximum, so
 that the cluster decides. The topic's `max.message.bytes` (the broker's `message.max.bytes` if the topic has none) limits a
-written batch, after compression. The brokers' `socket.request.max.bytes` limits a whole request: a broker closes the connection
-on a larger one without a response, and librdkafka retries until its timeout.
+written batch, after compression. The brokers' `socket.request.max.bytes` limits a whole request: if a request is larger, the
+broker closes the connection without a response, and librdkafka retries until its timeout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGE_BYTES = 1_000_000  # from this record size on, the size may be the reason 
 
 
 def batch_settings(connection: Connection, topic: str) -> dict[str, Any]:
-    """Producer settings that keep batches so small that the topic does not refuse them."""
+    """Producer settings that keep batches small enough for the topic."""
     limit = _limit(connection, "topic", topic, TOPIC_LIMIT)
     settings: dict[str, Any] = {CLIENT_LIMIT: MOST_CLIENT_BYTES}
     if limit is not None and 0 < limit < BATCH_BYTES:
@@ -34,10 +34,10 @@ def batch_settings(connection: Connection, topic: str) -> dict[str, Any]:
 
 
 def explain(connection: Connection, topic: str, error: Any, size: int, *, is_ours: bool) -> str:
-    """The reason why a record of `size` bytes was not written: the error's sentence, and the setting if it caused the error.
+    """The reason why a record of `size` bytes was not written: the error's text, and the setting if it caused the error.
 
     Args:
-        is_ours: librdkafka refused the record before it sent anything; it uses the broker's error code for that.
+        is_ours: librdkafka refused the record before it sent anything; it uses the broker's error code for such records.
     """
     what = f"a record of {size} bytes"
     if error.code() == ErrorCode.MESSAGE_TOO_LARGE and is_ours:
@@ -57,7 +57,7 @@ def explain(connection: Connection, topic: str, error: Any, size: int, *, is_our
 
 
 def _limit(connection: Connection, kind: str, name: str | None, key: str) -> int | None:
-    """The value of a setting, of any broker if `name` is empty; None if it cannot be read."""
+    """The value of a setting; of any broker if `name` is None. None if it cannot be read."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType
 

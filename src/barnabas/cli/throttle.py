@@ -1,7 +1,7 @@
 """A limit on the rate of moves, set before they start and removed after they end, as Kafka's own tool does (KIP-73).
 
-The rates are dynamic settings of the brokers that take part; a setting of each topic names the throttled replicas. A replica
-that is copied from is throttled as a leader, a replica that is created as a follower.
+The rates are dynamic settings of the brokers that take part; a setting of each topic names the throttled replicas. The source
+of a copy is throttled as a leader, the replica that is created as a follower.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def begin(
 ) -> None:
     """Throttle the moves of `plan`; raises Failure, and then `end` removes the settings again.
 
-    It sets the topics first: `end` sees by their settings that there are rates to remove.
+    It sets the topics first: their settings show `end` that there are rates to remove.
 
     Args:
         alive: the brokers that can take a setting; a broker that is down moves nothing.

@@ -1,5 +1,5 @@
-"""`barnabas transaction`: open transactions, the one that blocks a partition's readers, and ending transactions that nothing
-else ends."""
+"""`barnabas transaction`: lists open transactions, finds the one that blocks a partition's readers, and ends transactions that
+nothing else ends."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ def _parse_owner(text: str) -> tuple[int, int]:
 def commit(connection: Connection, output: Output, name: str, expected: tuple[int, int] | None) -> None:
     """Commit a prepared transaction of two-phase commit whose external coordinator does not come back.
 
-    A broker cannot tell a prepared transaction from one that is still being written. Make sure that its writer had finished.
+    A broker cannot distinguish a prepared transaction from one that is still being written. Make sure that its writer had
+    finished.
     """
     from barnabas.cli import transaction_requests
     from barnabas.cli.broker_connections import Brokers

@@ -1,5 +1,4 @@
-"""Requests about transactions: to coordinators, which decide on them, and to leaders, whose partitions hold the open
-records."""
+"""Requests about transactions: to coordinators, which decide their end, and to leaders of the partitions with open records."""
 
 from __future__ import annotations
 
@@ -180,7 +179,7 @@ def commit(brokers: Brokers, name: str, expected: tuple[int, int] | None, timeou
     """Commit a prepared transaction (KIP-939); returns the state after that.
 
     Args:
-        expected: producer id and epoch that its writer noted; no other transaction is committed.
+        expected: the producer id and epoch that the writer of the transaction recorded; commits no other transaction.
 
     Raises:
         Failure: there is no prepared transaction, or another one, or the broker refuses.
@@ -227,7 +226,7 @@ def _until_done(ask: Any, name: str, timeout_s: float) -> Any:
 
 
 def _settled(brokers: Brokers, name: str, timeout_s: float) -> Row:
-    """The state of the id once every partition has the marker."""
+    """The state of the id after every partition has the marker."""
     deadline = time.monotonic() + timeout_s
     while (found := described(brokers, name))["state"] in OPEN:
         if time.monotonic() > deadline:

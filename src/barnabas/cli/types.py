@@ -1,13 +1,13 @@
 """The types of options and arguments that all commands share.
 
 click refuses a wrong value with the name of its option and exit code 2, before the command does anything. The bounds are those
-of the protocol and of librdkafka, which would give a less clear error or none.
+of the protocol and of librdkafka, whose own errors are less clear or missing.
 
 Rules
-  1. Text is UTF-8 and not only white space, unless its type says otherwise. `LazyGroup` gives TEXT to parameters that name no
+  1. By default, a text is UTF-8 and not only white space. `LazyGroup` gives TEXT to parameters that name no
      type.
   2. Numbers have both bounds.
-  3. Paths are bytes, as the file system has them: any byte but NUL.
+  3. Paths are bytes, as in the file system: any byte except NUL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_SECONDS = 3_600.0  # librdkafka's limit for the wait for a response
 
 
 class Text(ParamType):
-    """A text, or what `parse` makes of it.
+    """A text, or the result of `parse` for it.
 
     Args:
         parse: raises BadInput; None keeps the text.
@@ -105,7 +105,7 @@ class DataFolder(FilePath):
 
 
 def checked(parse: Callable[[str], Any]) -> Callable[[str], str]:
-    """For `Text`: the text itself, once `parse` has taken it."""
+    """For `Text`: the text itself, after `parse` has accepted it."""
 
     def check(text: str) -> str:
         parse(text)
@@ -141,7 +141,7 @@ RATE = Seconds(0, 1e9, min_open=True)
 
 
 def is_utf8(text: str) -> bool:
-    """Whether the argument was UTF-8: Python passes other bytes on as halves of surrogate pairs."""
+    """Whether the argument was UTF-8: Python represents other bytes as halves of surrogate pairs."""
     return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 

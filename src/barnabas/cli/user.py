@@ -1,7 +1,7 @@
 """`barnabas user`: users with SCRAM passwords, in a running cluster or in metadata that no broker uses yet.
 
-A password comes from a prompt, a file or standard input, never from an option: everybody on the machine can see options. This
-process sends only the salted password; the cluster keeps keys derived from it.
+A password comes from a prompt, a file or standard input, never from an option: every user of the machine can see options. This
+process sends only the salted password; the cluster stores keys derived from it.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class _Running(_Users):
 
 
 def _without_user(upsertion: Upsertion) -> dict[str, Any]:
-    """The fields that the protocol's messages have in common."""
+    """The fields of `upsertion` without the user name, which the protocol's messages have in common."""
     return {name: value for name, value in upsertion._asdict().items() if name != "user"}
 
 

@@ -1,9 +1,9 @@
-"""Sends requests directly over the protocol that librdkafka does not offer.
+"""Sends requests that librdkafka does not offer, directly over the protocol.
 
 Examples are ApiVersions, settings of every resource type, and deleting offsets of groups.
 
-It has one blocking connection, sends one request at a time, and uses the command's client settings; errors become those of a
-command.
+It has one blocking connection, sends one request at a time, and uses the command's client settings. It raises the errors of
+commands.
 """
 
 from __future__ import annotations

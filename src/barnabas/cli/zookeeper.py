@@ -48,7 +48,7 @@ def address_of(metadata: str) -> ZooKeeperAddress:
 
 
 def open_store(address: ZooKeeperAddress) -> ZooKeeperStore:
-    """A session; raises BadInput for invalid settings in the environment, and StoreUnavailable."""
+    """Open a session; raises BadInput for invalid settings in the environment, and StoreUnavailable."""
     from barnabas.cluster.zookeeper.access import access_of
     from barnabas.cluster.zookeeper.store import ZooKeeperStore
     from barnabas.config.broker import BrokerConfig

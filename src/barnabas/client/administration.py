@@ -1,6 +1,6 @@
 """Requests that change or describe a cluster, as plans: topics, their configuration, deleted records, committed offsets.
 
-Requests about topics go to the controller, those about a group to its coordinator; after a move the plans look them up again.
+Requests about topics go to the controller, requests about a group to its coordinator. If one has moved, the plans find it again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def delete_topics(config: ClientConfig, cluster: Cluster, names: Sequence[str]) 
 
 
 def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) -> Plan[dict[str, str | None]]:
-    """The configuration that holds for `topic`, by key."""
+    """The configuration of `topic`, defaults included, by key."""
     resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
 
     def attempt() -> Plan[dict[str, str | None]]:
@@ -122,7 +122,7 @@ def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) ->
 
 
 def describe_broker_config(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, str | None]]:
-    """The configuration of one broker, by key; the value of a key that nobody may see is None."""
+    """The configuration of one broker, by key; None for a key whose value is secret."""
 
     def attempt() -> Plan[dict[str, str | None]]:
         if not cluster.brokers:

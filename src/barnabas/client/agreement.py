@@ -1,16 +1,16 @@
-"""Metadata of a topic on which all brokers agree. Only such agreement shows that a topic, a partition or a leader is gone.
+"""Metadata of a topic on which all brokers agree. Only this agreement shows that a topic, a partition or a leader does not
+exist any more.
 
 The metadata in a client is old. The answer of a single broker may be old too, since brokers learn of changes at different
-times: one broker lists a topic that the next does not know, or knows by the id that it had before it was deleted and created
-again.
+times: one broker may list a topic that the next one does not know, or knows with the id of an earlier, deleted topic.
 
 Rules
-  1. A view counts if all brokers in any answer have answered in the same round, and agree on the topic's id, its partitions,
-     their leaders and epochs.
+  1. A view counts if every broker that an answer names has answered in the same round, and all agree. They must agree on the
+     topic's id, its partitions, their leaders and epochs.
   2. In a cluster of several brokers the next round, SETTLED_MS later, must give the same view: the only broker with newer
      metadata may have stopped.
-  3. Brokers that disagree or do not answer are asked again until `default_api_timeout_ms` is over. Then the operation times
-     out, which does not prove that anything is gone.
+  3. The plan asks brokers that disagree or do not answer again until `default_api_timeout_ms` is over. Then the operation times
+     out; this does not prove that a topic is gone.
 
 A broker that dies blocks agreement until the others remove it from the list, at the end of its session.
 """
@@ -31,11 +31,11 @@ SETTLED_MS = 500
 
 
 def agreed_topics(config: ClientConfig, cluster: Cluster, names: Iterable[str]) -> Plan[dict[str, Topic]]:
-    """The topics of `names` that exist according to all brokers. Afterwards `cluster` holds them, and not the others.
+    """The topics of `names` that exist according to all brokers. Afterwards `cluster` has these and none of the others.
 
     Raises:
-        PartitionError: brokers refuse a topic for another reason than that it does not exist.
-        TimedOut: they do not agree, or some do not answer.
+        PartitionError: brokers refuse a topic that exists.
+        TimedOut: brokers do not agree, or some do not answer.
     """
     wanted = sorted(set(names))
 
@@ -51,8 +51,8 @@ def agreed_topics(config: ClientConfig, cluster: Cluster, names: Iterable[str]) 
 
 
 def _round(cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
-    """Ask every known broker, and each that the answers add; raises BrokersDisagree, or the error of a broker that did not
-    answer."""
+    """Ask every known broker, and each new one that an answer names; raises BrokersDisagree, or the error of a broker that did
+    not answer."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False)
     answers: dict[int, Any] = {}
     listed: dict[int, Broker] = dict(cluster.brokers)

@@ -4,11 +4,11 @@ Owns the transports. Several tasks may use one client at once: requests to one b
 
 Rules
   1. A failure of a connection, or the timeout of one request, fails all requests in flight on it; the next request opens
-     another connection. This also holds for a request that its caller has cancelled: otherwise a dead connection would stay
-     while every caller gives up before `request.timeout.ms`.
+     another connection. This is also true for a request that its caller has cancelled. Otherwise a dead connection would stay
+     if every caller stops waiting before `request.timeout.ms`.
   2. A frame is read once, into memory of its size: a Fetch response is not copied, except for its start, which arrives with the
-     size in one read. A small response arrives in one read. The memory of a large response is reused for the next one when no
-     view of it is left: filling new memory with zeros takes a tenth of a follower's time.
+     size in one read. A small response arrives in one read. The memory of a large response is reused for the next one after its
+     last view is gone. Filling new memory with zeros would take a tenth of a follower's time.
   3. One timer runs for all requests in flight on a connection, set for the oldest of them.
 """
 
@@ -128,7 +128,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 await self._log_in(self._credentials)
 
     def request_at_once(self, call: Call) -> asyncio.Future[Any] | None:
-        """As `request`, but sends at once and without a task; None if it would have to wait."""
+        """Like `request`, but sends at once and without a task; None if it would wait."""
         if self._renewing is not None or self.lost is not None or not self._writable.is_set():
             return None
         return self._send(self.wire.send(call.request, call.at_most, call.at_least))
@@ -163,11 +163,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._fail(ConnectionFailed(self.name, "closed"))
 
     async def wait_lost(self) -> None:
-        """Wait until nothing more can be sent, for any reason."""
+        """Wait until the connection is lost for any reason."""
         await self._ended.wait()
 
     def end_if_cut_off(self, after_s: int) -> None:
-        """Make the system end the connection when no packet gets through for this time; a slow broker is not cut off."""
+        """Make the system end the connection when no packet arrives for `after_s` seconds; a slow broker keeps its connection."""
         if self._transport is None:
             return
         end = self._transport.get_extra_info("socket")
@@ -209,7 +209,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._fail(ConnectionFailed(self.name, str(error)))
 
     def _take_start(self) -> None:
-        """Delivers whole frames; moves the beginning of the next one to memory of its own."""
+        """Deliver whole frames, and move the beginning of the next one to memory of its own."""
         start, end, position = self._start, self._filled, 0
         while end - position >= 4:
             body_at = position + 4
@@ -226,7 +226,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         start[: self._filled] = start[position:end]
 
     def _memory(self, size: int) -> memoryview:
-        """Memory for a frame, not cleared."""
+        """Memory for a frame of `size` bytes; its content is undefined."""
         if not LARGE_BYTES <= size <= limits.MAX_KEPT_ANSWER_BYTES:
             return memoryview(bytearray(size))
         if len(self._large) < size or _is_looked_at(self._large):
@@ -257,7 +257,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
 
 def _is_looked_at(data: bytearray) -> bool:
-    """Whether a view of it exists: then its size cannot be changed."""
+    """Whether a view of `data` exists: then its size cannot change."""
     try:
         data.append(data.pop())
     except BufferError:
@@ -346,8 +346,8 @@ class AsyncClient:
         return await self.run(operations.all_topics(self.config, self.cluster))
 
     async def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
-        """The topics of these names that exist; all brokers agree that the others do not. Raises PartitionError if one is
-        refused for another reason."""
+        """The topics of these names that exist; all brokers agree that the others do not. Raises PartitionError if brokers
+        refuse a topic that exists."""
         return await self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
@@ -379,7 +379,7 @@ class AsyncClient:
         await self.run(administration.delete_records(self.config, self.cluster, before))
 
     async def describe_topic_config(self, topic: str) -> dict[str, str | None]:
-        """The configuration that holds for `topic`, by key."""
+        """The configuration of `topic`, defaults included, by key."""
         return await self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:

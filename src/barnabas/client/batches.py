@@ -1,4 +1,4 @@
-"""The headers of record batches (v2): enough to go through a buffer batch by batch; the records are not decoded."""
+"""The headers of record batches (v2): enough to iterate over the batches of a buffer without decoding the records."""
 
 from __future__ import annotations
 

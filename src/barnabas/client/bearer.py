@@ -37,7 +37,7 @@ SHOWN_FOR = 0.8  # share of a token's lifetime for which the client reuses it; t
 
 
 class TokenSource(Protocol):
-    """A source of tokens."""
+    """Provides bearer tokens."""
 
     def token(self) -> str:
         """A token; raises LoginFailed if there is none, ConnectionFailed if a retry may succeed."""
@@ -72,7 +72,7 @@ class ClientCredentials:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def token(self) -> str:
-        """A token that stays valid for a while; raises LoginFailed."""
+        """A token that is valid for most of its lifetime; raises LoginFailed."""
         kept = _kept.get(self)
         if kept is not None and time.monotonic() < kept[1]:
             return kept[0]
@@ -91,7 +91,7 @@ _kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, each with the 
 
 
 def _understood(url: str, text: bytes) -> tuple[str, float]:
-    """The token in a provider's answer and its lifetime in seconds, 0 if the answer does not give it."""
+    """The token in a provider's answer, and its lifetime in seconds (0 if the answer has none)."""
     try:
         said = json.loads(text if len(text) <= limits.MAX_BEARER_BYTES else b"")
         token, lifetime_s = said["access_token"], float(said.get("expires_in", 0))

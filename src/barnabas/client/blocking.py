@@ -1,7 +1,7 @@
 """The client for code without an event loop: Spark tasks, scripts, tests. Plain sockets, no thread.
 
-Owns the connections. The plans make all decisions; this module runs them. A connection that failed in any way is closed, and
-the next request opens another.
+Owns the connections. The plans make all decisions; this module executes them. It closes a connection after any failure, and the
+next request opens another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from barnabas.client import administration, agreement, operations
+from barnabas.client import administration, agreement, epochs, operations
 from barnabas.client.batches import next_offset
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
@@ -130,7 +130,7 @@ class BlockingClient:
 
     @property
     def has_second_transactions(self) -> bool:
-        """Whether the cluster speaks version 2 of transactions (KIP-890)."""
+        """Whether the cluster supports version 2 of transactions (KIP-890)."""
         return self.connection_to(ANY_BROKER).wire.feature_level("transaction.version") >= 2
 
     def topics(self) -> dict[str, Topic]:
@@ -142,8 +142,8 @@ class BlockingClient:
         return self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     def agreed_topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """The topics of `names` that exist according to all brokers. Asks every broker, because the answer of one may be
-        old."""
+        """The topics of `names` that exist according to all brokers. Asks every broker, because a single answer may be
+        outdated."""
         return self.run(agreement.agreed_topics(self.config, self.cluster, names))
 
     def list_offsets(
@@ -156,6 +156,10 @@ class BlockingClient:
         """
         config = self.config if read_committed is None else replace(self.config, read_committed=read_committed)
         return self.run(operations.list_offsets(config, self.cluster, timestamps))
+
+    def end_of_epoch(self, topic: str, partition: int, epoch: int) -> int:
+        """The offset behind the last record of a leader epoch, or of the last earlier one that the log has; -1 if it has none."""
+        return self.run(epochs.end_of_epoch(self.config, self.cluster, (topic, partition), epoch))
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
         """Raw batches from the one that holds `offset` on; empty if none came within `fetch_max_wait_ms`."""
@@ -182,7 +186,7 @@ class BlockingClient:
         self.run(administration.delete_records(self.config, self.cluster, before))
 
     def describe_topic_config(self, topic: str) -> dict[str, str | None]:
-        """The configuration that holds for `topic`, by key."""
+        """The configuration of `topic`, defaults included, by key."""
         return self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     def commit_offsets(
@@ -204,8 +208,8 @@ LEAST_FETCH_BYTES = 64 << 10
 class PartitionReader:
     """Reads one partition forward, always one request ahead: while the caller handles a response, the broker prepares the next.
 
-    Requests about as many bytes as the rest of the range needs, estimated from the last response: the whole `fetch_bytes` would
-    be mostly wasted for a small range, and at the end of every other range.
+    It requests about as many bytes as the rest of the range has, estimated from the last response. Requests of `fetch_bytes`
+    would waste most of them for a small range, and at the end of every other range.
 
     Args:
         client: used only by this reader until it is closed.

@@ -76,10 +76,10 @@ class Cluster(Struct):
     coordinators: dict[str, int] = field(default_factory=dict)  # transactional id -> its coordinator, if it was looked up
 
     def addresses(self, node_id: int, connected: Iterable[Address], bootstrap: Iterable[Address]) -> list[Address]:
-        """The addresses to try for a broker, in order. ANY_BROKER may be any broker; connected ones come first.
+        """The addresses to try for a broker, in order. ANY_BROKER means any broker; connected brokers come first.
 
         Raises:
-            ConnectionFailed: a certain broker is wanted, and no metadata has its address.
+            ConnectionFailed: no metadata has the address of the wanted broker.
         """
         if node_id != ANY_BROKER:
             raise ConnectionFailed(f"broker {node_id}", "the metadata does not have its address")
@@ -120,7 +120,7 @@ class Cluster(Struct):
         """The topic and the partition with a leader, from the stored metadata.
 
         Raises:
-            PartitionError: UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE, newer metadata may resolve both.
+            PartitionError: UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE; newer metadata may resolve both.
         """
         found = self.topics.get(topic)
         if found is None or partition not in found.partitions:

@@ -1,4 +1,4 @@
-"""The settings of a client, with Kafka's names, and with Kafka's defaults if they suit raw batches.
+"""The settings of a client, with Kafka's names, and with Kafka's defaults where they are good for raw batches.
 
 Ugly: settings of the Java client without a meaning here (deserializers, poll sizes) are accepted and ignored, because pipelines
 pass on every option that begins with `kafka.`.
@@ -30,12 +30,12 @@ class ClientConfig:
 
     Args:
         bootstrap_servers: `host:port` pairs.
-        request_timeout_ms: one request, from its first byte sent to the last received.
-        default_api_timeout_ms: a whole operation with its retries.
-        retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
-        fetch_bytes: most bytes of one partition in a response (a larger first batch is still returned).
+        request_timeout_ms: the limit for one request, from its first byte sent to the last byte received.
+        default_api_timeout_ms: the limit for a whole operation with its retries.
+        retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; it doubles up to the maximum.
+        fetch_bytes: the maximum bytes of one partition in a response (but a larger first batch is returned too).
         tls: the TLS context of connections; None for unencrypted connections.
-        credentials: for protocols with SASL.
+        credentials: the credentials for protocols with SASL.
     """
 
     bootstrap_servers: tuple[Address, ...]

@@ -1,7 +1,7 @@
 """One connection for code without an event loop: a plain socket and its `Wire`.
 
 Rules
-  1. A connection that failed in any way is unusable; its owner opens another.
+  1. After any failure a connection is unusable; its owner opens another one.
   2. The socket has a timeout for each read and write (SO_RCVTIMEO), so that a large response is one system call.
 
 Ugly: SO_RCVTIMEO replaces `settimeout`, because Python's own timeouts make the socket non-blocking. Then MSG_WAITALL has no
@@ -28,7 +28,7 @@ from barnabas.tls.failures import reason_of
 
 
 class Connection:
-    """One socket and its `Wire`; versions are agreed when it opens."""
+    """One socket and its `Wire`; client and broker agree on versions when it opens."""
 
     def __init__(self, address: Address, config: ClientConfig) -> None:
         self._name = f"{address[0]}:{address[1]}"

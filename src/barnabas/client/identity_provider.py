@@ -1,7 +1,6 @@
 """One request of a client to its identity provider, with client credentials (RFC 6749, section 4.4.2).
 
-Loaded only when a token is requested: the import of `urllib.request` takes 15 ms, which a broker without such log-ins saves at
-its start.
+Loaded only when a token is requested: the import of `urllib.request` takes 15 ms, and most brokers do not need it at their start.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ def ask(url: str, client_id: str, client_secret: str, scope: str | None, timeout
     """The provider's answer, cut after `MAX_BEARER_BYTES` + 1 bytes.
 
     Raises:
-        LoginFailed: it refuses.
-        ConnectionFailed: it cannot be reached, or has an error of its own.
+        LoginFailed: the provider refuses.
+        ConnectionFailed: the provider cannot be reached, or has an internal error.
     """
     login = b64encode(f"{quote_plus(client_id)}:{quote_plus(client_secret)}".encode()).decode()
     form = {"grant_type": "client_credentials", **({} if scope is None else {"scope": scope})}
@@ -40,7 +39,7 @@ def ask(url: str, client_id: str, client_secret: str, scope: str | None, timeout
 
 
 class _Staying(HTTPRedirectHandler):
-    """Follows no redirect."""
+    """Does not follow redirects."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -3,8 +3,8 @@
 Owns the source of tickets and the client's side of the exchange. The package is loaded only if GSSAPI is configured.
 
 Rules
-  1. Only `begin` may block, on the key distribution centre: code with an event loop calls it in a thread.
-  2. The server proves its identity before the client believes it. Nothing is wrapped after the log-in: TLS does that.
+  1. Only `begin` may block: it waits for the key distribution centre. So code with an event loop calls it in a thread.
+  2. The server proves its identity before the client trusts it. GSSAPI does not encrypt anything after the log-in: TLS does that.
   3. With a key tab, tickets are fetched and renewed when needed and stay in the memory of this process. Without one, they come
      from a cache that `kinit` fills.
 """
@@ -33,8 +33,8 @@ class Tickets(Struct, frozen=True):
     """A source of tickets.
 
     Args:
-        service: the first part of the servers' principals, mostly "kafka".
-        key_tab, principal: of the client; None for the tickets of a cache.
+        service: the first part of the servers' principals, usually "kafka".
+        key_tab, principal: those of the client; None for the tickets of a cache.
         cache: the cache; None for the one of the environment.
     """
 
@@ -81,7 +81,7 @@ class Handshake:
     Args:
         context: the package's security context.
         first: its first token.
-        server: for errors.
+        server: the server's name in errors.
     """
 
     def __init__(self, context: Any, first: bytes, server: str) -> None:
@@ -111,7 +111,7 @@ def tickets_from(options: Mapping[str, str], key: str = "sasl.jaas.config") -> T
     """The source of tickets in settings with the names of Kafka's clients, of librdkafka, or of a Krb5LoginModule's options.
 
     Args:
-        key: key of the login context, for errors.
+        key: the key of the login context, named in errors.
 
     Raises:
         ConfigError: the extra is not installed, the service is missing, or a key tab has no principal.

@@ -1,11 +1,11 @@
 """Operations on topics and partitions as plans: metadata, offsets, fetch and produce of raw batches.
 
 Rules
-  1. Requests go to the leader in the metadata. An error that means a moved leader drops the topic's metadata, so that the retry
-     reads it again.
+  1. Requests go to the leader in the metadata. If an error means that the leader has moved, the topic's metadata is dropped,
+     and the retry reads it again.
   2. A topic or partition that is not in the metadata does not exist if all brokers agree (`agreement`): then an operation fails
      at once (`UnknownTopic`). Retries are only for transient errors.
-  3. There is no work per record.
+  3. No operation works on single records.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def known(config: ClientConfig, cluster: Cluster, places: Iterable[Place]) -> Pl
     """Ensure recent metadata of `places`.
 
     Raises:
-        UnknownTopic: according to every broker a place does not exist.
+        UnknownTopic: according to every broker, a place does not exist.
         PartitionError: a topic is refused for another reason.
     """
     now_ms = yield Now()
@@ -75,8 +75,8 @@ def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id:
     """Ensure that `topic` has this id, if an id is given.
 
     Raises:
-        TopicReplaced: according to every broker it has another id.
-        UnknownTopic: according to every broker it does not exist.
+        TopicReplaced: according to every broker, it has another id.
+        UnknownTopic: according to every broker, it does not exist.
     """
     found = cluster.topics.get(topic)
     if topic_id in (None, ZERO_UUID) or found is None or found.topic_id == topic_id:
@@ -91,7 +91,8 @@ def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id:
 def topics_to_write(
     config: ClientConfig, cluster: Cluster, topics: Iterable[str], *, max_age_ms: float | None = None
 ) -> Plan[None]:
-    """Ensure metadata of `topics`. If auto-creation is enabled, the broker creates a missing topic, and this plan waits for it.
+    """Ensure metadata of `topics`. If auto-creation is enabled, the broker creates a missing topic, and this plan waits until
+    it exists.
 
     Args:
         max_age_ms: older metadata is read again; 0 for all metadata.
@@ -138,7 +139,8 @@ def list_offsets(
 ) -> Plan[dict[TopicPartition, ListedOffset]]:
     """The offset for each partition's timestamp (milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP), one request per leader.
 
-    The request has no topic ids. So each leader is first asked for its ids of the topics: it may still have a deleted topic.
+    The request has no topic ids. A leader may still have a deleted topic, so the plan first asks each leader for its ids of the
+    topics.
     """
     found: dict[TopicPartition, ListedOffset] = {}
 
@@ -172,7 +174,7 @@ def list_offsets(
 
 
 def _code_of_view(cluster: Cluster, topic: str, known_as: UUID | None) -> int:
-    """The error of a response from a broker that has this id for `topic`, None if there is none."""
+    """The error if a broker has the id `known_as` for `topic` (None: no id)."""
     ours = cluster.topics.get(topic)
     same = ours is not None and (ours.topic_id == ZERO_UUID or known_as == ours.topic_id)
     return ErrorCode.NONE if same else ErrorCode.INCONSISTENT_TOPIC_ID
@@ -209,7 +211,7 @@ def _metadata_of(topics: Iterable[str]) -> MetadataRequest:
 
 
 def leading(cluster: Cluster, topic: str, partition: int) -> tuple[Topic, Partition]:
-    """The leader of a partition; without a leader the topic's metadata is dropped, so that the next try reads it again."""
+    """The leader of a partition; if there is none, drops the topic's metadata, so that the next try reads it again."""
     try:
         return cluster.leader_of(topic, partition)
     except PartitionError:
@@ -244,8 +246,7 @@ def fetch_call(
 
 
 def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchResponse) -> Fetched:
-    """The result of `fetch_call`; raises PartitionError, and first drops the topic's metadata if a retry needs to read it
-    again."""
+    """The result of `fetch_call`; raises PartitionError. It drops the topic's metadata before if a retry must read it again."""
     code, data = response.error_code, None
     for answer in response.responses:
         for item in answer.partitions:

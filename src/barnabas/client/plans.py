@@ -1,7 +1,7 @@
 """The operations of a client without I/O: generators that yield requests and receive responses.
 
 A plan yields instructions and receives their outcome at the same `yield`; the shells in `blocking` and `asynchronous` execute
-them. So every operation is written once, and tests of its retries need no socket or clock.
+them. So there is one implementation of every operation, and tests of its retries need no socket or clock.
 
     list[Call]  -> list of responses or `ClientError`s, in the same order
     Pause       -> None, after so many milliseconds
@@ -25,7 +25,7 @@ ANY_BROKER = -1
 
 
 class Call(Struct, frozen=True):
-    """Send `request` to broker `node_id` (or to any) in a version of at most `at_most` and at least `at_least`."""
+    """Send `request` to broker `node_id` (or to any) in a version from `at_least` to `at_most`."""
 
     request: Message
     node_id: int = ANY_BROKER
@@ -34,7 +34,7 @@ class Call(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """Wait."""
+    """Wait for some milliseconds."""
 
     milliseconds: float
 
@@ -81,5 +81,5 @@ def retrying(config: ClientConfig, waiting_for: str, attempt: Callable[[], Plan[
 
 
 def is_retriable(error: KafkaError) -> bool:
-    """Whether a retry may help; not after an error marked as final."""
+    """Whether a retry may help; False for an error that is marked as final."""
     return error.code.retriable and not getattr(error, "final", False)

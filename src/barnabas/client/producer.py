@@ -4,13 +4,13 @@ Owns the sequence numbers, the queue of batches and the batches in flight.
 
 Rules
   1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither duplicates nor
-     loses a batch, whatever it retries.
+     loses a batch by its retries.
   2. At most MAX_IN_FLIGHT requests are in flight to a broker, each with at most one batch of a partition: a broker keeps the
-     last five batches of a producer, so it recognises each of them.
+     last five batches of a producer, so it recognises each repeated one.
   3. After the first transient error, no other batch is sent until every batch without a response has been sent again: one at a
      time, in order, with the retries of `operations.produce`.
-  4. All batches go to the topic that had the name at the first batch, unless `any_topic` is set. Its number of partitions
-     mostly decided their placement, and a topic that replaced it may have fewer.
+  4. All batches go to the topic that had the name at the first batch, unless `any_topic` is set. Usually the placement of
+     batches depends on its number of partitions, and a topic that replaces it may have fewer.
   5. After an error the producer is unusable: it does not know which batches arrived.
 """
 
@@ -51,12 +51,12 @@ class BatchProducer:
 
     Args:
         client: used only by this producer until it is closed.
-        owner: makes the producer idempotent.
+        owner: producer id and epoch; makes the producer idempotent.
         transactional_id: every batch is part of its open transaction; needs `owner`.
         second_version: whether the first write adds a partition to the transaction (KIP-890).
         now_ms: the wall clock, for the time of the records.
-        any_topic: batches may also go to a topic that replaces the first; False if its number of partitions decided their
-            placement.
+        any_topic: batches may also go to a topic that replaces the first one; False if their placement depends on the number of
+            partitions.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class BatchProducer:
         """Finish a batch (see `seal_batch`) and send it, at once or with the next ones.
 
         Raises:
-            PartitionError: a batch, this or an earlier one, was refused.
+            PartitionError: a broker refused this or an earlier batch.
             ClientError: no answer in time.
         """
         if place[0] in self._client.cluster.topics:
@@ -140,7 +140,7 @@ class BatchProducer:
                     self._produce_again(self._take_first())
 
     def _id_of(self, topic: str) -> UUID:
-        """The id that a topic name stands for; ZERO_UUID if any topic is acceptable."""
+        """The id of the topic that batches for this name must go to; ZERO_UUID if any topic is acceptable."""
         if self._any_topic:
             return ZERO_UUID
         return self._ids.setdefault(topic, self._client.cluster.topics[topic].topic_id)
@@ -169,7 +169,7 @@ class BatchProducer:
         return chosen
 
     def _leader_of(self, place: TopicPartition) -> int | None:
-        """None without a leader: the batch is handled when it is the first of the queue."""
+        """The leader of a partition; None without one: then the batch waits until it is the first of the queue."""
         try:
             return self._client.cluster.leader_of(*place)[1].leader
         except PartitionError:
@@ -194,7 +194,7 @@ class BatchProducer:
         )
 
     def _receive(self, connection: Connection) -> bool:
-        """Receive the oldest response; False if all batches in flight had to be sent again."""
+        """Receive the oldest response; False if it had to send all batches in flight again."""
         try:
             response = connection.receive()
             for topic in response.responses:
@@ -250,7 +250,7 @@ class BatchProducer:
                 raise
 
     def _join(self) -> None:
-        """Add to a transaction of version 1 the partitions that it is about to write to."""
+        """Add the partitions of the next writes to a transaction of version 1."""
         if self._joins_by_itself:
             return
         fresh = {batch.place for batch in self._queue} - self._joined

@@ -19,8 +19,9 @@ TopicPartition = tuple[str, int]
 class Fetched:
     """The fetch response of one partition.
 
-    `records` are whole batches and perhaps the beginning of one more; the first may begin below the offset asked for. They are
-    not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 if the response has none.
+    `records` are whole batches and perhaps the beginning of one more; the first batch may begin below the requested offset. The
+    batches are not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 if the response has
+    none.
     """
 
     records: Buffer
@@ -60,7 +61,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create; -1 leaves a number to the broker."""
+    """A topic to create; for a number of -1 the broker decides."""
 
     name: str
     partitions: int = -1

@@ -4,7 +4,7 @@ Owns a client's credentials, and the exchange as a generator: it yields requests
 of the session. No I/O; the nonce is an argument.
 
 Rules
-  1. The server proves that it knows a SCRAM password before the client believes it.
+  1. With SCRAM, the server proves that it knows the password before the client trusts it.
   2. No error text and no `repr` contains a secret.
 """
 
@@ -41,10 +41,10 @@ class Credentials:
     Args:
         mechanism: one of MECHANISMS.
         username: a user, or with `by_token` the id of a delegation token.
-        password: the user's, or the token's HMAC.
-        tokens: source for OAUTHBEARER.
-        tickets: source for GSSAPI.
-        handshake: for GSSAPI, with its ticket.
+        password: the user's password, or the token's HMAC.
+        tokens: the source of tokens for OAUTHBEARER.
+        tickets: the source of tickets for GSSAPI.
+        handshake: a begun log-in with its ticket, for GSSAPI.
     """
 
     mechanism: str
@@ -61,8 +61,8 @@ class Credentials:
         return self.tokens is not None or self.tickets is not None
 
     def at_hand(self, host: str) -> Credentials:
-        """The same with a bearer token or with a ticket for a broker's host, if the mechanism needs one; may block, and raises
-        ClientError."""
+        """These credentials with a bearer token, or with a ticket for a broker's host, if the mechanism needs one. May block;
+        raises ClientError."""
         if self.tickets is not None:
             return replace(self, handshake=self.tickets.begin(host))
         return self if self.tokens is None else replace(self, password=self.tokens.token())
@@ -73,7 +73,7 @@ def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
 
     Args:
         credentials: complete, from `at_hand`.
-        broker: for errors.
+        broker: the broker's name in errors.
         nonce: random and printable, without a comma.
 
     Raises:

@@ -1,10 +1,10 @@
 """Producer ids and transactions as plans: initialising a producer, ending transactions, listing them.
 
 Rules
-  1. A request goes to the coordinator of its transactional id. An error that means a moved coordinator makes the retry look it
-     up again. Requests about many ids are sent together.
+  1. A request goes to the coordinator of its transactional id. If an error means that the coordinator has moved, the retry
+     finds it again. Requests about many ids are sent together.
   2. Transient errors are retried (a coordinator is loading, an end is in progress). Every other error code goes to the caller:
-     it tells who owns the id, and the caller decides what to do.
+     the code says who owns the id, and the caller decides.
 
 Sources: KIP-98, KIP-890 (transactions of version 2), KIP-939 (two-phase commit).
 """
@@ -81,7 +81,7 @@ def init_producer_id(
     """Become the owner of an id. Its open transaction is aborted, or kept with `keep_prepared`.
 
     Raises:
-        ResourceError: the coordinator's error, PRODUCER_FENCED if `expected` is not the owner any more.
+        ResourceError: the coordinator's error; PRODUCER_FENCED if `expected` is not the owner any more.
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
@@ -156,7 +156,7 @@ def add_partitions(
 
 
 def describe_transactions(config: ClientConfig, cluster: Cluster, ids: Iterable[str]) -> Plan[dict[str, DescribedTransaction]]:
-    """The ids of `ids` that their coordinators know."""
+    """The transactional ids in `ids` that their coordinators know."""
 
     def code_of(_: str, response: Any) -> int:
         return int(response.transaction_states[0].error_code)
@@ -216,7 +216,7 @@ def _of_coordinators(
     at_most: int | None = None,
     at_least: int | None = None,
 ) -> Plan[dict[str, Any]]:
-    """Sends a request for each id to its coordinator, all at once, and retries those with transient errors. Returns the last
+    """Send a request for each id to its coordinator, all at the same time, and retry after transient errors. Returns the last
     response for each id."""
     wanted = list(ids)
     answers: dict[str, Any] = {}

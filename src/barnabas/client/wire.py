@@ -3,10 +3,11 @@
 Owns the correlation ids, the versions agreed with the broker, and the requests in flight.
 
 Rules
-  1. Only ApiVersions is sent before the versions are known.
+  1. Before the versions are known, the client sends only ApiVersions.
   2. Responses come in the order of the requests; any other correlation id ends the connection.
   3. A frame's size is checked against `MAX_RESPONSE_BYTES` before memory is allocated.
-  4. After the broker has broken the protocol, nothing more is read from it or sent to it: the meaning of its bytes is unknown.
+  4. After the broker has broken the protocol, the client reads and sends nothing more: the meaning of the broker's bytes is
+     unknown.
 
 Ugly: The response to ApiVersions has a version-0 header in every version, and a version-0 body if the broker does not know our
 version (KIP-511). Only this module handles these special cases.
@@ -90,16 +91,16 @@ class Wire:
 
     @property
     def ready(self) -> bool:
-        """Whether versions are agreed."""
+        """Whether client and broker have agreed on versions."""
         return self._versions is not None
 
     @property
     def versions(self) -> dict[int, tuple[int, int]]:
-        """The broker's first and last version by API key; empty before versions are agreed."""
+        """The broker's first and last version by API key; empty before the response to ApiVersions."""
         return self._versions or {}
 
     def feature_level(self, name: str) -> int:
-        """The finalized level of a feature of the cluster, 0 if it has none (KIP-584)."""
+        """The finalized level of a feature of the cluster; 0 if there is none (KIP-584)."""
         return self._features.get(name, 0)
 
     def version_of(self, request: type[Message], at_most: int | None = None, at_least: int | None = None) -> int:

@@ -22,18 +22,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barnabas.columnar.batches import (
+    APPEND_TIME,
+    CODEC_MASK,
+    CorruptBatch,
+    Longs,
+    batch_table,
+    check_batches,
+    visible_batches,
+)
 from barnabas.columnar.codecs import OutputBuffer
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records import kernels as k
-from barnabas.protocol.records.crc import crc32c
 
-CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 PIECE_BYTES = 16 << 20  # decompressed bytes in one Arrow batch, unless one record batch has more
 SPARE_BYTES = 4 << 20  # extra space, so that the last batch of a piece rarely has to be decompressed twice
 MAX_BATCH_BYTES = (1 << 31) - 1  # Arrow's offsets are 32 bits wide
-ABORT_MARKER = 0
 
 HEADER_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 COLUMNS: list[pa.Field[Any]] = [
@@ -48,23 +54,8 @@ COLUMNS: list[pa.Field[Any]] = [
 SCHEMA = pa.schema(COLUMNS)
 SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
 
-Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Array = Any  # pyarrow.Array of any type
-
-
-class CorruptBatch(BarnabasError):
-    """A damaged record batch."""
-
-    def __init__(self, topic: str, partition: int, base_offset: int, reason: str) -> None:
-        super().__init__(topic, partition, base_offset, reason)
-        self.topic = topic
-        self.partition = partition
-        self.base_offset = base_offset
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}: the batch at offset {self.base_offset} is corrupt: {self.reason}"
 
 
 class BadTimestamp(BarnabasError):
@@ -83,14 +74,6 @@ class BadTimestamp(BarnabasError):
             f"{self.topic}-{self.partition}: the record at offset {self.offset} has the timestamp {self.timestamp}, which overflows as "
             "microseconds. Timestamps are milliseconds: its producer may have given microseconds or nanoseconds"
         )
-
-
-def batch_table(data: Buffer) -> Longs:
-    """The headers of the whole batches in `data`, int64[batches, BATCH_COLUMNS]; columns are named in `kernels`."""
-    view = np.frombuffer(data, np.uint8)
-    table = np.empty((k.count_batches(view), k.BATCH_COLUMNS), np.int64)
-    k.scan_batches(view, table)
-    return table
 
 
 class RecordDecoder:
@@ -140,25 +123,12 @@ class RecordDecoder:
         table = table[(table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA] >= start) & (table[:, k.BASE_OFFSET] < end)]
         if not len(table):
             return
-        self._check(records, table)
-        table = _visible(records, table, aborted) if len(aborted) else table[table[:, k.ATTRIBUTES] & CONTROL == 0]
+        check_batches(self.topic, self.partition, records, table, check_crc=self._check_crc)
+        table = visible_batches(records, table, aborted)
         for data, sections in self._pieces(records, table):
             batch = self._arrow_batch(data, sections, start, end)
             if batch.num_rows:
                 yield batch
-
-    def _check(self, records: Buffer, table: Longs) -> None:
-        old = np.flatnonzero(table[:, k.MAGIC] != 2)
-        if len(old):
-            row = table[old[0]]
-            raise self._corrupt(row, f"format {row[k.MAGIC]}, only version 2 is supported")
-        if not self._check_crc:
-            return
-        view = memoryview(records)
-        columns = table[:, [k.POSITION, k.SIZE, k.CRC]].tolist()
-        for row, (position, size, expected) in enumerate(columns):
-            if crc32c(view[position + 21 : position + size]) != expected:
-                raise self._corrupt(table[row], "its checksum is wrong")
 
     def _corrupt(self, row: Longs, reason: str) -> CorruptBatch:
         return CorruptBatch(self.topic, self.partition, int(row[k.BASE_OFFSET]), reason)
@@ -308,33 +278,3 @@ def _buffer(values: npt.NDArray[Any]) -> pa.Buffer:
 
 def _fixed(kind: Any, rows: int, values: npt.NDArray[Any]) -> Array:
     return pa.Array.from_buffers(kind, rows, [None, _buffer(values[:rows])], 0)
-
-
-def _visible(records: Buffer, table: Longs, aborted: Sequence[tuple[int, int]]) -> Longs:
-    """The batches that are neither control batches nor part of an aborted transaction.
-
-    A transaction of `aborted` begins at its first offset and ends at the abort marker of its producer.
-    """
-    waiting = sorted(aborted, key=lambda item: item[1], reverse=True)
-    now_aborted: set[int] = set()
-    keep = []
-    for i, row in enumerate(table):
-        last = int(row[k.BASE_OFFSET] + row[k.LAST_DELTA])
-        while waiting and waiting[-1][1] <= last:
-            now_aborted.add(waiting.pop()[0])
-        attributes, producer = int(row[k.ATTRIBUTES]), int(row[k.PRODUCER_ID])
-        if attributes & CONTROL:
-            if producer in now_aborted and marker_kind(records, row) == ABORT_MARKER:
-                now_aborted.discard(producer)
-        elif not (attributes & TRANSACTIONAL and producer in now_aborted):
-            keep.append(i)
-    return table[keep]
-
-
-def marker_kind(records: Buffer, row: Longs) -> int:
-    """The kind of a control batch's only record: the second half of its four-byte key.
-
-    The record's length, attributes, two deltas and the key's length take a byte each, since a marker is a single small record.
-    """
-    key = int(row[k.POSITION]) + k.HEADER_BYTES + 5
-    return int.from_bytes(memoryview(records)[key + 2 : key + 4], "big")

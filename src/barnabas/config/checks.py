@@ -1,4 +1,4 @@
-"""Checks of values that are small languages of their own."""
+"""Checks of values that have a syntax of their own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Replicas:
 
 
 class OffsetReset:
-    """Where a share group starts: a word, or a duration before now (ISO 8601)."""
+    """The start position of a share group: a word, or a duration before now (ISO 8601)."""
 
     def __call__(self, key: str, value: Value) -> None:
         text = str(value)
@@ -42,7 +42,7 @@ class OffsetReset:
 
 
 class LoginContexts:
-    """JAAS syntax; what is wrong is said without the text, which holds passwords."""
+    """JAAS syntax; errors do not show the text, since it contains passwords."""
 
     def __call__(self, key: str, value: Value) -> None:
         if value is None:
@@ -57,7 +57,7 @@ class LoginContexts:
 
 
 class Digest:
-    """user:password, which no error shows."""
+    """user:password; errors do not show it."""
 
     def __call__(self, key: str, value: Value) -> None:
         user, _, password = str(value).partition(":")
@@ -69,7 +69,7 @@ class Digest:
 
 
 class RegistryUrls:
-    """URLs without a user and a password, which are a setting of their own that nothing shows."""
+    """URLs without a user and a password. Another setting has these, and nothing shows its value."""
 
     def __call__(self, key: str, value: Value) -> None:
         assert isinstance(value, tuple)

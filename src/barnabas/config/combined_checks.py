@@ -1,4 +1,5 @@
-"""Checks settings against each other: bounds of groups and values between them, and what the log-ins of a listener need."""
+"""Checks settings against each other: bounds of groups with values between them, and the settings that the log-ins of a
+listener need."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ NOT_ABOVE = (
 
 
 def check_groups(value_of: Callable[[str], int]) -> None:
-    """Raises ConfigError if they contradict each other; Kafka does not start with such settings either.
+    """Raises ConfigError if the settings of groups contradict each other; Kafka does not start with such settings either.
 
     Args:
         value_of: function from a broker key to its value.

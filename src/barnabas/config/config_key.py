@@ -4,10 +4,10 @@ Owns the parsing of one value. Every source (command line, properties file, prot
 `read` and `text_of` are inverse up to spelling (" 7 " reads as 7 and is written "7").
 
 Rules
-  1. A value that Kafka refuses is refused with Kafka's words, because admin tools show them to people.
-  2. Every key has an `effect`: it marks the keys that are accepted because existing files have them, but that change nothing.
+  1. If Kafka refuses a value, this module refuses it with Kafka's words, because admin tools show them.
+  2. Every key has an `effect`: it marks keys that change nothing, and that are accepted only because existing files have them.
 
-Source of names, types, defaults and ranges: Apache Kafka 4.3, asked with DescribeConfigs.
+Source of names, types, defaults and ranges: the answers of Apache Kafka 4.3 to DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class InRange(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """One word, or for a list every word, out of `words`."""
+    """A value from `words`; for a list, every word must be one of them."""
 
     words: tuple[str, ...]
     any_case: bool = False
@@ -123,8 +123,8 @@ class ConfigKey(NamedTuple):
     """One key.
 
     Args:
-        default: parsed; None means unset.
-        hidden: a key that Kafka does not list; responses show it only where it is set.
+        default: the parsed default; None means unset.
+        hidden: a key that Kafka does not list; responses show it only if it is set.
     """
 
     name: str
@@ -146,7 +146,7 @@ class ConfigKey(NamedTuple):
         return self.type is ConfigType.PASSWORD
 
     def read(self, text: str) -> Value:
-        """The value that `text` stands for; raises ConfigError with what is allowed."""
+        """The parsed value of `text`; raises ConfigError with the allowed values."""
         value = _parse(self, text if self.type is ConfigType.PASSWORD else text.strip())
         if self.check is not None:
             self.check(self.name, value)

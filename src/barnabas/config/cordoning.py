@@ -12,7 +12,7 @@ ALL = "*"
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The value of the key, as it is written."""
+    """The words of the key's value."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 

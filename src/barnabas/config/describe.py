@@ -3,9 +3,9 @@
 Rules
   1. The value is that of the strongest source that has one: the resource itself, this broker, all brokers, the broker's file, the
      default. All of them are listed as synonyms, strongest first.
-  2. Synonyms begin with the key's own name; stronger keys are left out (the milliseconds, when hours are described). So
-     `retention.ms` shows no synonym until `log.retention.ms` itself is set. That is Kafka's way.
-  3. Secrets and unknown keys are shown without their value.
+  2. Synonyms begin with the key's own name; stronger keys are left out (for a key in hours, the one in milliseconds). So
+     `retention.ms` shows no synonym unless `log.retention.ms` itself is set. Kafka does the same.
+  3. Secrets and unknown keys have no value in the response.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Layers(Struct, frozen=True):
 
 
 class TopicEntries:
-    """The settings of topics on one broker. The settings that a topic does not set are the same for all topics, so they are
+    """The settings of topics on one broker. The settings without a value of the topic are the same for all topics, so they are
     created once."""
 
     def __init__(self, layers: Layers) -> None:
@@ -125,7 +125,7 @@ def broker_entries(layers: Layers, keys: Sequence[str] | None = None) -> list[Co
 
 
 def all_brokers_entries(settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
-    """The settings that hold for all brokers."""
+    """The settings of all brokers together."""
     entries = []
     for name, text in settings.items():
         if not keys or name in keys:

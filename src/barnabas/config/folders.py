@@ -1,7 +1,7 @@
 """The folder names that `log.dirs` can hold.
 
 Kafka's format is a list separated by commas, without escapes; white space around its words is dropped. Responses name log
-directories in UTF-8. Any other folder name is refused, because its data would go to other folders.
+directories in UTF-8. Any other folder name is refused: the broker would write to other folders.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Keys that name a guarding class: it decides on connections, on creating and changing resources, or on quotas.
+"""Keys that name a guard: a class that decides about connections, about creating and changing resources, or about quotas.
 
-Kafka runs such a class in its JVM. A Java class cannot run here, and a missing guard is worse than a broker that does not
-start. So these keys accept Kafka's own classes, whose function is built in, and some accept a Python class. Any other value is
-refused.
+Kafka runs such a class in its JVM. This broker cannot run a Java class, and a missing guard is worse than a broker that does
+not start. So these keys accept Kafka's own classes, whose function is built in, and some accept a Python class. Any other value
+is refused.
 
 Keys that name other classes (metrics reporters, the broker's own log-in) are accepted with a warning that they have no effect.
 """
@@ -35,7 +35,7 @@ class Guard(NamedTuple):
     Args:
         base: the class of `barnabas.plugins` that a Python class derives from; None if the key accepts no Python class.
         built_in: Kafka's own classes whose function is built in; a name without a package matches in any package.
-        instead: text about the alternatives to a Java class.
+        instead: a text that names the alternatives to a Java class.
     """
 
     base: str | None

@@ -3,9 +3,9 @@
 Owns the parsing of the text. The modules that use the options document their meaning.
 
 Rules
-  1. A text that Kafka refuses is refused with Kafka's sentence. No error contains the value of an option, since it may be a
-     secret.
-  2. Values stand in double or single quotes, with the escapes of Java; a word of letters, digits and `._-$` needs none.
+  1. If Kafka refuses a text, this module refuses it with Kafka's sentence. No error contains the value of an option, since it
+     may be a secret.
+  2. Values are in double or single quotes, with the escapes of Java. A word of letters, digits and `._-$` needs no quotes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 
 class JaasError(ValueError):
-    """The text is not a list of login contexts; the sentence holds no secret."""
+    """The text is not a list of login contexts; the error's text contains no secret."""
 
 
 class LoginContext(NamedTuple):
@@ -61,7 +61,7 @@ def parse(text: str) -> tuple[LoginContext, ...]:
 
 
 def quote(value: str) -> str:
-    """A value as it stands in the text."""
+    """A value with quotes and escapes for the text."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 

@@ -21,7 +21,7 @@ class OauthSettings(NamedTuple):
 
     Args:
         jwks_url: address of the keys, as file:, http: or https:; None if tokens have no signature.
-        options: of the login context.
+        options: the options of the login context.
     """
 
     jwks_url: str | None
@@ -41,7 +41,7 @@ def oauth_of(settings: ListenerSettings, listener: str) -> OauthSettings:
     """The conditions of a listener for tokens; raises ConfigError.
 
     Without an address of keys, tokens without a signature are accepted, as in Kafka. So a login context or the name of Kafka's
-    handler must request that explicitly.
+    handler must request such tokens explicitly.
     """
 
     def of(name: str) -> Any:

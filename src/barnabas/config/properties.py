@@ -2,10 +2,10 @@
 
 A line that ends in an odd number of backslashes continues on the next line. `#` and `!` start a comment at the head of a line
 only. The key ends at the first unescaped `=`, `:` or white space. \\t \\n \\r \\f and \\uXXXX are escapes; any other escaped
-character means itself. The last value of a repeated key counts.
+character means itself. If a key is repeated, the last value counts.
 
-Java decodes a file as ISO-8859-1. People write UTF-8, so a file is decoded as UTF-8, or as ISO-8859-1 if it is not valid UTF-8.
-This module writes ASCII with escapes, which is valid in both.
+Java decodes a file as ISO-8859-1. Most files are UTF-8, so this module decodes a file as UTF-8, or as ISO-8859-1 if it is not
+valid UTF-8. This module writes ASCII with escapes, which is valid in both.
 
 Source: the description of java.util.Properties.load.
 """

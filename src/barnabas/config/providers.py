@@ -1,4 +1,4 @@
-"""Placeholders in settings, which are filled from files and the environment when a broker starts (KIP-297, KIP-421).
+"""Placeholders in settings. At its start, a broker fills them from files and the environment (KIP-297, KIP-421).
 
     config.providers=file
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
@@ -6,7 +6,8 @@
 
 Rules
   1. Names of providers, their classes and parameters are Kafka's. A placeholder of an unnamed provider stays unchanged.
-  2. A placeholder that cannot be filled is a ConfigError. Kafka leaves it unchanged, so the placeholder becomes the password.
+  2. A placeholder that cannot be filled is a ConfigError. Kafka leaves it unchanged, so there the placeholder becomes the
+     password.
   3. An error shows the placeholder, never the text around it or the value that was found.
 """
 
@@ -89,7 +90,7 @@ CLASSES: dict[str, Provider] = {
 
 
 def _read(path: str, parameters: Parameters) -> str:
-    """The text of a file within `allowed.paths`, where that is given."""
+    """The text of a file; it must be within `allowed.paths`, if that is set."""
     allowed = [Path(each.strip()).resolve() for each in parameters.get("allowed.paths", "").split(",") if each.strip()]
     resolved = Path(path).resolve()
     if allowed and not any(resolved.is_relative_to(each) for each in allowed):

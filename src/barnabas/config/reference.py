@@ -1,4 +1,4 @@
-"""Texts made from the definitions: the reference page and the typed attributes of BrokerConfig.
+"""Texts that are generated from the definitions: the reference page and the typed attributes of BrokerConfig.
 
 `tools/generate_config.py` writes them; a test compares the files in the repository with these texts.
 """

@@ -3,9 +3,9 @@
 Rules
   1. A setting of a listener and mechanism (`listener.name.x.plain.sasl.jaas.config`) overrides the listener's
      (`listener.name.x.sasl.jaas.config`), and that overrides the broker's (`sasl.jaas.config`).
-  2. The class of a login context decides its mechanism. So one text may hold the contexts of several mechanisms, which Kafka
-     refuses. A text that Kafka accepts has the same meaning here.
-  3. No error holds a value of a login context.
+  2. The class of a login context decides its mechanism. So one text may contain the contexts of several mechanisms; Kafka
+     refuses such a text. A text that Kafka accepts has the same meaning here.
+  3. No error contains a value of a login context.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ USER_OPTION = "user_"
 
 
 class ListenerSettings(Protocol):
-    """The source of the settings of single listeners: a BrokerConfig, with an attribute for each key that holds for all
+    """The source of the settings of single listeners: a BrokerConfig, with an attribute for each key that applies to all
     listeners."""
 
     @property
@@ -43,7 +43,7 @@ class Mechanism(NamedTuple):
     """One mechanism on one listener.
 
     Args:
-        options: of its login context; empty if there is none.
+        options: the options of its login context; empty if there is none.
     """
 
     name: str

@@ -85,7 +85,7 @@ def check_topic(settings: Mapping[str, str], defaults: TopicConfig) -> None:
 
 
 def check_schema_validation(before: Mapping[str, str], after: Mapping[str, str], config: BrokerConfig) -> None:
-    """Raises KafkaError(INVALID_CONFIG) if a change turns schema validation on where brokers know no registry."""
+    """Raises KafkaError(INVALID_CONFIG) if a change enables schema validation on brokers without a registry."""
     if config.confluent_schema_registry_url or topic_config(before, config.topic_defaults).validates_schemas:
         return
     if topic_config(after, config.topic_defaults).validates_schemas:

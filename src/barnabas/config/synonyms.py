@@ -1,5 +1,5 @@
-"""The broker keys that give the default of a topic's or a group's setting, and broker keys that set one value in several
-units."""
+"""The broker keys that give the default of a topic's or a group's setting, and groups of broker keys that set the same value in
+different units."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ HOUR_MS = 3_600_000
 
 
 class TopicConfig(Struct, frozen=True):
-    """Parsed topic settings; the field is the key's name with underscores, the defaults are Kafka 4.3's and Confluent's."""
+    """Parsed topic settings; a field is the key's name with underscores; the defaults are those of Kafka 4.3 and of Confluent
+    Server."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_type: str = "producer"
@@ -60,7 +61,8 @@ class TopicConfig(Struct, frozen=True):
 
     @property
     def max_segment_ms(self) -> int:
-        """Age in milliseconds at which a segment is rolled: in a compacted log early enough to keep `max.compaction.lag.ms`."""
+        """The age in milliseconds at which a segment is rolled. In a compacted log it is low enough for
+        `max.compaction.lag.ms`."""
         if "compact" in self.cleanup_policy and 0 < self.max_compaction_lag_ms < self.segment_ms:
             return self.max_compaction_lag_ms
         return self.segment_ms

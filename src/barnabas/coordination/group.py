@@ -24,7 +24,7 @@ class GroupType(StrEnum):
 
 
 class CommittedPartition(NamedTuple):
-    """A partition whose offset is to be committed."""
+    """A partition whose offset a request commits."""
 
     topic_id: UUID
     partition: int
@@ -44,7 +44,8 @@ class Committer(NamedTuple):
 
     @property
     def is_nobody(self) -> bool:
-        """Whether it names no member: a consumer that only stores offsets, an administrator, or a producer without a member."""
+        """Whether the sender names no member: a consumer that only stores offsets, an administrator, or a producer without a
+        member."""
         return self.generation < 0 and not self.member_id and self.instance_id is None
 
 
@@ -62,17 +63,17 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str | None:
-        """None for a group that only stores offsets."""
+        """The protocol type; None for a group that only stores offsets."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """No members: it may be deleted."""
+        """Whether the group has no members, so that it may be deleted."""
         ...
 
     @property
     def is_abandoned(self) -> bool:
-        """No members and no pending ones: it may expire."""
+        """Whether the group has no members and no pending ones, so that it may expire."""
         ...
 
     def check_offset_commit(self, commit: Committer) -> None:

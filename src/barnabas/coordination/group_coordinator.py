@@ -37,7 +37,8 @@ class GroupCoordinator:
     """The groups of one broker.
 
     Args:
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         topics: the metadata for consumer groups.
         is_coming: see `CoordinatorRuntime`.
     """
@@ -123,8 +124,8 @@ class GroupCoordinator:
             await self._settled(hosted, request.group_id)
 
     async def _settled(self, hosted: HostedShard[GroupShard], group_id: str) -> None:
-        """Classic members of a consumer group are in records too, so their responses, also refusals, depend on these
-        records."""
+        """If the group is a consumer group, wait for its records to be committed. They contain the classic members too, so
+        responses and refusals to these depend on them."""
         if isinstance(hosted.shard.groups.get(group_id), ConsumerGroup):
             await self._runtime.settled(hosted)
 
@@ -207,7 +208,7 @@ class GroupCoordinator:
         return await self._runtime.read(group_id, lambda shard: shard.describe_consumers(group_id))
 
     async def clients_of(self, group_id: str) -> set[tuple[str, str]]:
-        """Client ids and hosts of a group's members, whatever its type."""
+        """Client ids and hosts of the members of a group of any type."""
         return await self._runtime.read(group_id, lambda shard: shard.clients_of(group_id))
 
     async def list_groups(self) -> list[ListedGroup]:

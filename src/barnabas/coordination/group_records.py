@@ -3,9 +3,9 @@
 A key is a 16-bit record type and a message of version 0; a value is a 16-bit version and a message of that version.
 
 Rules
-  1. Offsets are written with value version 4, which carries the topic's id; with version 1 if the request has its own retention
-     (OffsetCommit before version 5), because only that version has a field for it. Groups are written with version 3.
-  2. Every value version that Kafka ever wrote is read.
+  1. Offsets are written with value version 4: it has the topic's id. They are written with version 1 if the request has its own
+     retention (OffsetCommit before version 5), since only version 1 has this field. Groups are written with version 3.
+  2. The readers accept every value version that Kafka ever wrote.
   3. An unknown record type gives None: other group types share this topic, and a broker of a later version may have more types.
 
 Ugly: the record type was once a version of the key, so type 0 is an offset key too.

@@ -1,8 +1,8 @@
 """All groups whose records are in one partition of `__consumer_offsets`.
 
-Owns the table of groups and their offsets. A pure core: requests and `Now` in, `CoordinatorResult` out; `replay` takes records, from the
-log while loading and from its own outcomes later, so that the memory equals the log (except for the members of classic groups,
-see `result.py`).
+Owns the table of groups and their offsets. A pure core: requests and `Now` in, `CoordinatorResult` out. `replay` takes records:
+from the log while loading, from its own outcomes later. So the memory equals the log, except for the members of classic groups
+(see `result.py`).
 
 Rules
   1. A group with an offset is in the table; its first commit or its first record creates it.
@@ -234,8 +234,8 @@ class GroupShard:
         return min(deadline for deadline in deadlines if deadline is not None)
 
     def expire(self, now: Now) -> Iterator[CoordinatorResult]:
-        """The outcomes of expired deadlines. A consumer group changes when an outcome is executed, so the caller takes the next
-        one after that."""
+        """The outcomes of expired deadlines. The caller executes each one before it takes the next, since a consumer group
+        changes only when its outcome is executed."""
         for key in self._timers.due(now.steady_ms):
             yield self._told(self._classic.expire(key, now), now)
         for consumer_key in self._consumer_timers.due(now.steady_ms):
@@ -245,7 +245,7 @@ class GroupShard:
             yield from _in_parts(self._clean_up(now))
 
     def _clean_up(self, now: Now) -> list[Record]:
-        """A group's own records come after those of its offsets."""
+        """The tombstones of expired offsets and groups; those of a group come after those of its offsets."""
         forgotten = []
         for group in self._groups.values():
             records, nothing_left = self._offsets.forget_expired(group, now.wall_ms)
@@ -257,7 +257,7 @@ class GroupShard:
     # -- checks and reports ---------------------------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Raise InvariantViolated, with the story, if the state contradicts itself."""
+        """Raise InvariantViolated, with the last events, if the state contradicts itself."""
         try:
             for group in self._groups.values():
                 if isinstance(group, ClassicGroup | ConsumerGroup):

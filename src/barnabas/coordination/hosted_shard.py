@@ -29,7 +29,7 @@ class Phase(Enum):
 
 
 class HostedShard(Struct, Generic[S], eq=False):
-    """A partition that this broker leads; each loading creates another object, so that references to a former one are stale."""
+    """A partition that this broker leads; each loading creates another object, and references to an earlier one are stale."""
 
     partition: int
     shard: S
@@ -68,7 +68,8 @@ async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncI
     """The entries of a log to replay, in parts; None for an overwritten one.
 
     Most records of a coordinator are overwritten by a later one with the same key, and decoding them takes most of the time. So
-    overwritable records are held back until another record comes, or there are many; then the held ones are replayed first.
+    overwritable records are held back until another kind of record comes, or until there are many. Then the held records are
+    replayed first.
     """
     held: dict[bytes, LogEntry] = {}
 
@@ -96,7 +97,7 @@ async def _due(shard: Shard, parts: AsyncIterable[Iterable[LogEntry]]) -> AsyncI
 
 
 def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
-    """Returns whether it could be decoded."""
+    """Replay an entry; returns whether its record could be decoded."""
     try:
         if entry.record is None:
             hosted.shard.replay_end(entry.producer_id, commit=entry.commit)
@@ -109,7 +110,8 @@ def _replay(hosted: HostedShard[S], entry: LogEntry, kind: str) -> bool:
 
 
 async def shielded(commit: asyncio.Future[None]) -> None:
-    """Wait for a commit that other tasks also wait for; if the log lost it, another coordinator is responsible."""
+    """Wait for a commit that other tasks also wait for. Raises NOT_COORDINATOR if the log lost it: another coordinator is
+    responsible."""
     try:
         await asyncio.shield(commit)
     except KafkaError as error:

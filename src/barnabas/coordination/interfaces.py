@@ -1,7 +1,7 @@
 """The interfaces on both sides of the coordinators' shell: the log that it writes to, and the core of one partition.
 
-`runtime.py` drives any `Shard` over any `CoordinatorLog`: groups and transactions are shards; a broker's partitions and a list
-in tests are logs.
+`runtime.py` drives any `Shard` over any `CoordinatorLog`: shards hold groups or transactions; a log is a broker's partitions,
+or a list in tests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.errors import ErrorCode
 class EndMarker(NamedTuple):
     """The end of a producer's transaction, as its coordinator decided it in `coordinator_epoch`.
 
-    `transaction_version` is that of the client: from 2 on the epoch is past that of the transaction (KIP-1228).
+    `transaction_version` is that of the client. From 2 on, the marker's epoch is higher than the transaction's (KIP-1228).
     """
 
     producer: Producer
@@ -47,11 +47,11 @@ class CoordinatorLog(Protocol):
         """Append `records` as one batch, of the transaction of `producer` if there is one.
 
         Returns:
-            None if they are committed already; otherwise a future that is done when they are, or that has the KafkaError by
-            which they may be lost.
+            None if the records are committed already. Otherwise a future: it is done when they are committed, or has a
+            KafkaError if they may be lost.
 
         Raises:
-            KafkaError: they were refused, and nothing was written.
+            KafkaError: the log refused the records and wrote nothing.
         """
         ...
 

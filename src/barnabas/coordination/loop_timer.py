@@ -1,7 +1,7 @@
 """One timer of the event loop for a coordinator's deadlines: it fires not later than requested, and once for each `fire_by`.
 
 Rules
-  1. It may fire early, if its deadline was moved later meanwhile. So the callback checks which deadlines are due.
+  1. It may fire early, if the caller moved its deadline to a later time. So the callback checks which deadlines are due.
   2. It does not fire after `close`.
 """
 

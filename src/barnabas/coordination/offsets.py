@@ -1,10 +1,10 @@
 """The committed offsets of the groups of one shard, for all types of groups.
 
 Rules
-  1. A commit becomes visible by `replay` of its record only; all offsets of one request are one batch.
+  1. Only the `replay` of its record makes a commit visible. All offsets of one request are one batch.
   2. The group decides who may commit; the first commit without a generation creates a missing group.
-  3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); an offset with its own
-     retention expires after that.
+  3. An offset is kept while a member reads its topic, and for `offsets.retention.minutes` after that (KIP-211). An offset with
+     its own retention expires when this has passed.
   4. Offsets of a transaction are pending until its marker is replayed (`pending_offsets.py`).
   5. Offsets have the id of their topic, if it was known. A fetch with another id finds none, because that is another topic with
      the same name.
@@ -247,7 +247,7 @@ class Offsets:
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
-    """Refuse a commit to a group that does not exist but has a generation; let the group itself judge all others."""
+    """Refuse a commit that has a generation if its group does not exist. The group itself checks all other commits."""
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if group is not None:
@@ -261,8 +261,8 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
 def check_transactional_commit(
     group: Group | None, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None]
 ) -> None:
-    """Like `check_commit`; for a producer without member and generation the transaction does the fencing. For an old member
-    epoch producers can only handle ILLEGAL_GENERATION."""
+    """Like `check_commit`. The transaction fences a producer without member and generation. An old member epoch gives
+    ILLEGAL_GENERATION, the only error for it that producers can handle."""
     if is_too_long(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     partitions = (
@@ -299,7 +299,7 @@ def _refusal(metadata: str | None, longest: int) -> ErrorCode:
 
 
 def _is_longer(text: str, limit: int) -> bool:
-    """Length as Kafka counts it, in units of UTF-16: characters outside the basic plane count twice."""
+    """Whether `text` is longer than `limit` units of UTF-16, as Kafka counts: characters outside the basic plane count twice."""
     if len(text) > limit:
         return True
     return 2 * len(text) > limit and not text.isascii() and len(text.encode("utf-16-le")) > 2 * limit

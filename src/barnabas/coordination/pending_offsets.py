@@ -2,9 +2,9 @@
 
 Rules
   1. The marker of their transaction commits or drops them.
-  2. A later offset of the same partition in the log wins, whatever their marker is: a plain commit, or the offset of another
-     transaction that was committed before. Compaction keeps only that one.
-  3. While an offset is pending, a request for stable offsets is told to wait (KIP-447).
+  2. Of two offsets of one partition, the later one in the log wins, even if the marker of the earlier one comes last. The later
+     one may be a plain commit, or the offset of a transaction that was committed first. Compaction keeps only the later one.
+  3. While an offset is pending, a request for stable offsets gets UNSTABLE_OFFSET_COMMIT (KIP-447).
 """
 
 from __future__ import annotations

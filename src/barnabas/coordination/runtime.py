@@ -1,24 +1,23 @@
 """The asyncio shell of a coordinator: one shard, a core without I/O, for each partition of its internal topic that this broker
 leads.
 
-Owns the set of local shards, the writing of their records and the one timer that wakes them. Coordinators use it by name of a
-group or transactional id: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime;
+Owns the set of local shards, the writing of their records and the one timer that wakes them. Coordinators call it with the name
+of a group or transactional id: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime;
 `write_at_once` and `read_at_once` are for callers without a task.
 
 Rules
   1. All records of a shard go through `carry_out`: append, replay, wait for the commit, notify the shard, answer. Between a
-     shard's decision and the replay of its records no other call reaches it, so there are no locks.
+     shard's decision and the replay of its records no other call reaches the shard, so there are no locks.
   2. A response is sent only after every record that it may depend on is committed. A read therefore waits until the log end at
      the time of the read is committed (`settled`); this takes time only while replication lags. After `timeout_ms` the client
      gets COORDINATOR_NOT_AVAILABLE, although its records may still be committed.
   3. If the log refuses records at once, nothing has changed, and the shard is notified. If the log accepts them and then loses
      them, the shard has lost records in its state: it is discarded and loaded again. The same happens if it cannot replay
      accepted records.
-  4. A caller that gives up waiting (a closed connection) cancels a future, which does not affect the shard.
+  4. A caller that gives up waiting (a closed connection) cancels a future; this does not affect the shard.
   5. A broken invariant stops the shard: it is unloaded, its last events are logged, and its clients find no coordinator here.
 
-Ugly: the log may commit at once or much later, so `carry_out` is split into a part that runs at once and one that may run as a
-callback.
+Ugly: the log may commit at once or much later. So `carry_out` has a part that runs at once, and one that may run as a callback.
 """
 
 from __future__ import annotations
@@ -63,7 +62,8 @@ class CoordinatorRuntime(Generic[S]):
         kind: type of the shards for log lines, such as "group".
         make: creates the empty shard of a partition.
         timeout_ms: how long one request waits for a commit.
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         changed: called with a shard after each executed outcome.
         loaded: called with a loaded shard, before it serves.
         is_coming: whether a missing partition is about to be loaded.
@@ -328,7 +328,7 @@ class CoordinatorRuntime(Generic[S]):
             raise
 
     def _part(self, hosted: HostedShard[S], outcome: CoordinatorResult, error: Exception) -> None:
-        """A shard failed to replay accepted records: it must not be called any more."""
+        """A shard failed to replay accepted records: discard it and load it again."""
         self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
         self._reload(hosted, f"the shard does not take it: {error}")
 
@@ -365,7 +365,7 @@ class CoordinatorRuntime(Generic[S]):
             self.carry_out_quietly(hosted, follow_up)
 
     def carry_out_quietly(self, hosted: HostedShard[S], outcome: CoordinatorResult) -> asyncio.Future[None] | None:
-        """Execute an outcome without a waiting caller: a refusal was logged, and its tokens were answered."""
+        """Execute an outcome that no caller waits for: a refusal is logged, and its tokens get the error."""
         try:
             return self.carry_out(hosted, outcome)
         except KafkaError as error:
@@ -398,7 +398,7 @@ class CoordinatorRuntime(Generic[S]):
         """Wait until the current log end is committed.
 
         Raises:
-            KafkaError: NOT_COORDINATOR if it was lost, COORDINATOR_NOT_AVAILABLE if it takes too long.
+            KafkaError: NOT_COORDINATOR if the log lost it, COORDINATOR_NOT_AVAILABLE if the commit takes too long.
         """
         if hosted.uncommitted:
             await self.wait_for(hosted.uncommitted[-1])

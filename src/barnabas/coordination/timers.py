@@ -4,10 +4,10 @@ Rules
   1. A key has at most one deadline; setting it again replaces it.
   2. No key is due before its deadline; due keys are returned in order of deadline.
 
-How: a heap of entries and a table of the real deadlines. Every heartbeat moves a deadline later, which changes only the table;
-the early entry of the heap is put back when it comes up. So a heartbeat costs one store into a dict. Entries of cancelled
-keys also stay. A peer can create many of them with members that come and go and deadlines of days; when most entries are
-such, the heap is built again.
+How: a heap of entries and a table of the real deadlines. Every heartbeat moves a deadline to a later time, and this changes
+only the table. When the early entry becomes the first of the heap, it is put back with the real deadline. So a heartbeat costs
+one store into a dict. Entries of cancelled keys also stay. A peer can create many of them: members that come and go, with
+deadlines of days. When most entries are of cancelled keys, the heap is built again.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Timers(Generic[K]):
         self._deadlines.pop(key, None)
 
     def next_deadline_ms(self) -> int | None:
-        """A time not later than the next deadline; it may be earlier, since a moved deadline is reordered only when it comes
-        up."""
+        """A time not later than the next deadline; it may be earlier, since the heap reorders a moved deadline only when its
+        entry is the first."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> Iterator[K]:

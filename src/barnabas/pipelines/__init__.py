@@ -3,7 +3,7 @@
 `session` creates a Spark session with the settings for it, `write_stream` writes a stream to topics in every output mode.
 
 Importing this package imports none of numpy, pyarrow, numba or pyspark. `decode` (with `codecs` and `protocol.records.kernels`)
-depends on neither Spark nor sockets; `options`, `offsets`, `planner` do not depend on Spark; `source` and `sink` are the thin
+depends on neither Spark nor sockets; `options`, `offsets`, `planner` do not depend on Spark. `source` and `sink` have the small
 classes that Spark calls.
 """
 
@@ -30,7 +30,7 @@ def write_stream(frame: DataFrame) -> TopicStreamWriter:
         frame: a stream with the columns to write: `value`, and optionally `key`, `topic`, `partition`, `headers`.
 
     Raises:
-        OptionError: it is not a stream, or a stream of Spark Connect.
+        OptionError: `frame` is not a stream, or is a stream of Spark Connect.
     """
     from barnabas.pipelines.stream_writer import TopicStreamWriter
 

@@ -1,14 +1,15 @@
-"""The partitions that a query reads at the moment, and the offsets of a position that a user gave. Does not depend on Spark.
+"""The partitions that a query reads now, and the offsets of a position from a user. Does not depend on Spark.
 
 Rules
-  1. The look-up of a missing topic is repeated a few times: not every broker may know a topic that was just created. A topic
-     that is deleted after it was listed has no offsets. Then the listing and the offset look-up are repeated, equally often,
-     and each listing repeats its look-ups again.
-  2. Only the listing of the query's partitions records topic ids: a topic with another id than before was deleted and created
-     again. A topic that is not listed loses its id, so that old offsets never get the id of a later topic. For the same reason
-     no later look-up records ids: the end offsets were looked up before it.
-  3. An id or a partition that is missing in the metadata is gone only if all brokers agree, since the asked broker may have old
-     metadata. The same holds for records that a leader does not have: only the leader that all brokers name counts.
+  1. The look-up of a missing topic is repeated a few times, because some brokers may not know a topic yet that was just
+     created. A topic that is deleted after the listing has no offsets. Then the listing and the offset look-up are repeated,
+     the same number of times. Each of these listings repeats its own look-ups too.
+  2. Only the listing of the query's partitions records topic ids: if the id of a topic has changed, the topic was deleted and
+     created again. A topic that is not listed loses its id, so that old offsets never get the id of a later topic. For the same
+     reason, look-ups after that of the end offsets do not record ids.
+  3. If an id or a partition is missing in the metadata, it is gone only if all brokers agree: a single broker may have old
+     metadata. The same is true for records that a leader does not have: only the answer of the leader that all brokers name
+     counts.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Assignment:
     """The partitions of one query.
 
     Args:
-        options: of the query.
-        client: for its requests.
+        options: the options of the query.
+        client: the client for its requests.
     """
 
     def __init__(self, options: ReadOptions, client: BlockingClient) -> None:
@@ -50,10 +51,9 @@ class Assignment:
         """The current partitions of the query.
 
         Args:
-            known: the partitions of a running query; with failOnDataLoss=false their topics, and topics seen before, may be
-                gone.
+            known: the partitions of a running query; with failOnDataLoss=false, their topics and topics seen earlier may be gone.
             ids: the earlier ids of their topics.
-            may_be_gone: with failOnDataLoss=false any topic may be gone.
+            may_be_gone: with failOnDataLoss=false, any topic may be gone.
 
         Raises:
             UnknownTopic: a topic or partition of the options does not exist.
@@ -80,7 +80,7 @@ class Assignment:
         return [tp for tp in options.assign if tp in there]
 
     def _agreed(self, found: Mapping[str, Topic], expected: Iterable[TopicPartition], ids: Mapping[str, str]) -> dict[str, Topic]:
-        """The listed partitions; if they are not the expected ones, after agreement of all brokers."""
+        """The listed topics. If they are not the expected ones, all brokers must agree on them first."""
         doubted = {topic for topic, partition in expected if topic not in found or partition not in found[topic].partitions}
         doubted |= {
             name for name, topic in found.items() if (now := id_text(topic.topic_id)) and ids.get(name, now) not in ("", now)
@@ -91,14 +91,15 @@ class Assignment:
         return {**sure, **self._client.agreed_topics(doubted)}
 
     def agree(self, topics: Iterable[str]) -> None:
-        """Have all brokers agree on the leaders of these topics, so that the next look-up does not go to a former leader."""
+        """Wait until all brokers agree on the leaders of these topics, so that the next look-up does not go to a former
+        leader."""
         self._client.agreed_topics(topics)
 
     def looked_up(
         self, partitions: Callable[[], list[TopicPartition]], offsets: Callable[[list[TopicPartition]], Offsets]
     ) -> Offsets:
-        """The partitions and their offsets; raises UnknownTopic like the two calls, but not for a topic that is deleted between
-        them."""
+        """The offsets of the listed partitions; raises UnknownTopic like the two calls. If a topic is deleted between them, it
+        repeats both."""
         left = self._options.fetch_offset_retries
         while True:
             there = partitions()
@@ -127,7 +128,7 @@ class Assignment:
         return [(name, partition) for name, topic in sorted(topics.items()) for partition in topic.partitions]
 
     def _find(self, wanted: tuple[str, ...], known: set[str] | None) -> dict[str, Topic]:
-        """With failOnDataLoss=false the partitions of `known` may be missing (None: all partitions)."""
+        """Find topics by name. With failOnDataLoss=false those of `known` may be missing (None: all)."""
         for attempt in range(self._options.fetch_offset_retries):
             if attempt:
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
@@ -144,7 +145,7 @@ class Assignment:
         """A position as offsets.
 
         Raises:
-            OptionError: it names other partitions than those of the query, or no record is as new as its timestamp.
+            OptionError: the position names other partitions than those of the query, or all records are older than its timestamp.
         """
         if position.word is not None:
             return self.lookup(partitions, position.word)
@@ -169,7 +170,7 @@ class Assignment:
         return self._settle(offsets)
 
     def at_timestamps(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
-        """The first offset whose record is not older, or LATEST if all are older."""
+        """The offset of the first record that is not older than the timestamp, or LATEST if all records are older."""
         if not timestamps:
             return {}
         listed = self._client.list_offsets(timestamps)
@@ -191,8 +192,7 @@ class Assignment:
         return {tp: listed[tp].offset for tp in wanted}
 
     def bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
-        """The average bytes of an offset near this place of the log, from a sample of batches; None if there is nothing to
-        read."""
+        """The average bytes per offset near `offset`, from a sample of batches; None if there are no records."""
         records = self._client.fetch(*tp, offset, max_bytes=SAMPLE_BYTES).records
         sizes, first = 0, offset  # a response starts with the batch that contains the offset
         for position, size, base_offset in whole_batches(records):
@@ -201,7 +201,7 @@ class Assignment:
         return sizes / (next_offset(records, offset) - first) if sizes else None
 
     def _settle(self, offsets: Offsets) -> Offsets:
-        """Look up the offsets that mean latest or earliest."""
+        """Replace the offsets that mean "latest" or "earliest" by real ones."""
         open_ones = {tp: offset for tp, offset in offsets.items() if offset in (LATEST, EARLIEST)}
         listed = self._client.list_offsets(open_ones) if open_ones else {}
         return {tp: listed[tp].offset if tp in listed else offset for tp, offset in offsets.items()}

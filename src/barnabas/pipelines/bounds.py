@@ -1,4 +1,4 @@
-"""The part of its topics that a batch query needs according to its filters. No Spark, no I/O."""
+"""The part of its topics that a batch query must read, according to its filters. No Spark, no I/O."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ NO_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets [first_offset, end_offset) of the partitions that pass every test; `first_time_ms` excludes all records before
-    the first one that is not older.
+    """Offsets [first_offset, end_offset) of the partitions that pass every test. `first_time_ms` moves the start of a partition
+    to its first record with this time or a later one.
 
-    There is no end bound by time, since records need not be in the order of their timestamps.
+    There is no upper bound by time, since records may not be in the order of their timestamps.
     """
 
     topics: frozenset[str] | None = None

@@ -1,9 +1,9 @@
-"""Clients that a worker process reuses from task to task, since connecting takes longer than a small micro-batch.
+"""Clients that a worker process reuses for later tasks, since connecting takes longer than a small micro-batch.
 
-The driver's processes come from Spark's own daemon, whatever the value of `spark.python.daemon.module`. When such a process
+The driver's processes always come from Spark's own daemon, independent of `spark.python.daemon.module`. When such a process
 returns its first client, it gets the two optimisations of our daemon. First, loaded objects are frozen, so the garbage
-collector skips them: Spark runs it after each call of a worker, and the 30,000 permanent objects of pandas cost 10 ms of CPU
-each time. Second, from the next call on, data goes to the JVM without delay (`quick_ack`).
+collector skips them. Spark runs the collector after each call of a worker, and the 30,000 permanent objects of pandas cost 10
+ms of CPU each time. Second, from the next call on, data goes to the JVM without delay (`quick_ack`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def borrowed_client(config: ClientConfig) -> Iterator[BlockingClient]:
 
 @atexit.register
 def close_idle() -> None:
-    """Close the kept clients when the process exits in order; Spark kills its workers without this."""
+    """Close the kept clients at a normal exit of the process; when Spark kills a worker, this does not run."""
     for clients in _idle.values():
         while clients:
             clients.pop().close()
@@ -48,7 +48,8 @@ def close_idle() -> None:
 
 @cache
 def _settle_in() -> None:
-    """Run once in a process. Spark's daemon looks up its `worker` before each call."""
+    """Apply both optimisations, once in a process. The second one replaces `worker`, which Spark's daemon looks up before each
+    call."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if main is not None and spec is not None and spec.name == SPARKS_DAEMON:

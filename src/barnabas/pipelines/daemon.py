@@ -1,14 +1,14 @@
 """Spark's worker daemon that loads the decoder and the encoder before it forks any worker.
 
 `spark.python.daemon.module=barnabas.pipelines.daemon` starts the first task of a worker 0.7 s to 1.1 s earlier: pyarrow,
-pandas, numba and the compiled kernels are loaded already. It also makes each task cheaper: Spark's workers run the garbage
-collector after every task. It visits all objects that the worker itself loaded (30,000 with pandas: 10 ms of CPU), but not the
-objects that the daemon loaded and froze.
+pandas, numba and the compiled kernels are loaded already. It also makes each task cheaper. Spark's workers run the garbage
+collector after every task. The collector visits all objects that the worker itself loaded (30,000 with pandas: 10 ms of CPU),
+but not those that the daemon loaded and froze.
 
 Its workers also exchange small messages with the JVM without delays (`quick_ack`).
 
-No Python thread may run before the fork: pyarrow starts its pools at their first use, not at the import, and pandas starts
-none. The threads of numpy's and pyarrow's allocators and libraries are safe with a fork.
+No Python thread may run before the fork: pyarrow starts its thread pools at their first use, not at the import, and pandas
+starts no threads. The threads of numpy's and pyarrow's allocators and libraries are safe with a fork.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The reaction of a query, in the driver and in tasks, to records that are gone before it read them: fail, or log it and go
-on."""
+"""The reaction of a query, in the driver and in tasks, if records are gone before it has read them: fail, or log it and
+continue."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def from_barnabas(
     """The records of a topic with their values (and keys) parsed.
 
     The columns stay; `value` becomes a struct of `schema` and `key` a string, or a struct of `key_schema`. A null value stays null.
-    With a `registered` schema each value is decoded by the schema that the record names, and comes as the registered one describes it.
+    With a `registered` schema, each value is decoded with the schema that the record names, and converted to the registered one.
 
     Args:
         schema: fields of JSON values, as `"customer string, amount double"` or a StructType; or `registered(subject)`.
@@ -91,7 +91,7 @@ def to_barnabas(
     Args:
         key: the column that becomes the key; its text (JSON if it is a struct, an array or a map), unless there is a `key_schema`.
             None: records without keys.
-        value: the columns in the value; None: all of them, but for a key that the schema does not have.
+        value: the columns in the value; None: all of them, except a key that the schema does not have.
         schema: of the values. A field without a column has its default.
         ids: the place of the schemas' ids: in the `payload`, or in `headers`, which adds the column.
 

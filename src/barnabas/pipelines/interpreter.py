@@ -1,12 +1,12 @@
 """`barnabas-python`: this environment's Python for the processes that Spark starts, with a faster start.
 
-Spark puts `pyspark.zip` of its own folder and one of its jars in front of all other entries of PYTHONPATH. Python does not
-cache compiled modules of an archive. So each process (a daemon for each kind of worker, one for each streaming query) compiles
-PySpark again: 0.5 s of CPU, of 0.75 s in all, before a query reads its first record. If the archive is part of the installed
-package, the package has the same modules.
+Spark puts `pyspark.zip` of its own folder and one of its jars before all other entries of PYTHONPATH. Python does not cache
+compiled modules of an archive. So each process (a daemon for each kind of worker, a process for each streaming query) compiles
+PySpark again. This takes 0.5 s of the 0.75 s of CPU before a query reads its first record. If the archive is part of the
+installed package, the package has the same modules.
 
 Rules
-  1. Only `pyspark.zip` and jars in the folder of the `pyspark` that Python finds without them are left out.
+  1. It leaves out only `pyspark.zip` and jars in the folder of the installed `pyspark`, which Python also finds without them.
   2. Arguments, environment and the order of the other entries stay unchanged.
 """
 
@@ -42,7 +42,7 @@ def command() -> str:
 
 
 def write_command(folder: Path, python: str = sys.executable) -> str:
-    """Write the script that an installation creates, for a Python that finds barnabas by its PYTHONPATH only."""
+    """Write the script that an installation would create, for a Python that finds barnabas only by PYTHONPATH."""
     script = folder / NAME
     script.write_text(f"#!{python}\nfrom barnabas.pipelines.interpreter import main\n\nmain()\n")
     script.chmod(0o755)
@@ -50,10 +50,10 @@ def write_command(folder: Path, python: str = sys.executable) -> str:
 
 
 def without_archives(places: Sequence[str], search: Sequence[str]) -> list[str]:
-    """`places` without the archives of the installed PySpark, each once.
+    """`places` without the archives of the installed PySpark, and without duplicates.
 
     Args:
-        search: the whole module search path, `places` included.
+        search: the whole module search path, including `places`.
     """
     packages = (os.path.join(place, "pyspark") for place in search)
     installed = next((package for package in packages if os.path.isfile(os.path.join(package, "__init__.py"))), None)

@@ -1,8 +1,8 @@
-"""Positions in topics as Spark's `kafka` source writes them, and the arithmetic on them. No Spark, no I/O.
+"""Positions in topics in the form of Spark's `kafka` source, and the arithmetic on them. No Spark, no I/O.
 
-Offsets of a stream are `{"topic": {"partition": next offset}}`, with sorted topics and partitions, so that equal positions are
-equal text. The topics' ids are stored beside them, under a name that no topic can have. In offsets from a user, `-1` means
-latest and `-2` means earliest.
+Offsets of a stream are `{"topic": {"partition": next offset}}`, with sorted topics and partitions, so that equal positions have
+equal texts. The text also has the topics' ids, under a name that no topic can have. In offsets from a user, `-1` means latest
+and `-2` means earliest.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def id_text(topic_id: UUID) -> str:
 
 
 class OptionError(ValueError):
-    """An option that is missing, contradicts another, or has a value that is refused; the message is that of Spark's `kafka`
+    """An option is missing, contradicts another option, or has an invalid value; the message is that of Spark's `kafka`
     source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position to begin or end at.
+    """A position where a query begins or ends.
 
     Exactly one is set: `word` (EARLIEST or LATEST), `offsets` by partition, `timestamp_ms` for all, `timestamps_ms` by
     partition. `topics`: in addition to `offsets`, topics whose partitions all have the same word. `latest_on_no_match`: a
@@ -57,7 +57,7 @@ class Position:
 
     @property
     def moves(self) -> bool:
-        """Whether another look-up may give another offset, because records arrived."""
+        """Whether a later look-up may give another offset, because new records have arrived."""
         if self.offsets is not None:
             return LATEST in (*self.offsets.values(), *self.topics.values())
         return self.word == LATEST or (self.word is None and self.latest_on_no_match)
@@ -78,8 +78,8 @@ class OffsetRange:
 
 
 def whole_number(text: str) -> int:
-    """A number in the format of a Java long, with spaces around it; raises ValueError for other forms that Python accepts, such
-    as 1_000."""
+    """A number in the format of a Java long; spaces around it are allowed. Raises ValueError for other forms that Python
+    accepts, such as 1_000."""
     if WHOLE_NUMBER.fullmatch(text) is None or not LEAST_LONG <= (number := int(text)) <= MOST_LONG:
         raise ValueError(text)
     return number
@@ -101,7 +101,7 @@ def position_from_json(text: str) -> Position:
     """`{"topicA":{"0":23},"topicB":"earliest"}`: offsets by partition, or one word for a topic's.
 
     Raises:
-        OptionError: it has another form, or an offset is neither a number nor a word for an offset.
+        OptionError: the text has another form, or an offset is neither a number nor a known word.
     """
     try:
         items = json.loads(text).items()
@@ -141,7 +141,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
 
 
 def stream_offset(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> dict[str, Any]:
-    """The text for the checkpoint of a stream."""
+    """The offsets and the topics' ids as JSON for the checkpoint of a stream."""
     result: dict[str, Any] = dict(to_json(offsets))
     ids = {topic: topic_ids[topic] for topic in result if topic_ids.get(topic)}
     return {**result, TOPIC_IDS: ids} if ids else result
@@ -178,7 +178,8 @@ def _list(value: Any) -> list[Any]:
 def limit_rows(limit: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Offsets:
     """The end offsets of at most about `limit` offsets after `start`, divided in proportion to the offsets of each partition.
 
-    A partition gets at least one, so that small ones do not starve: the sum may exceed the limit by the number of partitions.
+    A partition gets at least one offset, so that small partitions make progress. So the sum may exceed the limit by the number
+    of partitions.
     """
     sizes = {tp: offset - start[tp] for tp, offset in end.items() if tp in start and offset > start[tp]}
     total = sum(sizes.values())
@@ -198,11 +199,11 @@ def limit_bytes(
     end: Mapping[TopicPartition, int],
     density: Callable[[TopicPartition, int], float | None],
 ) -> Offsets:
-    """The end offsets of about `limit` bytes of the log after `start`, in proportion to the bytes of each partition.
+    """The end offsets of about `limit` bytes of the logs after `start`, divided in proportion to the bytes of each partition.
 
     Args:
-        density: average bytes of an offset at a place of a partition, None if unknown. It is called for the start of a
-            partition and for the end that the first value gives; the function assumes a linear change between the two.
+        density: gives the average bytes per offset at an offset of a partition, None if unknown. It is called for the start of
+            a partition, and for the end computed from the first value. Between the two the function assumes a linear change.
     """
     open_ones = {tp: offset - start[tp] for tp, offset in end.items() if tp in start and offset > start[tp]}
     first = {tp: known for tp in open_ones if (known := density(tp, start[tp]))}

@@ -1,5 +1,5 @@
-"""The options of the data source: names, defaults and messages of Spark's own `kafka` source, so that a migration changes one
-word.
+"""The options of the data source: names, defaults and messages of Spark's own `kafka` source, so that a migration from that
+source changes only one word.
 
 Names are case-insensitive (Spark passes them in lower case). Options that begin with `kafka.` go to the client.
 
@@ -56,7 +56,7 @@ _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The parsed options; the same for batch and stream, except for the start and the end.
+    """The parsed options; batch and stream differ only in the start and the end.
 
     Exactly one of `subscribe`, `pattern` and `assign` is set.
     """
@@ -84,7 +84,7 @@ class ReadOptions:
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
-    """Parse and check.
+    """Parse and check the options of a query.
 
     Raises:
         OptionError: with the message of Spark's `kafka` source.
@@ -168,7 +168,8 @@ def _strategy(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | N
 
 
 def _position(given: Mapping[str, str], edge: str, default: int) -> Position:
-    """Timestamp for all before timestamps by partition before offsets, as documented for Spark's source."""
+    """The position of an edge. As in Spark's source, a timestamp for all partitions comes before timestamps by partition, and
+    these before offsets."""
     strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
     if strategy not in {"error", "latest"}:
         raise OptionError(f"startingOffsetsByTimestampStrategy must be error or latest, got {strategy}")
@@ -215,13 +216,13 @@ def _check_batch(given: Mapping[str, str], starting: Position, ending: Position)
 
 
 def _named(position: Position) -> list[tuple[str, int]]:
-    """The position in the option, for each partition or for all partitions of a topic."""
+    """The offsets or words in a position, for each partition or for all partitions of a topic."""
     return [*((names([tp]), offset) for tp, offset in (position.offsets or {}).items()), *position.topics.items()]
 
 
 def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Position) -> bool:
-    """Spark plans a DataFrame once, so a reused DataFrame reads the same offsets; with `task` each use reads the current
-    table."""
+    """Whether tasks look up the offsets. Spark plans a DataFrame once, so by default a reused DataFrame reads the same offsets.
+    With `task`, each use reads the current table."""
     where = given.get("resolveoffsets", "plan").strip().lower()
     if where not in {"plan", "task"}:
         raise OptionError(f"resolveOffsets must be plan or task, got {where}")
@@ -264,8 +265,8 @@ def _check_general(given: Mapping[str, str], kafka: Mapping[str, str]) -> None:
 
 
 def _group_id(given: Mapping[str, str], kafka: Mapping[str, str]) -> str:
-    """The group that a stream commits to. Unlike that of Spark's source it is the same after a restart, since the group has no
-    members."""
+    """The group that a stream commits to. It is the same after a restart, unlike that of Spark's source; this is possible since
+    the group has no members."""
     if "group.id" in kafka:
         return kafka["group.id"]
     what = "\n".join([kafka.get("bootstrap.servers", ""), *(f"{key}={given[key]}" for key in STRATEGIES if key in given)])

@@ -3,17 +3,18 @@
 Owns the client of the driver. Does not depend on Spark; the readers in `source` pass its results on.
 
 Rules
-  1. A partition that is added later is read from its earliest offset, so that no record is missed that was produced before the
-     query saw the partition.
-  2. A batch goes from the end of the last batch to the result of `latest`: both are in the checkpoint, so it can be repeated.
-     If no topic is listed, the position stays unchanged: without a position the query would read everything again.
-  3. Every sign that records are gone goes to `_data_loss`: an error, or a warning with failOnDataLoss=false.
+  1. The query reads a partition that was added later from its earliest offset: records may have been written before the query
+     saw the partition.
+  2. A batch goes from the end of the last batch to the result of `latest`: both are in the checkpoint, so Spark can repeat the
+     batch. If no topic is listed, the position stays unchanged: without a position the query would read everything again.
+  3. Every loss of records is reported to `_data_loss`: it raises an error, or logs a warning with failOnDataLoss=false.
   4. The ids of topics are in the checkpoint beside the offsets. A topic with another id was deleted and created again: its old
-     offsets are invalid, and it is read from its earliest record on.
+     offsets are invalid, and the query reads it from its earliest record on.
 
 Ugly: the checkpoint holds the end of each batch but not the start of the first one, and Spark does not tell a Python source the
-location of the checkpoint. If the first batch of a query with a moving start (latest) is repeated after a crash, it would
-begin later and lose the records in between. So the first batch of such a query is empty: its end records the start.
+location of the checkpoint. A query may start at a moving position (latest). If its first batch is repeated after a crash, the
+batch would begin later and lose the records in between. So the first batch of such a query is empty, and its end records the
+start.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Planner:
     """The driver's side of one query.
 
     Args:
-        options: of the query.
-        client: for its requests; if None, it is created from the options and `close` closes it.
+        options: the options of the query.
+        client: the client for its requests. None: the planner creates one from the options, and `close` closes it.
     """
 
     def __init__(self, options: ReadOptions, client: BlockingClient | None = None) -> None:
@@ -102,8 +103,8 @@ class Planner:
         return (ending.word or ending.topics.get(tp[0]) or (ending.offsets or {}).get(tp)) == LATEST
 
     def _waiting(self, start: Offsets, partitions: Iterable[TopicPartition], end: Offsets) -> Offsets:
-        """The `partitions` whose start is after the last stable offset but not after the log end: an open transaction blocks
-        readers.
+        """The `partitions` with a start after the last stable offset but not after the log end: an open transaction blocks
+        readers there.
 
         There is nothing to read in them yet, so their ranges are empty.
         """
@@ -124,8 +125,8 @@ class Planner:
         return cut
 
     def initial(self) -> Offsets:
-        """The start of a new stream: the same at each call, since Spark asks at the end of the first batch and again for its
-        rows."""
+        """The start of a new stream: the same at each call, since Spark calls it for the end of the first batch and again for
+        its rows."""
         if self._initial is None:
             self._initial = self._assignment.looked_up(
                 self._assignment.partitions, lambda there: self._assignment.resolve(self._options.starting, there, starting=True)
@@ -137,10 +138,10 @@ class Planner:
         self._target = self._ends(lambda: self._assignment.partitions(may_be_gone=True))
 
     def latest(self, start: Offsets, *, everything: bool, now_ms: float, start_ids: Mapping[str, str] | None = None) -> Offsets:
-        """The end of the next micro-batch; `start` if there is nothing or not enough to read yet.
+        """The end of the next micro-batch; `start` if there are no records or too few.
 
-        Spark asks only when the batch that ended with `start` is in the checkpoint, so `start` is committed to the group here:
-        Spark's own call for a finished batch comes when the next one is planned, and never after the last one.
+        Spark calls this only after the batch that ended with `start` is in the checkpoint, so this commits `start` to the
+        group. Spark's own call for a finished batch comes only when it plans the next batch, so never after the last one.
 
         Args:
             everything: ignore limits (Trigger.Once).
@@ -183,8 +184,8 @@ class Planner:
             return None  # the topic was deleted after the listing; the task will report it
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
-        """The topics whose ids (in `ids`, by default the current ones) differ from those at the start: deleted and created
-        again."""
+        """The topics that were deleted and created again: their ids (in `ids`, by default the current ones) differ from those
+        at the start."""
         ids = self.topic_ids if ids is None else ids
         return sorted(topic for topic, old in start_ids.items() if old and ids.get(topic) and ids[topic] != old)
 
@@ -234,8 +235,8 @@ class Planner:
         return self._split(ranges)
 
     def commit(self, end: Offsets) -> None:
-        """Commit the query's position to the consumer group. Only lag tools use it: a failure is logged, and retried after a
-        while."""
+        """Commit the query's position to the consumer group. Only lag tools use it, so a failure is only logged, and the commit
+        is retried after some time."""
         if self._options.group_id is None or end == self._committed or time.monotonic() < self._commit_not_before_s:
             return
         try:
@@ -246,12 +247,12 @@ class Planner:
             logger.warning("event=group-offsets-not-shown group=%r error=%r", self._options.group_id, str(error))
 
     def _is_first_batch(self, start: Offsets) -> bool:
-        """Whether the batch from `start` is the empty one that only records the start of the query."""
+        """Whether the batch from `start` is the first, empty one, which only records the start of the query."""
         return self._options.starting.moves and not self._first_batch_done and start == self._initial
 
     def _available(self, start: Offsets, ids: Mapping[str, str]) -> Offsets:
-        """The end of every partition, current or from the start of Trigger.AvailableNow; a query that began at a later end is
-        past that."""
+        """The end of every partition: the current one, or with Trigger.AvailableNow the one from the start of the run. The
+        start of the query may be later than that."""
         if self._target is not None:
             target = self._target = self._fitting(self._target, start, ids)
             initial = self._initial if self._options.starting.moves and self._initial else {}
@@ -272,7 +273,7 @@ class Planner:
         return end
 
     def _fitting(self, target: Offsets, start: Offsets, ids: Mapping[str, str]) -> Offsets:
-        """The target; it is looked up again if a broker with old metadata gave an end before the query's position."""
+        """The target. If a broker with old metadata gave an end before the query's position, it is looked up again."""
         if not self._target_fits:
             self._target_fits = True
             if any(tp not in target or target[tp] < offset or self._is_replaced(tp[0], ids) for tp, offset in start.items()):

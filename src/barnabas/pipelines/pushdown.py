@@ -1,8 +1,9 @@
-"""Filters that Spark offers to a batch query, as bounds on what is fetched.
+"""Converts the filters that Spark offers to a batch query into bounds for its fetches.
 
 Rules
-  1. A filter on topic, partition or offset is applied completely: Spark does not check it again.
-  2. A lower bound of the timestamp moves the beginning of each partition, and Spark checks it again: an older record may follow.
+  1. A filter on topic, partition or offset is applied completely: Spark does not apply it again.
+  2. A lower bound of the timestamp moves the beginning of each partition. Spark applies it again, because older records may
+     follow.
   3. Spark applies all other filters.
 """
 
@@ -37,7 +38,7 @@ _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 
 
 def bounds_of(filters: Iterable[Filter]) -> tuple[Bounds, list[Filter]]:
-    """The combined bounds of `filters`, and the filters that Spark must check itself."""
+    """The combined bounds of `filters`, and the filters that Spark must apply itself."""
     bounds, left = EVERYTHING, []
     for item in filters:
         narrowed, exact = _narrow(bounds, item)
@@ -92,5 +93,6 @@ def _offsets(item: Filter, value: int) -> tuple[int, int]:
 
 
 def _milliseconds(value: datetime) -> int:
-    """Milliseconds, rounded down, since a topic's timestamps are not finer; a time without a zone is in this machine's zone."""
+    """A time in milliseconds since 1970, rounded down like a topic's timestamps. A time without a zone is in this machine's
+    zone."""
     return (value.astimezone() - datetime.fromtimestamp(0).astimezone()) // timedelta(milliseconds=1)

@@ -1,9 +1,8 @@
 """Small messages between the JVM and a Python worker, without the delays of TCP.
 
-By Nagle's algorithm a second small write waits until the first is acknowledged, and Linux delays the acknowledgement by 40 ms
-if nothing is sent back meanwhile. Spark makes such writes in both directions: the JVM writes the input of a task in several
-pieces, and a worker answers the commit of a micro-batch in two. These delays would take most of the time of a small
-micro-batch.
+With Nagle's algorithm a second small write waits until the first is acknowledged. Linux delays the acknowledgement by 40 ms if
+there is no data to send back. Spark makes such writes in both directions: the JVM writes the input of a task in several pieces,
+and a worker answers the commit of a micro-batch in two pieces. These delays would take most of the time of a small micro-batch.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from barnabas.pipelines.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The driver creates it and sends it to the task by pickle."""
+    """The description of a task; the driver creates it and sends it to the task with pickle."""
 
     range: OffsetRange
     client: ClientConfig

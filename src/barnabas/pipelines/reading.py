@@ -1,13 +1,13 @@
 """The work of a read task: fetches an offset range of one partition and returns it as Arrow. Does not depend on Spark.
 
-A worker process reuses clients from task to task, since connecting often takes longer than a micro-batch.
+A worker process reuses clients for later tasks, since connecting often takes longer than a micro-batch.
 
 Rules
   1. Every record with start <= offset < end is returned once, in order, or `DataLoss` is raised (failOnDataLoss) or logged.
-  2. Missing offsets inside the log (compaction, transaction markers) are no loss. Offsets before its start are a loss, and so
-     is an end that the log does not reach within the poll timeout.
-  3. The clients of a worker may have old metadata, and a former leader may not know yet that it was replaced. So records count
-     as gone only after all brokers agree on the topic, its id and the leader, and this leader has answered.
+  2. Missing offsets inside the log (compaction, transaction markers) are not a loss. Offsets before its start are a loss. It is
+     also a loss if the log does not reach the end of the range within the poll timeout.
+  3. The clients of a worker may have old metadata, and a former leader may not know yet that there is another leader. So
+     records count as gone only after all brokers agree on the topic, its id and the leader, and this leader has answered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
 
 
 def read_with(client: BlockingClient, task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """Like `read_range`, with a client that no other code uses meanwhile."""
+    """Like `read_range`, with a client that no other code uses at the same time."""
     if task.range.end == LATEST:
         task = _resolved(task, client)
     reading = _Reading(task, client)
@@ -104,13 +104,13 @@ class _Reading:
         return self._is_there(position) if self._may_be_of_another() else answer
 
     def _may_be_of_another(self) -> bool:
-        """Whether the response is of a topic with another id; the client's metadata always changes before such a response."""
+        """Whether the response may be of a topic with another id. The client's metadata always changes before such a response."""
         found = self._client.cluster.topics.get(self._wanted.topic)
         return bool(self._task.topic_id) and found is not None and id_text(found.topic_id) not in ("", self._task.topic_id)
 
     def _is_there(self, position: int) -> bool:
-        """Whether the task's partition exists according to all brokers. Then it is read again from `position`; otherwise its
-        records are lost."""
+        """Whether the task's partition exists according to all brokers. If it does, the task reads again from `position`;
+        otherwise the records are lost."""
         wanted = self._wanted
         self._reader.go_on_from(position)
         found = self._client.agreed_topics([wanted.topic]).get(wanted.topic)
@@ -122,7 +122,7 @@ class _Reading:
         return True
 
     def _goes_on_waiting(self, position: int, answer: Fetched) -> bool:
-        """Whether to fetch again, up to the poll timeout, for records that must exist."""
+        """Whether to fetch records again that must exist; until the poll timeout."""
         if self._sure_of != position:
             return self._is_there(position)
         place = f"{self._wanted.topic}-{self._wanted.partition}"
@@ -133,7 +133,7 @@ class _Reading:
         return self._lost(position, f"the log ends at offset {answer.high_watermark}", f" for topic partition {place}")
 
     def _resume_after_loss(self, position: int) -> bool:
-        """Whether to continue from the earliest offset after records turned out to be gone."""
+        """Whether to continue from the earliest offset after a loss of records."""
         tp = self._wanted.topic, self._wanted.partition
         try:
             earliest = self._client.list_offsets({tp: EARLIEST})[tp].offset

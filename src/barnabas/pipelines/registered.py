@@ -1,7 +1,8 @@
-"""Registered schemas in Spark: the columns of records that name schemas of a registry, and records of rows.
+"""Registered schemas in Spark: converts records that name schemas of a registry to columns, and rows to records.
 
-The driver asks the registry for the schema of a column, so the column's type is fixed for a query. Tasks ask for the schemas that records
-name, and each process asks once for each schema. Records of several versions become rows of the one version that the query knows.
+The driver reads the schema of a column from the registry, so the column's type is fixed for a query. Tasks read the schemas
+that records name, and each process reads a schema only once. Records of several versions become rows of the one version of the
+query.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ IDS = ("payload", "headers")
 
 
 class Registered(Struct, frozen=True):
-    """A version of a subject, as the driver found it. `registered` makes one."""
+    """A version of a subject, as read by the driver; `registered` creates it."""
 
     address: RegistryAddress
     subject: str
@@ -45,7 +46,7 @@ class Registered(Struct, frozen=True):
         return Writer(self.schema, self.message, in_headers)
 
     def data_type(self) -> DataType:
-        """The type of the column in Spark. Raises SchemaDataError if the schema has none."""
+        """The type of the column in Spark. Raises SchemaDataError if the schema has no such type."""
         from pyspark.sql.pandas.types import from_arrow_type
 
         return from_arrow_type(self.reader(is_key=False).type())
@@ -68,19 +69,19 @@ def registered(
     references: Sequence[Mapping[str, Any]] = (),
     message: str | None = None,
 ) -> Registered:
-    """A schema of a registry, for `from_barnabas` and `to_barnabas`. The registry is asked here.
+    """A schema of a registry, for `from_barnabas` and `to_barnabas`. This call reads it from the registry.
 
     Args:
         version: a number, or `latest`.
-        url: of the registry, as executors reach it; several with commas.
-        settings: as those of confluent-kafka's client, such as `basic.auth.user.info`.
-        schema: a text, which is registered under the subject, or found if it is there.
-        schema_type: of the text: `AVRO`, `JSON` or `PROTOBUF`.
-        references: of the text: `name`, `subject` and `version` each.
-        message: the Protobuf message; None: the schema's first.
+        url: the registry's URL for executors; several URLs with commas.
+        settings: settings of confluent-kafka's client, such as `basic.auth.user.info`.
+        schema: the text of a schema, which is registered under the subject if it is not there yet.
+        schema_type: the type of the text: `AVRO`, `JSON` or `PROTOBUF`.
+        references: the references of the text, each with `name`, `subject` and `version`.
+        message: the Protobuf message; None: the first one of the schema.
 
     Raises:
-        SchemaDataError: there is no such version, or tables cannot have it.
+        SchemaDataError: there is no such version, or Spark has no type for it.
         RegistryError, RegistryUnreachable: the registry refused, or did not answer.
     """
     from barnabas.schemas.arrow.columns import RegistryAddress

@@ -1,12 +1,12 @@
-"""The writer classes that Spark calls, for batch and stream; a thin layer over `writing` and `exactly_once`.
+"""The writer classes that Spark calls, for batch and stream; they only call `writing` and `exactly_once`.
 
 The processes of the calls:
     in the driver's process, before the tasks: the constructor, and `__getstate__`, since the tasks get the pickled object
     in the tasks: `write`
-    in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
+    in another process of the driver, after the tasks: the constructor, then `commit` or `abort`
 
-Ugly: Spark creates a stream's writer for the tasks and another one for `commit` and `abort`, and does not tell them apart. It
-pickles only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
+Ugly: Spark creates a stream's writer for the tasks and another one for `commit` and `abort`, and both look the same. It pickles
+only the one for the tasks, so the pickling prepares the sink; the constructor only checks.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _asked: set[tuple[ClientConfig, str]] = set()  # sinks whose two-phase commit th
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The result of a task; `wrote` is for exactly-once sinks."""
+    """The result of a task; exactly-once sinks set `wrote`."""
 
     rows: int
     wrote: Wrote | None = None
 
 
 class NotPrepared(BarnabasError, pickle.PickleError):
-    """The sink cannot be written now. It is a PickleError, because it is raised while Spark pickles, and Spark hides other
-    errors then."""
+    """The sink cannot be written now. It is a PickleError, because it is raised while Spark pickles the writer, and Spark hides
+    all other errors there."""
 
     def __init__(self, sink: str, reason: str) -> None:
         super().__init__(sink, reason)
@@ -90,7 +90,7 @@ class _Writer:
         return self.__dict__.copy()
 
     def _warn_of_timeouts(self, name: str) -> None:
-        """Run once in a process, which Spark reuses from batch to batch."""
+        """Log a warning, once in a process: Spark reuses the process for later batches."""
         sink = self._options.task.client, name
         if sink in _asked:
             return
@@ -100,7 +100,7 @@ class _Writer:
         _asked.add(sink)
 
     def check_topic(self) -> None:
-        """Raises PartitionError if the topic of the options does not exist and brokers do not create it."""
+        """Raises PartitionError if the topic of the options does not exist, and brokers do not create it."""
         topic = self._options.task.topic
         if topic is not None:
             with borrowed_client(self._options.task.client) as client:
@@ -145,7 +145,7 @@ class _Writer:
         return Attempt(place.owner, place.transactional_id)
 
     def hand_out(self, kept: Handout | None) -> None:
-        """Use the handout from the commit of the previous batch, which makes a preparation unnecessary."""
+        """Use the handout from the commit of the previous batch, so that no preparation is necessary."""
         self._handout = kept
 
     def decide(self, messages: Sequence[WriterCommitMessage | None]) -> Handout | None:
@@ -160,8 +160,8 @@ class _Writer:
             self._run(protocol.recover(self._options.name, wrote[0].handout.token if wrote else None))
 
     def undo(self) -> None:
-        """After a failure, in the process that pickled this: abort the transactions of tasks, unless another driver owns the
-        sink now."""
+        """After a failure, in the process that pickled this writer: abort the transactions of tasks, unless another driver owns
+        the sink now."""
         if self._handout is not None:
             self._run(protocol.recover(self._handout.sink, self._handout.token))
 

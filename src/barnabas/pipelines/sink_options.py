@@ -46,7 +46,7 @@ class WriteTask:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """The options of a query. `name` is that of the sink; None for writing at least once."""
+    """The options of a query. `name` is the name of the sink; None means writing at least once."""
 
     task: WriteTask
     name: str | None = None
@@ -54,7 +54,7 @@ class SinkOptions:
 
 
 def sink_options(options: Mapping[str, str], columns: Mapping[str, str], *, streaming: bool) -> SinkOptions:
-    """Check the options and the columns (name to Spark's name of the type).
+    """Check the options and the columns (a mapping from a column's name to Spark's name of its type).
 
     Raises:
         OptionError: with the message of Spark's `kafka` sink if it has one.
@@ -94,7 +94,7 @@ def _check(given: Mapping[str, str], kafka: Mapping[str, str], columns: Mapping[
 
 
 def _stream_name(given: Mapping[str, str]) -> str | None:
-    """The sink's name: given, or derived from the location of the checkpoint, which is the same after a restart."""
+    """The sink's name: from the options, or derived from the location of the checkpoint, which stays the same after a restart."""
     if not _boolean(given, "exactlyOnce", True):
         return None
     if "sinkname" in given:
@@ -110,10 +110,12 @@ def _stream_name(given: Mapping[str, str]) -> str | None:
 
 
 def _one_spelling(where: str) -> str:
-    """The same text for `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp`, which are one folder for Spark.
+    """The canonical text of a location: `/data/cp`, `/data//cp/`, `FILE:/data/cp` and `file:///data/cp` are the same folder for
+    Spark.
 
     A relative path is on this machine if it exists, since Spark creates the folder before it writes. Otherwise it stays
-    unchanged: only the cluster's default file system knows its base, and our working folder may change after a restart.
+    unchanged: only the cluster's default file system knows its base folder, and this process may have another working folder
+    after a restart.
     """
     found = PLACE.fullmatch(where)
     assert found is not None  # the pattern matches any text
@@ -127,7 +129,8 @@ def _one_spelling(where: str) -> str:
 
 
 def _batch_name(given: Mapping[str, str]) -> str | None:
-    """Writing a batch exactly once needs a given sink name, so that a later write can finish an interrupted one."""
+    """The sink's name of a batch write. Writing exactly once needs a name in the options, so that a later write can finish an
+    interrupted one."""
     named = "sinkname" in given
     if not _boolean(given, "exactlyOnce", named):
         return None

@@ -1,7 +1,7 @@
 """The classes of the data source `barnabas` that Spark calls: batch and stream, read and write. They contain no decisions.
 
-Importing this module costs little (20 ms): Spark imports it on every look-up of a format. The methods import the modules that
-the driver and the tasks need.
+The import of this module takes only 20 ms, because Spark imports it at every look-up of a format. The methods import the
+modules that the driver and the tasks need.
 
 Ugly: the parameters of `streamWriter` and `writer` must have exactly these names, because Spark passes them by name; and Spark
 passes options with names in lower case.
@@ -93,10 +93,10 @@ class TopicPartitionTask(InputPartition):
 
 
 def _filters_come() -> bool:
-    """Whether Spark started this process to push filters.
+    """Whether Spark started this process to push filters to the source.
 
-    If spark.sql.python.filterPushdown.enabled is off, Spark refuses a reader that accepts filters, and it does not tell the
-    source the setting. But if it is on and there are filters, another worker module requests the reader.
+    If spark.sql.python.filterPushdown.enabled is off, Spark refuses a reader that accepts filters, but the source cannot read
+    this setting. If it is on and there are filters, Spark uses another worker module, which shows the setting.
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return PUSHING_WORKER in sys.modules or (main is not None and main.name == PUSHING_WORKER)
@@ -150,7 +150,7 @@ class TopicReader(DataSourceReader):
 
 
 class FilteringTopicReader(TopicReader):
-    """A batch query whose filters Spark offers."""
+    """A batch query to which Spark offers its filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         from barnabas.pipelines.pushdown import bounds_of

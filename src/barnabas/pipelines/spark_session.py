@@ -2,14 +2,15 @@
 
     spark = barnabas.pipelines.session("flights")
 
-`docs/spark.md` explains its settings beyond Spark's defaults. `local_settings` and `SETTINGS` are for our programs that create
-their session in another way.
+`docs/spark.md` explains the settings that differ from Spark's defaults. `local_settings` and `SETTINGS` are for programs of
+barnabas that create their session in another way.
 
 Rules
   1. The caller's settings override those of the command line (`spark-submit`, `pyspark` or `barnabas pipeline run`) and of
-     spark-defaults.conf, and these override the settings of this module.
-  2. Spark starts Python processes with the command in PYSPARK_PYTHON, else with `python3` of the PATH, which may not have
-     barnabas. A command in the environment is kept, since on a cluster it is the Python of the workers.
+     spark-defaults.conf. These override the settings of this module.
+  2. Spark starts Python processes with the command in PYSPARK_PYTHON. Without it, Spark uses `python3` of the PATH, which may
+     not have barnabas. This module does not change the variable if it is set, since on a cluster it is the Python of the
+     workers.
   3. Settings for one machine (loopback addresses, the checkpoint's file manager, few shuffle partitions) are made only if the
      master is local.
 """
@@ -89,8 +90,8 @@ def session(
 def use_this_python() -> None:
     """Make the processes that Spark starts run this Python.
 
-    The driver's processes always do, whatever started the driver (a notebook's command is not a Python). Those of the executors
-    do if PYSPARK_PYTHON is not set.
+    The driver's processes always do, independent of the command that started the driver (a notebook's command is not a Python).
+    The executors' processes do if PYSPARK_PYTHON is not set.
     """
     os.environ.setdefault(WORKERS, interpreter.command())
     os.environ[DRIVERS] = interpreter.command()
@@ -115,7 +116,8 @@ def _cores(master: str) -> int:
 
 
 def submitted() -> dict[str, str]:
-    """The settings from before the session: of the command line that started this process, or that will start the JVM."""
+    """The settings that exist before the session: those of the command line that started this process, or that will start the
+    JVM."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started both the JVM and this process
         from pyspark import SparkConf
 

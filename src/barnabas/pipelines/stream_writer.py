@@ -1,13 +1,13 @@
-"""`write_stream`: streams to topics in every output mode of Spark, `update` among them, exactly once.
+"""`write_stream`: streams to topics in every output mode of Spark, including `update`, exactly once.
 
 Spark does not offer the update mode to Python sinks: it refuses `writeStream.format("barnabas").outputMode("update")` before it
-calls barnabas. So a function in the driver receives each micro-batch (`foreachBatch`), and tasks write it like those of the
+calls barnabas. So a function in the driver receives each micro-batch (`foreachBatch`), and tasks write it like the tasks of the
 stream sink.
 
 How it works
     The function prepares the sink, runs `StreamWriter.write` over the partitions of the micro-batch, and decides the result.
-    These are the steps of the stream sink, by the same protocol, but all in the driver's own process. Writing a DataFrame in
-    Spark's way would start a process to plan each micro-batch. The result of a task is a row of the job's result, from the
+    These are the steps of the stream sink, by the same protocol, but all in the driver's own process. Spark's own writer of a
+    DataFrame would start a process to plan each micro-batch. The result of a task is a row of the job's result, from the
     attempt that Spark accepted. Since one process prepares and commits, it prepares the sink only for the first batch, after a
     failure and after a pause. Otherwise the commit of the previous batch returned the handout.
 
@@ -16,7 +16,7 @@ Rules
      one to the other and continue from its checkpoint.
   2. Options, columns and topic are checked before the query starts.
   3. An error has only a few lines. When a query is stopped, Spark searches the error text for an interruption, with a pattern
-     that overflows the stack of the query's thread if the text is long. A stop has the words that this pattern finds.
+     that overflows the thread's stack if the text is long. The error of a stop contains the words that this pattern matches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TopicStreamWriter(DataStreamWriter):
         self._options: dict[str, str] = {}
 
     def format(self, source: str) -> TopicStreamWriter:
-        """For programs that call it; there is only one format."""
+        """Exists for programs that call it; there is only one format."""
         if source.lower() != FORMAT:
             raise OptionError(f"write_stream writes topics only; use frame.writeStream for format '{source}'")
         return self
@@ -95,7 +95,7 @@ class TopicStreamWriter(DataStreamWriter):
         """Check the options, columns and topic, and start the query.
 
         Raises:
-            OptionError: options or columns, with the message of the stream sink.
+            OptionError: wrong options or columns, with the message of the stream sink.
             PartitionError: the topic does not exist, and brokers do not create it.
         """
         if format is not None:
@@ -143,7 +143,7 @@ class MicroBatches:
         """Write a micro-batch; Spark calls it.
 
         Raises:
-            MicroBatchFailed: nothing was decided, or the next start of the query will complete the decision.
+            MicroBatchFailed: the batch is not decided, or the next start of the query completes its decision.
         """
         writer = self._writer()
         kept, self._kept = self._kept, None
@@ -159,7 +159,7 @@ class MicroBatches:
             raise MicroBatchFailed(str(error)) from None
 
     def _undo(self, writer: StreamWriter, batch: int) -> None:
-        """Abort the batch; if that fails, the next start of the query does it."""
+        """Abort the batch; if this fails, the next start of the query aborts it."""
         try:
             writer.undo()
         except (BarnabasError, OSError) as error:
@@ -169,7 +169,7 @@ class MicroBatches:
 
 
 class MicroBatchFailed(BarnabasError):
-    """A micro-batch was not written, because of an error in a task or in the driver."""
+    """A micro-batch was not written because of an error in a task or in the driver."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

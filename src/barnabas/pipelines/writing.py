@@ -3,10 +3,10 @@ Spark.
 
 Rules
   1. When a task returns, every row is acknowledged; the first refused row fails the task.
-  2. Records with a key go to the partition that a Java producer chooses (murmur2), so that a change of the connector moves no
-     key.
+  2. Records with a key go to the partition that a Java producer chooses (murmur2), so that keys stay in their partitions when a
+     user changes the connector.
   3. Rows of one partition are sent in order, and the producer is idempotent: its own retries neither duplicate nor reorder
-     them. If Spark repeats a task, its `Attempt` decides the effect: without a transaction its rows are written again.
+     them. If Spark repeats a task, the effect depends on its `Attempt`: without a transaction, the rows are written again.
   4. The attempt is requested with the first row: a task without rows opens no transaction.
 """
 
@@ -62,8 +62,8 @@ Open = Callable[[BlockingClient], Attempt]
 
 
 def open_idempotent(task: WriteTask) -> Open:
-    """A producer id for this task alone, so that its own retries do not duplicate records; none with acks=1, as with Kafka's
-    producer."""
+    """A producer id for this task only, so that its own retries do not duplicate records. With acks=1 there is none, like in
+    Kafka's producer."""
 
     def open_attempt(client: BlockingClient) -> Attempt:
         if task.acks != -1:
@@ -140,7 +140,7 @@ def _check(task: WriteTask, batch: pa.RecordBatch) -> None:
 
 
 def _check_headers(lists: Any) -> None:
-    """A header has a key, and a value that may be null: a record cannot express any other null."""
+    """A header has a key, and a value that may be null; nothing else in a header may be null."""
     headers = lists.flatten()
     if headers.null_count:
         raise OptionError(
@@ -154,10 +154,10 @@ _shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # (cluster
 
 
 def _shape(client: BlockingClient, topic: str) -> TopicShape:
-    """The number of partitions is requested by each task, since it decides the placement of rows, and the topic may have been
-    created again with fewer.
+    """The number of partitions and the batch limit of a topic. Each task requests the number, since the placement of rows
+    depends on it, and the topic may have been created again with fewer.
 
-    The bytes of a batch are cached for a while, because an error also shows a change.
+    The limit is cached for some time, because an error also shows a change.
     """
     client.run(operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=0))
     partitions = len(client.cluster.topics[topic].partitions)
@@ -173,7 +173,7 @@ def _shape(client: BlockingClient, topic: str) -> TopicShape:
 
 
 def _batch_bytes(client: BlockingClient, topic: str) -> int:
-    """The topic's limit of a batch in bytes; a guess if this client may not describe the topic."""
+    """The topic's limit of a batch in bytes; a default if this client may not describe the topic."""
     try:
         limit = client.describe_topic_config(topic).get("max.message.bytes")
     except KafkaError as error:

@@ -1,5 +1,5 @@
-"""Your own classes in a broker: they decide on creating and changing resources, on the principal of a connection, and on the
-quota of a client.
+"""Your own classes in a broker: they decide about creating and changing resources, the principal of a connection, and the quota
+of a client.
 
 These are the interfaces of Kafka's Java plug-ins in Python. A configuration key names the class:
 
@@ -12,8 +12,8 @@ These are the interfaces of Kafka's Java plug-ins in Python. A configuration key
 | `principal.builder.class` | `PrincipalBuilder` |
 | `client.quota.callback.class` | `ClientQuotaCallback` |
 
-The class must derive from the base class and take no arguments. The broker makes one object of it when it starts (a principal builder: one
-for each listener), calls `configure` once before anything else, and `close` when it stops.
+The class must derive from the base class and take no arguments. When it starts, the broker creates one object of it (for a
+principal builder: one for each listener). It calls `configure` once before any other method, and `close` when it stops.
 """
 
 from barnabas.plugins.base import Plugin

@@ -1,8 +1,8 @@
-"""The base class of all plug-ins, and how the class in a configuration key is found and created.
+"""The base class of all plug-ins, and the function that imports the class in a configuration key and creates its object.
 
 Rules
   1. A value is `python:package.module:Class`. The module is imported when the broker starts, so it must be installed or on PYTHONPATH.
-  2. Every error in creating the object is a ConfigError that names the key: the broker does not start without its guard.
+  2. Every error in creating the object is a ConfigError that names the key: the broker does not start without the plug-in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Plugin:
     """An object of the class that a configuration key names; the broker creates it."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Called once, before anything else.
+        """Called once, before any other method.
 
         Args:
             configs: the broker's given configuration, with your own keys. It contains passwords.
@@ -67,12 +67,12 @@ def _find(key: str, text: str, base: type[P]) -> type[P]:
 
 
 def describe(error: Exception) -> str:
-    """An exception of a plug-in on one line."""
+    """An exception of a plug-in as one line of text."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def close_all(plugins: Iterable[Plugin]) -> None:
-    """Close each; an exception of one is logged, and the others are still closed."""
+    """Close all plug-ins; if one raises, log it and close the others."""
     for plugin in plugins:
         try:
             plugin.close()

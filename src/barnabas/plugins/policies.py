@@ -1,6 +1,7 @@
 """Policies: additional conditions for creating topics and changing settings.
 
-Kafka's `CreateTopicPolicy` and `AlterConfigPolicy`. The controller calls them: in a cluster each broker needs the same ones.
+They are Kafka's `CreateTopicPolicy` and `AlterConfigPolicy`. The controller calls them, so all brokers of a cluster need the
+same ones.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ class CreateTopicMetadata:
     """A topic in a create request. The broker's own checks have passed.
 
     Args:
-        topic: its name.
+        topic: the name of the topic.
         num_partitions, replication_factor: the broker's defaults if the client does not set them; None if it assigns replicas.
         replicas_assignments: broker ids by partition, if the client assigns replicas; else None.
-        configs: the topic's own
-        settings.
+        configs: the topic's own settings.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class CreateTopicPolicy(Plugin):
 
 @dataclass(frozen=True)
 class AlterConfigMetadata:
-    """Settings of one resource in a change request. The broker's own checks have passed.
+    """The settings of one resource in a change request. The broker's own checks have passed.
 
     Args:
         resource_type: TOPIC, BROKER, GROUP or CLIENT_METRICS.

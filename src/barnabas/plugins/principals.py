@@ -1,7 +1,7 @@
 """The principal of a connection: Kafka's `KafkaPrincipalBuilder`.
 
 A builder is called once for a connection: when it opens (PLAINTEXT), after the handshake (SSL), or at each log-in (SASL). It
-runs on the broker's event loop: all other clients wait meanwhile, so it must not block.
+runs on the broker's event loop. All other clients wait for it, so it must not block.
 
 Brokers of a cluster forward a principal as its type, name and groups. Kafka's `KafkaPrincipalSerde` has no counterpart, because
 a `Principal` has nothing else.
@@ -21,7 +21,7 @@ class Principal:
     Args:
         name: for example alice.
         kind: the type of the principal; access control lists name `kind:name`.
-        groups: groups that it is in; access control lists name them as `Group:name`.
+        groups: the names of its groups; access control lists name them as `Group:name`.
     """
 
     name: str
@@ -59,7 +59,8 @@ class TlsContext(AuthenticationContext):
     Args:
         certificate: the client's certificate in DER; None if it presented none.
         subject: the certificate's distinguished name, as Kafka writes it; "" without a certificate.
-        default: the principal without a builder, by `ssl.principal.mapping.rules`; None if no rule matches.
+        default: the principal that the connection would have without a builder, by `ssl.principal.mapping.rules`; None if no
+            rule matches.
     """
 
     certificate: bytes | None
@@ -75,7 +76,7 @@ class SaslContext(AuthenticationContext):
         mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI.
         authorization_id: the authenticated name; for a delegation token its owner. With GSSAPI the short name from
             `sasl.kerberos.principal.to.local.rules`.
-        groups: groups in the claims of a bearer token.
+        groups: the groups in the claims of a bearer token.
     """
 
     mechanism: str

@@ -1,9 +1,9 @@
 """The quota of a client: Kafka's `ClientQuotaCallback` (KIP-257).
 
-A callback replaces Kafka's order of precedence among users and client ids. It decides by tags: clients with equal tags share one quota. It
-runs on the broker's event loop: all clients wait meanwhile, so it must not block.
+A callback replaces Kafka's order of precedence among users and client ids. It decides by tags: clients with equal tags share
+one quota. It runs on the broker's event loop. All clients wait for it, so it must not block.
 
-Quotas of addresses (`connection_creation_rate`) and of consumer groups do not go through the callback.
+The callback does not decide about quotas of addresses (`connection_creation_rate`) and of consumer groups.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ class Cluster(Protocol):
 
 
 class ClientQuotaCallback(Plugin):
-    """Decides on the quotas of clients. If a method raises, the connection of the request is closed."""
+    """Decides about the quotas of clients. If a method raises, the connection of the request is closed."""
 
     def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
         """Tags of a client's quota; clients with equal tags share it. Called again after each change of quotas."""
         raise NotImplementedError
 
     def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """The limit for tags that `quota_metric_tags` gave; None for no limit."""
+        """The limit for tags from `quota_metric_tags`, in the unit of the quota's type; None for no limit."""
         raise NotImplementedError
 
     def update_quota(self, quota_type: QuotaType, quota_entity: QuotaEntity, new_value: float) -> None:
@@ -104,5 +104,5 @@ class ClientQuotaCallback(Plugin):
         return False
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Called after a change of brokers, topics or leaders, at most once a second; returns whether limits changed by it."""
+        """Called after a change of brokers, topics or leaders, at most once a second; returns whether limits have changed."""
         return False

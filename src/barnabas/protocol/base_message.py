@@ -27,10 +27,10 @@ class FieldSpec(NamedTuple):
 
 
 class Message:
-    """A protocol message, or a part of one, in the union of its versions.
+    """A protocol message, or a part of one, with the fields of all its versions.
 
-    Fields that a version lacks keep their defaults in reading and are left out in writing. Times are integers of milliseconds,
-    error codes plain integers, arrays any sequence (lists when read), record data a buffer.
+    A reader keeps the defaults of fields that a version lacks, and a writer leaves these fields out. Times are integers in
+    milliseconds, error codes are plain integers, arrays are sequences (lists when read), and record data is a buffer.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -51,7 +51,8 @@ class Message:
 
 
 class WrittenOnce(list[Any]):
-    """Structs in an array of many messages: once written they are kept as bytes, by version. Neither it nor they may change."""
+    """Structs of an array that many messages contain; the bytes are kept after the first writing, by version. Neither the list
+    nor its structs may change."""
 
     __slots__ = ("written",)
 
@@ -61,5 +62,5 @@ class WrittenOnce(list[Any]):
 
 
 def _comparable(value: object) -> object:
-    """Arrays compare by their items, whatever kind of sequence holds them."""
+    """The value to compare: a tuple becomes a list, so that arrays compare by their items."""
     return list(value) if isinstance(value, tuple) else value

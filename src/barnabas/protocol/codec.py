@@ -5,11 +5,12 @@ cache it. Neighbouring fields of fixed size share one `struct` call, so that a m
 field.
 
 Rules
-  1. Reading allocates no more than the remaining bytes justify: an array's length is checked against the remaining bytes (every
-     element takes at least one) and `limits.MAX_ARRAY_LENGTH`, a string's against the remaining bytes, tagged fields against
-     `limits.MAX_TAGGED_FIELDS`. For a peer's request (`decode_request`) the elements of all arrays together are checked against
-     `limits.MAX_REQUEST_ELEMENTS`; they are counted only if the bytes would allow more.
-  2. Unknown tagged fields are skipped (KIP-482).
+  1. Reading allocates no more than the remaining bytes justify: a reader checks an array's length against the remaining bytes
+     (every element takes at least one) and `limits.MAX_ARRAY_LENGTH`, a string's length against the remaining bytes, and the
+     number of tagged fields against `limits.MAX_TAGGED_FIELDS`. For a peer's request, `decode_request` also checks the
+     elements of all arrays together against `limits.MAX_REQUEST_ELEMENTS`. It counts them only if the request has more bytes
+     than that.
+  2. A reader skips unknown tagged fields (KIP-482).
   3. A tagged nullable struct has a marker byte, 0 or 1, and is written even if it is null, as in Kafka.
   4. Any error in the bytes is a `MalformedMessage`; a reader raises no other exception.
 """
@@ -69,8 +70,8 @@ def decode(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
 
 
 def decode_request(cls: type[M], version: int, frame: memoryview, position: int) -> M:
-    """A request of a peer. Bytes after it are ignored, as in Kafka: librdkafka (2.16) leaves three after the flexible Metadata
-    request.
+    """A request of a peer. Bytes after it are ignored, as in Kafka: librdkafka (2.16) sends three more bytes after the
+    flexible Metadata request.
 
     Raises:
         MalformedMessage: the bytes are not such a message, or it has too many elements.
@@ -88,7 +89,7 @@ def decode_request(cls: type[M], version: int, frame: memoryview, position: int)
 
 
 def encode(message: Message, version: int) -> bytearray:
-    """The bytes of `message` in `version`; raises ValueError where a field may not be null in that version."""
+    """The bytes of `message` in `version`; raises ValueError if a field is null that must not be null in that version."""
     out = bytearray()
     writer_of(type(message), version)(message, out)
     return out
@@ -135,7 +136,7 @@ def _compile(source: _ReaderSource | _WriterSource) -> Any:
 
 
 def read_varint(view: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits and its end."""
+    """An unsigned varint of at most 32 bits, and the position after it."""
     result = shift = 0
     while True:
         byte = view[position]
@@ -156,7 +157,7 @@ def write_varint(value: int, out: bytearray) -> None:
 
 
 def _read_compact_length(view: memoryview, position: int) -> tuple[int, int]:
-    """A length stored as length + 1; -1 for null."""
+    """A length that is stored as length + 1 (-1 for null), and the position after it."""
     value, position = read_varint(view, position)
     return value - 1, position
 
@@ -267,7 +268,7 @@ class _Source:
         return field.first_nullable_version <= self.version <= field.last_nullable_version or field.wire_type == "records"
 
     def runs(self) -> list[list[FieldSpec]]:
-        """The untagged fields, neighbours of fixed size together."""
+        """The untagged fields in groups: neighbours of fixed size together, each other field alone."""
         groups: list[list[FieldSpec]] = []
         for field in self.plain:
             fixed = field.wire_type in FIXED and not field.is_array
@@ -291,7 +292,7 @@ class _ReaderSource(_Source):
         return "\n".join(["def run(v, p):", "    m = cls()", *self.lines, "    return m, p"])
 
     def read_plain(self) -> None:
-        """The untagged fields."""
+        """Add the code that reads the untagged fields."""
         self.names.update(
             cls=self.cls, compact=_read_compact_length, beyond=_beyond, check=self.check, tags=skip_tagged_fields, null=_null,
             too_long=_too_long,
@@ -332,7 +333,7 @@ class _ReaderSource(_Source):
             self.add("n, = long(v, p)" if wide else "n, = short(v, p)", "p += 4" if wide else "p += 2")
 
     def read_compact_length(self, name: str, indent: str) -> None:
-        """Nearly all lengths have one byte, which is read without the cost of a call."""
+        """Add the code that reads a compact length; nearly all lengths have one byte, which is read without a call."""
         self.add(f"{indent}{name} = v[p]")
         self.add(f"{indent}if {name} < 128:", f"{indent}    {name} -= 1", f"{indent}    p += 1")
         self.add(f"{indent}else:", f"{indent}    {name}, p = compact(v, p)")

@@ -1,7 +1,7 @@
-"""The hot half of the Fetch codec: answers whose records are pieces of files that go to the socket without being read.
+"""The hot path of the Fetch codec: answers whose records are regions of files, which go to the socket without being read.
 
-Requests are decoded by the general codec; an answer here is a list of buffers and whatever stands for record data, so that the
-payload never passes through Python.
+The general codec decodes requests. An answer here is a list of buffers and of objects that stand for record data, so that the records
+never pass through Python.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RecordData(Protocol):
 
 
 class Copied:
-    """Record data that is so little that it was read when it was looked for."""
+    """Record data that was read at the look-up, because it is small."""
 
     __slots__ = ("data", "size")
 
@@ -53,8 +53,8 @@ D = TypeVar("D", bound=RecordData)
 class FetchedData(NamedTuple, Generic[D]):
     """One partition's part of a Fetch answer.
 
-    `aborted` holds (producer id, first offset) pairs, None where the fetch is read_uncommitted; `diverging` is the epoch and end offset
-    where the fetcher's log leaves ours (KIP-595), None where it does not.
+    `aborted` holds (producer id, first offset) pairs; None for a read_uncommitted fetch. `diverging` is the epoch and end offset at
+    which the fetcher's log diverges from ours (KIP-595); None if it does not.
     """
 
     partition: int
@@ -69,11 +69,11 @@ class FetchedData(NamedTuple, Generic[D]):
     current_leader: tuple[int, int] | None = None
 
     def with_records(self, records: D) -> FetchedData[D]:
-        """The same with the records as they are sent; `_replace` takes three times as long."""
+        """This part with other records; `_replace` takes three times as long."""
         return new_tuple(FetchedData, (*self[:5], records, *self[6:]))
 
     def without_records(self) -> FetchedData[D]:
-        """The same where another answer is to have the records."""
+        """This part without records, because another answer gets them."""
         return self._replace(records=None, aborted=None if self.aborted is None else ())
 
 
@@ -91,10 +91,10 @@ def write_fetch_answer(
     throttle_time_ms: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> Parts[D]:
-    """The frame of an answer, its size in front, in parts to be sent one after the other.
+    """The frame of an answer, its size first, in parts that are sent one after the other.
 
     Args:
-        endpoints: of the current leaders that are told; for versions from FIRST_ENDPOINTS_VERSION on.
+        endpoints: addresses of the current leaders in the answer; for versions from FIRST_ENDPOINTS_VERSION on.
     """
     flexible = version >= FIRST_FLEXIBLE_VERSION
     out = _start(version, correlation_id, throttle_time_ms, error_code, session_id)
@@ -125,11 +125,11 @@ def write_fetch_answer(
 
 
 class FetchAnswerShape(Generic[D]):
-    """How all answers look that tell of these partitions, without errors.
+    """The bytes that all answers without errors for the same partitions have in common.
 
     Args:
-        topics: each with its partitions, in the order of the answer.
-        is_committed: the fetches are read_committed; nothing was aborted in what they get.
+        topics: each topic with its partitions, in the order of the answer.
+        is_committed: the fetches are read_committed, and their records have no aborted transactions.
         session_id: 0 outside of a session.
     """
 
@@ -158,7 +158,7 @@ class FetchAnswerShape(Generic[D]):
         self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")
 
     def write(self, correlation_id: int, given: Sequence[Given[D]]) -> tuple[Parts[D], int]:
-        """The frame of an answer, as `write_fetch_answer` has it, and how many bytes of records are in it; what is little is copied."""
+        """The frame of an answer, as from `write_fetch_answer`, and the number of bytes of records in it; small records are copied."""
         flexible, middle = self._flexible, self._middle
         parts: Parts[D] = []
         out, payload, joined, length = bytearray(), 0, 0, 0
@@ -189,7 +189,7 @@ class FetchAnswerShape(Generic[D]):
 
 
 def _start(version: int, correlation_id: int, throttle_time_ms: int, error_code: int, session_id: int) -> bytearray:
-    """The beginning of an answer, with room for its size."""
+    """The first bytes of an answer, with space for its size."""
     flexible = version >= FIRST_FLEXIBLE_VERSION
     out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + (b"\0" if flexible else b"") + _I32.pack(throttle_time_ms))
     if version >= 7:

@@ -1,8 +1,8 @@
 """The layout of a Fetch request of a session, to recognise repeated requests by their bytes.
 
-A request of a session differs from the one before in the correlation id, the session's epoch and the partitions that it names. Here is
-found where the epoch stands and what is said of the partitions; everything else is compared without being read. The whole request
-is read by the general codec.
+A request of a session differs from the previous one in the correlation id, the session's epoch and the partitions that it names. This
+module finds the position of the epoch and reads the named partitions; the caller compares all other bytes without reading them. The
+general codec reads the whole request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ONE_BYTE_LENGTHS = 0x7F  # a compact length up to this value takes one byte
 
 
 def session_epoch_at(body: int, version: int) -> int:
-    """Where the session's epoch stands in a request whose body begins at `body`; the topics stand behind it."""
+    """The position of the session's epoch in a request whose body begins at `body`; the topics follow the epoch."""
     return body + _BEFORE_EPOCH_BYTES + (0 if version >= FIRST_REPLICA_STATE_VERSION else _REPLICA_ID_BYTES)
 
 
@@ -42,8 +42,8 @@ def read_named(data: bytes, position: int, version: int) -> tuple[list[NamedIn],
     """Read the topics of a request, from FIRST_SESSION_VERSION on.
 
     Returns:
-        Each partition that is named, and where they end; None where there are tagged fields or more than 126 topics or partitions of one,
-        which nearly never is, and where the bytes end early.
+        The named partitions, and the position after them. None if the bytes end early, if there are tagged fields, or if there are more
+        than 126 topics, or partitions of one topic; the last two are rare.
     """
     try:
         if version >= FIRST_FLEXIBLE_VERSION:

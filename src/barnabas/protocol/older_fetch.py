@@ -1,6 +1,7 @@
-"""Fetch below version 4: requests and answers as they were before transactions, message sets instead of batches.
+"""Fetch below version 4: requests and answers from before transactions, with message sets instead of batches.
 
-The layouts of version 0, and what came to them: the time to wait in answers (1), the most bytes of all in requests (3).
+The layouts are those of version 0. Version 1 adds the throttle time to answers, version 3 the maximum bytes of the whole
+answer to requests.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class FetchedSet(NamedTuple):
 
 
 def read_older_fetch(view: memoryview, position: int, version: int) -> FetchRequest:
-    """The request whose body begins at `position`, as one of a reader of all records without a session.
+    """The request whose body begins at `position`, as a request without a session that reads uncommitted records too.
 
     Raises:
         MalformedMessage: the bytes are not such a request.
@@ -83,7 +84,7 @@ def _count(view: memoryview, position: int, room: int) -> int:
 def write_older_answer(
     version: int, correlation_id: int, topics: Iterable[tuple[str, Sequence[FetchedSet]]], throttle_time_ms: int
 ) -> bytes:
-    """The frame of an answer, its size in front."""
+    """The frame of an answer, its size first."""
     out = bytearray(_I32.size) + _I32.pack(correlation_id)
     if version >= FIRST_THROTTLED_VERSION:
         out += _I32.pack(throttle_time_ms)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """The partition numbers of each topic, topics and numbers in the order in which they come."""
+    """The partition numbers of each topic; topics and numbers keep their order."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)

@@ -1,7 +1,7 @@
-"""The hot codec of Produce: requests walked in place, answers packed from precomputed pieces.
+"""The hot codec of Produce: reads requests in place, and builds answers from precomputed pieces.
 
-A Produce request of one small batch is the commonest message there is; the general codec would spend more on making objects than the
-log does on storing the batch. Malformed bytes raise the same `MalformedMessage` as there.
+A Produce request with one small batch is the most frequent message. The general codec would take longer to create the objects than the
+log takes to store the batch. Malformed bytes raise `MalformedMessage`, as in the general codec.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class PartitionRecords(NamedTuple):
 
 
 class ProduceHead(NamedTuple):
-    """`topics` pairs the topic (its name's bytes, or its id's 16 bytes from version 13) with its partitions."""
+    """The fields of a Produce request; `topics` pairs each topic (the bytes of its name, or from version 13 the 16 bytes of its id) with
+    its partitions."""
 
     transactional_id: str | None
     acks: int
@@ -45,9 +46,10 @@ class ProduceHead(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """One partition's part of a Produce answer; offsets are -1 where `error_code` is not 0, what follows them is for errors only.
+    """One partition's part of a Produce answer.
 
-    `current_leader` is (broker id, leader epoch), for who asked the wrong broker (KIP-951).
+    Offsets are -1 if `error_code` is not 0; the fields after them are for errors only. `current_leader` is (broker id, leader epoch),
+    for a client that asked the wrong broker (KIP-951).
     """
 
     partition: int
@@ -61,7 +63,7 @@ class PartitionAnswer(NamedTuple):
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a broker is, for clients that do not know it yet (KIP-951)."""
+    """The address of a broker, for clients that do not know it yet (KIP-951)."""
 
     node_id: int
     host: str
@@ -70,7 +72,7 @@ class NodeEndpoint(NamedTuple):
 
 
 def read_produce(view: memoryview, position: int, version: int) -> ProduceHead:
-    """The request whose body begins at `position`; the record views point into `view`. Bytes behind it are let pass, as Kafka does."""
+    """The request whose body begins at `position`; the record views point into `view`. Bytes after the request are ignored, as in Kafka."""
     try:
         head, _ = (_read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain)(view, position, version)
     except (StructError, IndexError, ValueError) as error:
@@ -180,10 +182,10 @@ def write_produce_answer(
     throttle_time_ms: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The whole frame of an answer, its size in front; `topics` as in `ProduceHead`.
+    """The whole frame of an answer, its size first; `topics` as in `ProduceHead`.
 
     Args:
-        endpoints: of the current leaders that are told; for versions from FIRST_LEADER_VERSION on.
+        endpoints: addresses of the current leaders in the answer; for versions from FIRST_LEADER_VERSION on.
     """
     if version >= FIRST_FLEXIBLE_VERSION:
         out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + b"\0")
@@ -235,7 +237,7 @@ def _plain_string(text: str | None) -> bytes:
 
 
 def write_endpoints(endpoints: Sequence[NodeEndpoint], out: bytearray) -> None:
-    """The tagged fields at the end of an answer: tag 0 has the brokers, in Produce as in Fetch."""
+    """Write the tagged fields at the end of an answer of Produce or Fetch; tag 0 has the brokers."""
     if not endpoints:
         out.append(0)
         return

@@ -1,4 +1,4 @@
-"""Request and response headers, and the versions of an API with flexible ones (KIP-482)."""
+"""Request and response headers, and the versions of each API whose headers are flexible (KIP-482)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def has_flexible_request_header(api_key: int, version: int) -> bool:
 
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
-    """Responses to ApiVersions always have the old header, so that every client can read them."""
+    """Whether a response has the flexible header; responses to ApiVersions never have it, so that every client can read them."""
     return api_key != API_VERSIONS and has_flexible_request_header(api_key, version)
 
 
@@ -43,7 +43,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
     """The header of a frame without its size.
 
     Raises:
-        MalformedMessage: too short, or a client id that is not UTF-8.
+        MalformedMessage: the frame is too short, or the client id is not UTF-8.
     """
     if len(frame) < _START.size:
         raise MalformedMessage("RequestHeader", 1, f"{len(frame)} bytes")
@@ -78,7 +78,7 @@ def after_response_header(frame: memoryview, api_key: int, version: int) -> int:
     """The position of the body of a response in a frame without its size.
 
     Raises:
-        MalformedMessage: tagged fields that do not end.
+        MalformedMessage: the tagged fields do not end.
     """
     if not has_flexible_response_header(api_key, version):
         return CORRELATION_ID_BYTES
@@ -86,7 +86,7 @@ def after_response_header(frame: memoryview, api_key: int, version: int) -> int:
 
 
 def _skip_tags(frame: memoryview, position: int, header: str, version: int) -> int:
-    """The end of the tagged fields of a header; none are known."""
+    """The end of the tagged fields of a header; all of them are skipped."""
     try:
         return skip_tagged_fields(frame, position, {}, None)
     except (IndexError, ValueError) as error:

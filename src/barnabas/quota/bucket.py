@@ -1,12 +1,12 @@
 """A token bucket: tokens arrive at a rate and accumulate up to a bound. Every quota of clients uses it.
 
 A client may take more tokens than there are; then all clients of the quota wait until the debt is paid back. So over any period
-no more passes than the rate allows, plus the accumulated tokens, plus the requests that each client sent before its first
+the use is at most the sum of three parts: the rate, the accumulated tokens, and the requests of each client before its first
 throttling.
 
-Kafka uses tokens for changes of metadata (KIP-599), and a rate over windows elsewhere. A window forgets an excess when it ends:
-by Kafka's own arithmetic in virtual time, 100 clients that share a quota get up to 1.4 times of it over ten windows, and a
-single client between a tenth and 1.1 times, in waves. A token bucket does not forget the debt (decision 12).
+Kafka uses tokens for changes of metadata (KIP-599), and a rate over windows elsewhere. A window forgets an excess when it ends.
+In a simulation of Kafka's own arithmetic, 100 clients that share a quota get up to 1.4 times the quota over ten windows. A
+single client gets between 0.1 and 1.1 times the quota, in waves. A token bucket does not forget the debt (decision 12).
 
 No clock: `now_ms` is an argument.
 """
@@ -31,7 +31,7 @@ class TokenBucket:
         self._at_ms: float | None = None  # time of the last update of `_tokens`; None before the first use
 
     def most(self, rate: float) -> float:
-        """The most tokens that may accumulate."""
+        """The maximum number of tokens that may accumulate."""
         return rate * self._saved_s
 
     def tokens(self, rate: float, now_ms: float) -> float:

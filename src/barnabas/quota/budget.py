@@ -1,12 +1,13 @@
-"""The quotas of one client, and how much of them it may still use; handlers of requests ask for it.
+"""The quotas of one client; handlers of requests record its use and get its throttle times.
 
-A client is told to wait by `throttle_time_ms`, and its connection is not read meanwhile (KIP-219), so that it has to.
+`throttle_time_ms` tells a client to wait. During this time the broker does not read its connection (KIP-219), so the client
+must wait.
 
 Rules
-  1. Bytes that were produced are paid when they have come; the answer says how long to wait until they are paid back.
-  2. Bytes that are consumed are paid by `server/quotas/allowance.py`.
-  3. Time for requests is paid by what the loop spent on them. The wait is a window at most, as Kafka's is; what is owed
-     beyond is forgiven, for a slow request is as often the broker's doing as the client's.
+  1. Produced bytes count when they have arrived; the response has the time until this debt is paid back.
+  2. `server/quotas/allowance.py` counts consumed bytes.
+  3. Time for requests is the time that the event loop spent on them. The wait is at most one window, as in Kafka. The debt
+     above that is forgiven, because the broker causes a slow request as often as the client does.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from barnabas.quota.meters import Meter
 
 
 class Budget:
-    """The quotas of one client id of one user; None for those that it does not have.
+    """The quotas of one client id of one user; None for each quota that it does not have.
 
     Args:
-        longest_ms: most that a request for time is told to wait.
+        longest_ms: the longest throttle time for the time of requests, in milliseconds.
     """
 
     __slots__ = ("_longest_ms", "client_id", "consumer", "mutations", "producer", "request")
@@ -47,7 +48,7 @@ class Budget:
         return self.producer is None and self.request is None
 
     def produced(self, size: int, spent_ns: int, now_ms: float) -> int:
-        """A request of so many bytes has come and took so long; how long to wait for the next."""
+        """Record a produce request of `size` bytes that took `spent_ns`; returns the throttle time in milliseconds."""
         wait_ms = self.spent(spent_ns, now_ms)
         meter = self.producer
         if meter is None:
@@ -58,7 +59,7 @@ class Budget:
         return max(wait_ms, bytes_ms)
 
     def spent(self, spent_ns: int, now_ms: float) -> int:
-        """A request took so long of the loop; how long to wait for the next."""
+        """Record a request that took `spent_ns` of the event loop; returns the throttle time in milliseconds."""
         meter = self.request
         if meter is None:
             return 0
@@ -72,7 +73,7 @@ class Budget:
 
 
 class Paid(NamedTuple):
-    """Bytes that a connection may take without paying again."""
+    """Bytes that a connection has paid for and may still use."""
 
     meters: tuple[Meter, ...]
     size: int
@@ -82,6 +83,6 @@ class Paid(NamedTuple):
 
 
 def take_all(meters: tuple[Meter, ...], size: int, now_ms: float) -> None:
-    """`size` of what each of the meters measures was used."""
+    """Record a use of `size` in every meter."""
     for meter in meters:
         meter.take(size, now_ms)

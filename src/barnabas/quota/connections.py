@@ -4,11 +4,10 @@ Connections of an address above its rate are refused; above the rate of a listen
 later. No clock: `now_ms` is an argument.
 
 Rules
-  1. An unused rate accumulates over the length of all windows, as Kafka's rates allow it, because clients reconnect all at
-     once.
-  2. A refused connection is not counted for the listener nor the broker.
-  3. The listener that brokers use among themselves does not wait for the rate of the whole broker, if it is not the only one.
-  4. If there are many addresses, those that have used nothing of their rate are dropped.
+  1. An unused rate accumulates over the length of all windows, as in Kafka, because many clients reconnect at the same time.
+  2. A refused connection does not count for the listener or the broker.
+  3. The listener for connections between brokers does not wait for the rate of the whole broker, unless it is the only listener.
+  4. If there are too many addresses, those with an unused rate are dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from barnabas.quota.meters import Span
 
 
 class ConnectionRate:
-    """One rate: connections are accepted while there are tokens, or each after a wait for its place."""
+    """One rate: a connection is accepted at once if there is a token, otherwise after a wait."""
 
     def __init__(self, per_second: float, span: Span) -> None:
         self.per_second = per_second
@@ -30,7 +29,7 @@ class ConnectionRate:
         return self._bucket.tokens(self.per_second, now_ms) >= 1
 
     def until_room_ms(self, now_ms: float) -> int:
-        """The time until a connection is accepted."""
+        """The time in milliseconds until a connection is accepted."""
         missing = 1 - self._bucket.tokens(self.per_second, now_ms)
         return max(round(missing / self.per_second * 1000), 1)
 
@@ -39,7 +38,7 @@ class ConnectionRate:
         return self._bucket.tokens(self.per_second, now_ms) >= self._bucket.most(self.per_second)
 
     def enter(self, now_ms: float) -> int:
-        """Count a connection; returns how long it must wait."""
+        """Count a connection; returns its wait in milliseconds."""
         self._bucket.take(1, self.per_second, now_ms)
         return self._bucket.throttle_ms(self.per_second, now_ms)
 
@@ -49,7 +48,7 @@ class AddressRates:
 
     Args:
         span: windows of clients' quotas.
-        most: addresses at once.
+        most: the maximum number of addresses.
     """
 
     def __init__(self, span: Span, most: int) -> None:
@@ -61,7 +60,8 @@ class AddressRates:
         return len(self._rates)
 
     def wait_ms(self, address: str, per_second: float, now_ms: float) -> int:
-        """0 if a connection from the address is accepted now, which counts it; otherwise the time until the next one is."""
+        """0 if a connection from the address is accepted now (this counts it); otherwise the milliseconds until the next one
+        is."""
         rate = self._rates.get(address)
         if rate is None:
             if len(self._rates) >= self._most:
@@ -71,7 +71,7 @@ class AddressRates:
         return rate.enter(now_ms) if rate.has_room(now_ms) else rate.until_room_ms(now_ms)
 
     def _make_room(self, now_ms: float) -> None:
-        """Drop addresses without a used rate, and one other if there are still too many."""
+        """Drop addresses with an unused rate, and one other address if there are still too many."""
         for address in [address for address, rate in self._rates.items() if rate.is_whole(now_ms)]:
             del self._rates[address]
         if len(self._rates) >= self._most:

@@ -1,7 +1,7 @@
 """The entities of quotas, the quotas that each entity can have, and Kafka's errors for wrong ones.
 
-An entity is one or several pairs of a type and a name; the name None means all that have no quota of their own. Users and
-client ids may be combined. A consumer group is an entity of ours: Kafka has no quota for what a whole group consumes.
+An entity is one or several pairs of a type and a name; the name None means all names without a quota of their own. Users and
+client ids may be combined. Kafka has no consumer groups as entities, so it has no quota for the consumption of a whole group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Quotas = Mapping[str, float]
 
 
 def entity_of(pairs: Iterable[tuple[str, str | None]]) -> Entity:
-    """Each type once, with the name that was given last."""
+    """The entity of these pairs: each type once, with its last name."""
     return tuple(sorted(dict(pairs).items(), key=lambda pair: _ORDER.get(pair[0], len(_ORDER))))
 
 

@@ -12,7 +12,7 @@ from barnabas.quota.entities import CLIENT_ID, GROUP, IP, TYPES, USER, Entity
 
 
 class Match(IntEnum):
-    """Numbers as in the request."""
+    """The kinds of a match, with their numbers in the request."""
 
     EXACT = 0
     DEFAULT = 1
@@ -23,9 +23,9 @@ class EntityFilter(Struct, frozen=True):
     """Entities with all of these types.
 
     Args:
-        names: the names of some types, None for the default.
-        any_name: types whose name does not matter.
-        strict: with no others.
+        names: the exact names of some types; None for the default.
+        any_name: types that may have any name.
+        strict: no other types are allowed.
     """
 
     names: Mapping[str, str | None]

@@ -1,9 +1,10 @@
-"""The use of quotas: one meter for each quota and the clients that share it.
+"""The use of quotas: one meter for each quota and each set of clients that share it.
 
 Rules
-  1. A meter survives a change of its bound: the debt stays, in bytes and not in time.
-  2. Meters without use for an hour are dropped, as in Kafka; so are meters without a debt when there would be too many.
-  3. If there are still too many, further clients with the same bound share one meter: inventing names does not bypass a quota.
+  1. After a change of its bound, a meter keeps its debt in bytes, not in time.
+  2. Meters without use for an hour are dropped, as in Kafka; if there would be too many, meters without a debt are dropped too.
+  3. If there are still too many, further clients with the same bound share one meter: so a client cannot bypass a quota by
+     inventing names.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Meter:
         self._bucket.take(value, self.bound, now_ms)
 
     def forgive(self, wait_ms: float, now_ms: float) -> None:
-        """Reduce the throttle time."""
+        """Reduce the throttle time by `wait_ms`."""
         self._bucket.take(-wait_ms * self.bound / 1000, self.bound, now_ms)
 
     def throttle_ms(self, now_ms: float) -> int:
@@ -87,8 +88,8 @@ class Meters:
 
     Args:
         span: windows of clients' quotas.
-        mutations: windows of the quota of metadata changes.
-        most: meters at once, without the shared ones.
+        mutations: the windows of the quota of metadata changes.
+        most: the maximum number of meters, without the shared ones.
     """
 
     def __init__(self, span: Span, mutations: Span, most: int) -> None:
@@ -117,7 +118,7 @@ class Meters:
         return found
 
     def expire(self, now_ms: float) -> bool:
-        """Drop meters without use for long; returns whether there were any."""
+        """Drop meters without use for an hour; returns whether there were any."""
         return self._forget([m for m in self if now_ms - m.used_ms > limits.QUOTA_METER_IDLE_MS])
 
     def _make_room(self, now_ms: float) -> bool:

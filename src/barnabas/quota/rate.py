@@ -1,12 +1,13 @@
-"""A limited rate of bytes, as a bucket: an unused rate accumulates for a while, an excess is paid back by waiting.
+"""A limited rate of bytes, as a bucket: an unused rate accumulates for some seconds, and an excess is paid back by waiting.
 
 No clock: `now_ms` is monotonic.
 
 Rules
-  1. While there is room, one use may exceed it (a response cannot be cut); then there is no room until the excess is paid back.
-  2. Over any period no more passes than the rate allows, plus `saved_s` seconds of it, plus one response.
-  3. After it is used up there is no room until a twentieth of the maximum has accumulated, so that callers do not wait for
-     single bytes.
+  1. While there is room, one use may be larger than the room (a response cannot be cut). Then there is no room until the excess
+     is paid back.
+  2. Over any period the bytes are at most the rate, plus `saved_s` seconds of it, plus one response.
+  3. After the bucket is empty, there is no room until a twentieth of the maximum has accumulated, so that callers do not wait
+     for single bytes.
   4. An unlimited rate costs one comparison.
 """
 

@@ -4,9 +4,9 @@
     any user and client id, any user and any client id, any user,
     client id, any client id
 
-A quota found for a client id is that client's own (of each user, if it was found with one); all clients of a user share the
-user's quota. Each kind of quota is looked up separately: a user may get the byte rate from one entity and the request
-percentage from another.
+If the quota was found by a client id, each client id has its own use; if a user was part of the entity, for each user. All
+clients of a user share the user's quota. Each kind of quota is looked up separately: a user may get the byte rate from one
+entity and the request percentage from another.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class QuotaTable:
         self.groups = frozenset(entity[0][1] for entity in self._by_entity if entity[0][0] == GROUP)
 
     def find(self, key: str, user: str, client_id: str) -> Applied | None:
-        """The quota `key` of a client, None if it has none."""
+        """The quota `key` of a client; None if there is none."""
         for entity, by_user, by_client in (
             (((CLIENT_ID, client_id), (USER, user)), True, True),
             (((CLIENT_ID, None), (USER, user)), True, True),
@@ -71,12 +71,12 @@ class QuotaTable:
         return None
 
     def connection_rate(self, address: str) -> float | None:
-        """New connections allowed from an address in a second."""
+        """The allowed connections from an address, in connections a second; None for no limit."""
         of_one = self._rates.get(plain_address(address))
         return self._rates.get(None) if of_one is None else of_one
 
     def group_rate(self, group_id: str) -> float | None:
-        """Bytes that all members of a group may consume in a second."""
+        """The bytes a second that all members of a group together may consume; None for no limit."""
         of_one = self._bound(((GROUP, group_id),), CONSUMER_BYTE_RATE)
         return self._bound(((GROUP, None),), CONSUMER_BYTE_RATE) if of_one is None else of_one
 

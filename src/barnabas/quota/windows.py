@@ -1,10 +1,12 @@
-"""A rate measured over the last few windows of time, like Apache Kafka's `Rate`: the numbers that operators see.
+"""A rate measured over the last windows of time, like Apache Kafka's `Rate`; operators see these numbers.
 
-It throttles nothing: `bucket.py` explains why. No clock: `now_ms` is monotonic.
+It does not throttle: `bucket.py` explains why. No clock: `now_ms` is monotonic.
 
 Rules
-  1. Time is cut into windows of `window_ms`, of which `windows` count. A window begins with the first event after the one before it ended.
-  2. A window is forgotten once its last event is `windows * window_ms` old; one that overlaps that span still counts whole.
+  1. Time is cut into windows of `window_ms`, of which `windows` count. A window begins with the first event after the end of
+     the last window.
+  2. A window is forgotten when its last event is `windows * window_ms` old. A window that only overlaps this span counts
+     completely.
   3. The rate is the sum of the counting windows, divided by the time since the oldest one began, but at least by `windows - 1`
      whole windows.
 """
@@ -24,8 +26,8 @@ class _Window:
 
 class WindowedRate:
     """Args:
-    windows: how many count, `quota.window.num`.
-    window_ms: how long one is, `quota.window.size.seconds`.
+    windows: the number of windows that count, `quota.window.num`.
+    window_ms: the length of a window in milliseconds, from `quota.window.size.seconds`.
     """
 
     __slots__ = ("_kept", "_sum", "_window_ms", "_windows")

@@ -1,5 +1,5 @@
 """The schema registry: Confluent's REST interface over the compacted topic `_schemas`.
 
-`formats/` parses and compares schemas, `core/` decides what a request means, `store/` keeps the records in the topic,
-and `http/` speaks to clients.
+`formats/` parses and compares schemas, and `core/` decides the result of a request. `store/` keeps the records in the topic,
+and `http/` has the interface for clients.
 """

@@ -1,7 +1,7 @@
-"""The schema registry as a service: its parts, put together over a cluster.
+"""The schema registry as a service: connects its parts with a cluster.
 
-One registry of a group writes. Before the first election a registry that finds the group empty takes the right to write at once: the store
-shuts out whoever wrote before, so this is safe, and nobody waits for the election.
+One registry of a group writes. Before the first election, a registry that finds the group empty becomes the writer at once.
+This is safe, because the store fences the earlier writer, and then no request waits for the election.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class RegistryService:
     """A registry over a topic; see `web/service.py: Service`.
 
     Args:
-        context: of the host. Settings: `kafkastore.topic`, `schema.registry.group.id`, `schema.compatibility.level`,
+        context: the context of the host. Settings: `kafkastore.topic`, `schema.registry.group.id`, `schema.compatibility.level`,
             `kafkastore.topic.replication.factor`.
-        registry, store: others than those that it makes itself, for tests.
+        registry, store: replace those that the service creates; for tests.
     """
 
     def __init__(self, context: ServiceContext, registry: Registry | None = None, store: Store | None = None) -> None:
@@ -99,11 +99,11 @@ class RegistryService:
             await self._rights.close()
 
     def is_ready(self) -> bool:
-        """Whether reads are answered, from records that still arrive."""
+        """Whether reads are answered and records of other registries still arrive."""
         return self._started and self._store.is_following()
 
     def error(self, error: HttpError) -> Response:
-        """An error as Confluent's registry writes it."""
+        """An error in the form of Confluent's registry."""
         body = encode({"error_code": error.code, "message": error.message})
         return Response(body, error.status, ((b"content-type", V1.encode()),))
 
@@ -137,7 +137,7 @@ class RegistryService:
                     await self._changed.wait()
 
     def _peers(self) -> ssl.SSLContext | None:
-        """The TLS context of connections to the leader; its files are read each time, since certificates are renewed."""
+        """The TLS context of connections to the leader; its files are read each time, since certificates may be renewed."""
         return None if self._context.peers is None else self._context.peers()
 
     async def cluster_id(self) -> str:
@@ -167,7 +167,7 @@ class RegistryService:
             self._taking_over = asyncio.create_task(self._take_over())
 
     async def _take_over(self) -> None:
-        """Become the writer, and stay it as long as this registry is the leader."""
+        """Become the writer, and stay the writer while this registry is the leader."""
         while self._leader == self._context.listener and not self._writer.is_writer:
             try:
                 await self._writer.take_over()
@@ -178,7 +178,7 @@ class RegistryService:
 
 
 def _level(settings: Mapping[str, str]) -> str:
-    """The compatibility level as long as none is set by clients. Raises ConfigError."""
+    """The compatibility level while clients have set none. Raises ConfigError."""
     level = settings.get(LEVEL, DEFAULT_LEVEL)
     if level.upper() not in errors.LEVELS:
         raise ConfigError(LEVEL, level, f"one of {', '.join(each.lower() for each in errors.LEVELS)}")
@@ -186,7 +186,7 @@ def _level(settings: Mapping[str, str]) -> str:
 
 
 def _replicas(settings: Mapping[str, str]) -> int:
-    """Replicas of the topic, if the registry makes it. Raises ConfigError."""
+    """The number of replicas of the topic, if the registry creates it. Raises ConfigError."""
     text = settings.get(REPLICATION, str(REPLICAS))
     if not is_number(text, 2**15 - 1) or not int(text):
         raise ConfigError(REPLICATION, text, "a number from 1 on")

@@ -1,12 +1,13 @@
-"""A partition without its leader on this broker: it takes the leader's answers into the log, and consumers read from it.
+"""A partition that another broker leads: this replica appends the leader's answers to its log, and consumers read from it.
 
 `FollowerState` cuts the log; this module has the interface for the rest of the broker.
 
 Rules
-  1. The high watermark is the leader's, as far as the log goes; it moves back only where the log is cut.
-  2. A reader past the end of this log is sent to the leader. Clients may ask a broker that has lost its disk, because they do not know
-     of the loss. The answer "offset out of range" would make them begin anew.
-  3. A follower does not claim records before they are on the disk, if the topic asks for that: `is_ready` is False while a flush is due.
+  1. The high watermark is the leader's, but at most the log end offset; it moves back only if the log is cut.
+  2. A read past the end of this log gets NOT_LEADER_OR_FOLLOWER, so that the client asks the leader. Clients may ask a broker that has
+     lost its disk, because they do not know of the loss. OFFSET_OUT_OF_RANGE would make them reset their position.
+  3. If the topic's settings ask for it, a follower reports records to the leader only when they are on the disk: `is_ready` is False
+     while a flush is due.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class FollowerPartition(OnlineReplica):
 
     Args:
         log: its log; this object is the only writer.
-        state: who leads.
+        state: the leader and its epoch.
         flushes: as in `OnlineReplica`.
-        high_watermark: as it was known last, by the checkpoint or the part this broker had before.
+        high_watermark: the last known one, from the checkpoint or from this broker's former role.
     """
 
     __slots__ = ("follower_state", "on_close", "on_ready")
@@ -51,7 +52,7 @@ class FollowerPartition(OnlineReplica):
         self.on_close: Callable[[], None] | None = None
 
     def follow(self, state: LeaderAndIsr) -> bool:
-        """The controller's word: this broker leads, in this epoch. False for an older word, or no other one."""
+        """Follow the leader that the controller names; False if `state` is older, or names the same leader and epoch."""
         if state.leader_epoch < self.leader_epoch or (state.leader_epoch, state.leader) == (self.leader_epoch, self.leader_id):
             return False
         self.leader_id, self.leader_epoch = state.leader, state.leader_epoch
@@ -70,7 +71,7 @@ class FollowerPartition(OnlineReplica):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next fetch may go out: it tells the leader that all of the log is here."""
+        """Whether the next fetch may be sent: it tells the leader that this replica keeps all of its log."""
         return not (self._flushes is not None and self._is_held_back)
 
     @property
@@ -78,7 +79,7 @@ class FollowerPartition(OnlineReplica):
         return self.follower_state.position
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
-        """Take in the leader's answer to a fetch at `asked`; raises as `FollowerState.receive`, perhaps with a part of it in the log."""
+        """Apply the leader's answer to a fetch at `asked`; raises as `FollowerState.receive`, and then a part may be in the log."""
         log, end = self.log, self.log.log_end_offset
         start = log.log_start_offset
         try:
@@ -97,14 +98,14 @@ class FollowerPartition(OnlineReplica):
         return step
 
     def reset(self, leader_start: int, leader_end: int) -> Next:
-        """The position is outside of the leader's log; see `FollowerState.reset`."""
+        """Handle a position outside of the leader's log; see `FollowerState.reset`."""
         end = self.log.log_end_offset
         step = self.follower_state.reset(leader_start, leader_end)
         self._follow_log(end, 0)
         return step
 
     def _follow_log(self, end_before: int, size: int) -> None:
-        """The log has become longer or shorter, and the high watermark may have moved."""
+        """Update the flush and the high watermark after the log has become longer or shorter."""
         end, mark = self.log.log_end_offset, self.follower_state.high_watermark
         if end < end_before:
             self._hidden_bytes = 0
@@ -124,7 +125,7 @@ class FollowerPartition(OnlineReplica):
     def read(
         self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
     ) -> FileRegion | None:
-        """As `OnlineReplica.read`; what lies past the end of this log may well be in the leader's, so that nothing is said of it here."""
+        """As `OnlineReplica.read`; raises NOT_LEADER_OR_FOLLOWER past the end of this log, because the leader may have these records."""
         if offset > self.log.log_end_offset:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return super().read(

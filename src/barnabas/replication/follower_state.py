@@ -1,23 +1,24 @@
-"""One partition that this broker follows: where it fetches next, and what the leader's answer does to the log.
+"""One partition that this broker follows: the position of its next fetch, and the effects of the leader's answer on the log.
 
-Owns the log while another broker leads. No I/O of its own but the log's: a fetcher sends `position` to the leader and hands the answer to
-`receive`, which says what comes next.
+Owns the log while another broker leads. Its only I/O is that of the log. A fetcher sends `position` to the leader and passes the answer
+to `receive`, which returns the next step.
 
 Rules
-  1. The log is cut only where the leader says that histories part, by leader epoch (KIP-101, KIP-595): never at the high watermark, below
-     which records may lie that only this replica still has.
-  2. A cut may have to be made in several steps: where the leader's epoch is not known here, the log is cut to the end of the epoch before,
-     and the next answer tells the rest.
-  3. `position` promises the leader that everything below its offset is here, and on the disk where the topic asks for that: what is not yet
-     flushed is not claimed. And it promises that nothing below its start comes back: a start that is not written down is not claimed.
+  1. The log is cut only where the leader says that histories diverge, by leader epoch (KIP-101, KIP-595). It is never cut at the high
+     watermark: records after it may be committed, and only this replica may still have them.
+  2. A cut may take several steps. If this log does not know the leader's epoch, the log is cut to the end of the previous epoch, and the
+     next answer says more.
+  3. `position` promises the leader that all records below its offset are here, and on the disk if the topic's settings ask for that: the
+     follower does not report unflushed records. It also promises that no record below its start comes back: the follower does not report
+     a start that is not written to the disk.
   4. The high watermark follows the leader's and never passes the log's end.
-  5. The follower deletes records below the leader's log start. If the leader's log starts after the end of this log, this log begins
-     anew from there.
-  6. A compacted log that is cut below where it is clean is begun anew: what is left lacks records that were replaced by others behind the
-     cut. That happens where records were lost that counted as committed.
-  7. Before synced records are cut, the recovery point on the disk moves below the cut. Otherwise a crash in the middle would leave a log
-     with a hole that passes for whole. The follower asks the leader again then.
-  8. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
+  5. The follower deletes records below the leader's log start. If the leader's log starts after the end of this log, this log is emptied
+     and starts there.
+  6. A compacted log that is cut within its cleaned part is emptied and starts again: the rest would lack records whose newer versions
+     came after the cut. This happens if records were lost that counted as committed.
+  7. Before synced records are cut, the recovery point on the disk moves below the cut. Otherwise a crash during the cut would leave a
+     log with a hole that counts as complete. Until the recovery point has moved, the follower asks the leader again.
+  8. The log is not cut while the cleaner replaces segments; the fetcher asks again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NO_EPOCH = -1
 
 
 class Position(NamedTuple):
-    """The offset that a follower fetches from, and the state that it reports by fetching."""
+    """The offset that a follower fetches from, and the state that its fetch reports."""
 
     offset: int
     last_fetched_epoch: int
@@ -45,7 +46,7 @@ class Position(NamedTuple):
 
 
 class DivergingEpoch(NamedTuple):
-    """The leader's largest epoch up to the one told, and where its records end there."""
+    """The leader's largest epoch up to the requested one, and its end offset in the leader's log."""
 
     epoch: int
     end_offset: int
@@ -62,7 +63,7 @@ class LeadersAnswer(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where the log is to be cut, and what has to be found out before, in a thread."""
+    """The offset of a planned cut, and the rewind of producer state that a thread must compute first."""
 
     offset: int
     rewind: ProducerRewind
@@ -79,7 +80,7 @@ class Next(Enum):
 
 
 class FollowerState:
-    """A follower's part in one epoch of leadership."""
+    """A follower during one leader epoch."""
 
     __slots__ = ("has_caught_up", "high_watermark", "leader_epoch", "leader_id", "log", "planned")
 
@@ -97,10 +98,10 @@ class FollowerState:
         return new_tuple(Position, (log.log_end_offset, log.reader.latest_epoch, log.kept_start_offset, self.leader_epoch))
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
-        """Take in the leader's answer to a fetch at `asked`.
+        """Apply the leader's answer to a fetch at `asked`.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE where the records are not what the leader stored.
+            KafkaError: CORRUPT_MESSAGE if the records are not those that the leader stored.
             LogDirFailed: the disk does not work.
         """
         if asked != self.position:
@@ -127,10 +128,11 @@ class FollowerState:
         return Next.FETCH
 
     def reset(self, leader_start: int, leader_end: int) -> Next:
-        """The position was outside the leader's log, which is [leader_start, leader_end).
+        """Handle a position outside of the leader's log, which is [leader_start, leader_end).
 
-        A log that ends behind the leader's (which was elected uncleanly) is cut at its end; the epochs tell the rest. One that ends before
-        the leader's begins has nothing the leader can continue, and one that begins behind its end has nothing of it.
+        If this log ends after the leader's (which was elected uncleanly), it is cut at the leader's end, and later answers compare the
+        epochs. If it ends before the leader's begins, or begins after the leader's ends, the leader cannot continue it: it is emptied
+        and starts at `leader_start`.
         """
         end = self.log.log_end_offset
         if self.log.is_swapping:
@@ -147,8 +149,8 @@ class FollowerState:
         return Next.FETCH
 
     def _begin_where_they_begin(self, records: Buffer) -> None:
-        """An empty log may have to begin at an offset inside of a batch (DeleteRecords moved the leader's start there): the batch is
-        taken as a whole, and the start moves up again by the answer."""
+        """Start an empty log at the first batch of `records`, if the log starts at an offset inside of this batch. DeleteRecords may
+        have moved the leader's start there. The log takes the whole batch, and the answer moves the start up again."""
         log = self.log
         if log.log_start_offset != log.log_end_offset or len(records) < HEADER_SIZE or log.is_swapping:
             return
@@ -180,7 +182,7 @@ class FollowerState:
         return Next.FETCH
 
     def cut(self, cut: Cut) -> Next:
-        """Do what was `planned`, now that its rewind was run; where the log has changed meanwhile the leader is asked again.
+        """Do the `planned` cut after its rewind was computed; if the log has changed in the meantime, the follower asks the leader again.
 
         Raises:
             LogDirFailed: the disk does not work.
@@ -190,11 +192,11 @@ class FollowerState:
         return Next.FETCH
 
     def _is_full_of_gaps(self, offset: int) -> bool:
-        """Whether what lies below `offset` may lack records that compaction took out for newer ones behind it."""
+        """Whether the log below `offset` may lack records that compaction removed in favour of newer ones after `offset`."""
         return offset < self.log.cleaned_end
 
     def _left_by_cut(self, offset: int) -> int:
-        """Where the log ends when it is cut at `offset`."""
+        """The end of the log after a cut at `offset`."""
         return min(self.log.log_start_offset, offset) if self._is_full_of_gaps(offset) else offset
 
     def _truncate(self, offset: int, rewind: ProducerRewind | None = None) -> None:

@@ -1,6 +1,6 @@
 """The partitions that this broker has, by topic name and by topic id.
 
-One whose disk failed stays in the look-ups as an `OfflinePartition`, which refuses everything; going over the partitions passes over it.
+A partition whose disk failed stays in the look-ups as an `OfflinePartition`, which refuses everything; iteration skips it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from barnabas.replication.partition import OnlinePartition, Partition
 
 
 class HostedPartitions:
-    """Look-ups for the hot path: a topic by the bytes a request carries, then a partition by its index.
+    """Look-ups for the hot path: a topic by its bytes in a request, then a partition by its index.
 
     Args:
-        exists: whether the cluster has a partition, be it on other brokers.
+        exists: whether the cluster has a partition, on any broker.
     """
 
     def __init__(self, exists: Callable[[str, int], bool] = lambda *_: False) -> None:
@@ -40,7 +40,7 @@ class HostedPartitions:
         found[partition.index] = partition
 
     def take_offline(self, partition: OnlinePartition) -> None:
-        """The partition's disk failed: whoever waits is told, and what comes later is refused."""
+        """Replace a partition whose disk failed: waiting requests get an error, and later requests are refused."""
         stand_in = OfflinePartition(
             partition.topic,
             partition.topic_id,
@@ -59,7 +59,7 @@ class HostedPartitions:
         return found is not None and found.is_offline
 
     def remove(self, topic: str, index: int) -> Partition | None:
-        """Forget a partition; it is closed and returned."""
+        """Remove a partition, close it and return it."""
         found = self._by_name.get(topic, {})
         partition = found.pop(index, None)
         if partition is None:
@@ -86,11 +86,11 @@ class HostedPartitions:
         return self._by_name.get(topic, {}).get(index)
 
     def absence(self, topic: str, index: int) -> ErrorCode:
-        """The error for a partition that is not here: NOT_LEADER_OR_FOLLOWER where others have it."""
+        """The error for a partition that this broker does not have: NOT_LEADER_OR_FOLLOWER if other brokers have it."""
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._exists(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def require(self, topic: str, index: int) -> OnlinePartition:
-        """Raises KafkaError where it is not here (see `absence`), or KAFKA_STORAGE_ERROR where its disk failed."""
+        """The partition; raises KafkaError if it is not here (see `absence`), with KAFKA_STORAGE_ERROR if its disk failed."""
         partition = self._by_name.get(topic, {}).get(index)
         if partition is None:
             raise KafkaError(self.absence(topic, index))
@@ -99,7 +99,7 @@ class HostedPartitions:
         return partition
 
     def require_leader(self, topic: str, index: int) -> LeaderPartition:
-        """Raises KafkaError as `require`, and NOT_LEADER_OR_FOLLOWER where another broker leads it."""
+        """The partition, if this broker leads it; raises KafkaError as `require`, and NOT_LEADER_OR_FOLLOWER if another broker does."""
         partition = self.require(topic, index)
         if not partition.is_leader:
             raise KafkaError(partition.refusal)

@@ -1,24 +1,24 @@
 """The in-sync replicas of a partition, as its leader sees them, and the high watermark that follows from them.
 
-Owns the followers' progress, the set of in-sync replicas (ISR) as the controller wrote it last, and the change of it that was proposed and
-not answered yet. No I/O: the leader asks the controller for a change with what `propose_*` returns, and tells the answer to `settle`,
-`withdraw` or nobody, if the outcome is not known.
+Owns the followers' progress, the set of in-sync replicas (ISR) that the controller wrote last, and the proposed change of it that is not
+answered yet. No I/O: the leader asks the controller for the change that `propose_*` returns. It passes the answer to `settle` or
+`withdraw`, or to neither if the outcome is unknown.
 
 Rules
   1. A replica is in sync if it reached the leader's end within `replica.lag.time.max.ms`.
-  2. While a change is under way, both sets bind: what is committed is in every replica of either (`maximal`), since nobody knows which of
-     the two a new leader would be chosen from. A change whose outcome is unknown stays under way until the controller's next word.
+  2. While a change is under way, both sets count: a committed record is in every replica of both (`maximal`), since a new leader could
+     come from either. A change with an unknown outcome stays under way until the controller's next state arrives.
   3. Only one change is under way at a time.
-  4. The high watermark moves only while at least `min.insync.replicas` are in sync by the controller's word: what the last replica standing
-     alone would commit is not committed (KIP-966).
-  5. A follower joins once it has everything below the high watermark and everything up to where the leader's epoch began, and its log
-     begins no earlier than the leader's: it may lead next, and what DeleteRecords was answered for would be back.
-  6. A follower that has everything need not be heard of for each partition: that it asks for anything at all counts (`heard`), for its
-     fetch session passes over partitions without news.
-  7. A fetch of an earlier registration of a follower says nothing of its log now, and may come after one of the later registration: the
-     network was slow, or it waited here. It is refused, as Kafka does, else the older position and broker epoch would stay (rule 6).
+  4. The high watermark moves only while at least `min.insync.replicas` replicas are in sync according to the controller: the last
+     remaining replica does not commit records alone (KIP-966).
+  5. A follower joins once it has all records below the high watermark and before the start of the leader's epoch, and its log starts no
+     earlier than the leader's. It may lead next, and an earlier start would bring back records that DeleteRecords has deleted.
+  6. A follower that has all records need not fetch each partition: any request of the follower counts (`heard`), because its fetch
+     session skips partitions without news.
+  7. A fetch of an earlier registration of a follower says nothing about its log now. A slow network, or a wait here, may delay it until
+     after a fetch of the later one. It is refused, as in Kafka; otherwise the older position and broker epoch would stay (rule 6).
 
-Source: KIP-497 (AlterPartition), KIP-966 (rule 4), KIP-841 and KIP-903 (who may join; broker epochs).
+Source: KIP-497 (AlterPartition), KIP-966 (rule 4), KIP-841 and KIP-903 (replicas that may join; broker epochs).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Member(NamedTuple):
-    """A replica of a proposed ISR; the broker epoch lets the controller refuse one that started again meanwhile."""
+    """A replica of a proposed ISR; by the broker epoch the controller can refuse a replica that restarted in the meantime."""
 
     replica_id: int
     broker_epoch: int
 
 
 class IsrChange(NamedTuple):
-    """A change that the leader asks the controller for; it holds for these epochs only."""
+    """A change that the leader asks the controller for; it is valid only in these epochs."""
 
     members: tuple[Member, ...]
     leader_epoch: int
@@ -62,7 +62,8 @@ class Follower:
         self._last_fetch_leader_end = UNKNOWN_OFFSET
 
     def fetched(self, offset: int, start_offset: int, broker_epoch: int, leader_end: int, now_ms: int) -> None:
-        """It asked for `offset`, so it has all below. That was the leader's end now, or at its fetch before."""
+        """Record a fetch from `offset` on: the follower has all records before it. The follower was caught up if `offset` was the
+        leader's end, now or at the previous fetch."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif self._last_fetch_leader_end != UNKNOWN_OFFSET and offset >= self._last_fetch_leader_end:
@@ -78,11 +79,11 @@ class InSyncReplicas:
     """The replicas of one partition while this broker leads it in one epoch.
 
     Args:
-        replicas: broker ids, this leader's among them.
+        replicas: broker ids, with this leader.
         isr: as the controller wrote it, with `partition_epoch`.
-        epoch_start: the log's end when this epoch of leadership began.
+        epoch_start: the log end offset when this leader epoch began.
         lag_max_ms: `replica.lag.time.max.ms`.
-        heard: when each broker asked for anything the last time, kept by whoever serves its fetches.
+        heard: the time of each broker's last request; the code that serves their fetches updates it.
     """
 
     __slots__ = (
@@ -124,20 +125,20 @@ class InSyncReplicas:
     # From the controller
 
     def set_replicas(self, replicas: Iterable[int], now_ms: int) -> None:
-        """The assignment changed; those in sync get the time `replica.lag.time.max.ms` to be heard of."""
+        """Change the assignment; added replicas that are in sync get `replica.lag.time.max.ms` for their first fetch."""
         wanted = [replica for replica in replicas if replica != self.leader_id]
         followers = self._followers
         self._followers = {r: followers.get(r) or Follower(now_ms if r in self.isr else NEVER_MS) for r in wanted}
 
     def settle(self, isr: Iterable[int], partition_epoch: int) -> bool:
-        """The controller's word; False if it is older than what is known."""
+        """Set the ISR that the controller wrote; False if it is older than the known one."""
         if partition_epoch < self.partition_epoch:
             return False
         self.isr, self.partition_epoch, self.proposed = frozenset(isr), partition_epoch, None
         return True
 
     def withdraw(self) -> None:
-        """The controller refused the change for certain, so only the set before binds."""
+        """Drop the proposed change, which the controller certainly refused; only the former set counts."""
         self.proposed = None
 
     # From followers
@@ -145,7 +146,7 @@ class InSyncReplicas:
     def fetched(
         self, replica_id: int, offset: int, *, start_offset: int, broker_epoch: int, leader_end: int, now_ms: int
     ) -> Follower | None:
-        """A follower asked for the records from `offset` on; None if it is no replica of this partition, or is registered anew since."""
+        """Record a fetch of a follower from `offset` on; None if it is no replica of this partition, or has registered again since."""
         follower = self._followers.get(replica_id)
         if follower is None or UNKNOWN_BROKER_EPOCH < broker_epoch < follower.broker_epoch:
             return None
@@ -153,18 +154,18 @@ class InSyncReplicas:
         return follower
 
     def appending(self, leader_end: int) -> None:
-        """The leader's log is about to grow past `leader_end`: who has all of it was caught up when it was last heard of."""
+        """Call it before the log grows past `leader_end`: a follower with all records up to there was caught up at its last request."""
         for replica_id, follower in self._followers.items():
             if follower.end_offset == leader_end:
                 follower.last_caught_up_ms = max(follower.last_caught_up_ms, self._heard.get(replica_id, NEVER_MS))
 
     @property
     def is_complete(self) -> bool:
-        """All replicas are in sync by the controller's word."""
+        """Whether all replicas are in sync according to the controller."""
         return len(self.isr) > len(self._followers)
 
     def caught_up_outside(self, leader_end: int, now_ms: int) -> list[int]:
-        """Followers that are caught up and not in sync by the controller's word."""
+        """Followers that are caught up, but not in sync according to the controller."""
         if self.is_complete:
             return []
         return [
@@ -180,11 +181,11 @@ class InSyncReplicas:
 
     @property
     def maximal(self) -> frozenset[int]:
-        """All that may be in sync by the controller's word, whatever becomes of the change under way."""
+        """All replicas that may be in sync according to the controller, whatever the outcome of the proposed change."""
         return self.isr if self.proposed is None else self.isr | self.proposed
 
     def lacks_replicas(self, min_insync_replicas: int) -> bool:
-        """Whether fewer are in sync than `min.insync.replicas` asks for; more than there are is asked of nobody."""
+        """Whether too few replicas are in sync for `min.insync.replicas`; if there are fewer replicas than that, all must be in sync."""
         return len(self.isr) < min(min_insync_replicas, len(self._followers) + 1)
 
     def high_watermark(
@@ -196,13 +197,13 @@ class InSyncReplicas:
         now_ms: int,
         may_join: Callable[[int, int], bool] = lambda *_: True,
     ) -> int:
-        """How far the log is committed now: at least `current`, at most `leader_end`.
+        """The new high watermark: at least `current`, at most `leader_end`.
 
-        A follower that has caught up and is about to join is waited for too: it could join only with everything below the watermark,
-        and would run after it for ever.
+        It also waits for a follower that has caught up and is about to join. The follower can join only with all records below the high
+        watermark, so otherwise it might never reach it.
 
         Args:
-            may_join: as in `propose_expansion`; one that may not is not waited for.
+            may_join: as in `propose_expansion`; the high watermark does not wait for a follower that may not join.
         """
         if self.lacks_replicas(min_insync_replicas):
             return current
@@ -219,8 +220,8 @@ class InSyncReplicas:
         return max(current, mark)
 
     def lowest_start_offset(self) -> int:
-        """The lowest log start of the followers that may be in sync, UNKNOWN_OFFSET while one was not heard of: what DeleteRecords waits
-        for."""
+        """The lowest log start offset of the followers that may be in sync; UNKNOWN_OFFSET while one of them has not fetched yet.
+        DeleteRecords waits for it."""
         in_sync = self.maximal
         starts = (follower.start_offset for replica_id, follower in self._followers.items() if replica_id in in_sync)
         return min(starts, default=2**63 - 1)
@@ -228,11 +229,12 @@ class InSyncReplicas:
     def propose_expansion(
         self, replica_id: int, high_watermark: int, may_join: Callable[[int, int], bool], *, log_start: int = 0
     ) -> IsrChange | None:
-        """The ISR with `replica_id`, if it has what it takes.
+        """Propose the ISR with `replica_id`; None if the replica may not join now.
 
         Args:
-            may_join: of replica id and broker epoch: registered, not fenced, not shutting down, its disk works.
-            log_start: of the leader.
+            may_join: takes a replica id and a broker epoch; whether the broker is registered, not fenced, not shutting down, and its
+                disk works.
+            log_start: log start offset of the leader.
         """
         follower = self._followers.get(replica_id)
         if follower is None or self.proposed is not None or replica_id in self.isr:
@@ -244,7 +246,7 @@ class InSyncReplicas:
         return self._propose(self.isr | {replica_id})
 
     def propose_shrinking(self, leader_end: int, now_ms: int) -> IsrChange | None:
-        """The ISR without those that have fallen behind."""
+        """Propose the ISR without the followers that have fallen behind; None if there are none."""
         if self.proposed is not None:
             return None
         late = {

@@ -1,16 +1,17 @@
-"""One partition that this broker leads: what is appended to it, how far it is committed, and who waits for that.
+"""One partition that this broker leads: appends to it, its high watermark, and the requests that wait for either.
 
-The part that does not depend on who leads is `OnlineReplica`.
+`OnlineReplica` has the part that leaders and followers share.
 
 Rules
   1. The high watermark never moves back while this broker leads, and never passes the log's end.
-  2. Readers see nothing at or above it; followers read to the log's end.
-  3. A lone leader commits what it keeps. With followers, `followers` says how far all is committed: asked again after each append, fetch
-     of a follower and word of the controller (`_commit`).
-  4. While fewer than min.insync.replicas are in sync, acks=all is refused, before the append or, for who waits already, after it.
+  2. Consumers see nothing at or above the high watermark; followers read to the log's end.
+  3. A leader without followers commits the records that it keeps. With followers, `followers` computes the high watermark after each
+     append, each fetch of a follower and each state from the controller (`_commit`).
+  4. While fewer than min.insync.replicas are in sync, the leader refuses acks=all: before the append, or after it for producers that
+     wait already.
 
-A lone leader without flush settings pays one comparison for everything else: `_detour_at` is out of reach then. Where there are followers
-it is below every offset.
+A leader without followers and flush settings pays one comparison for all of this: `_detour_at` is above every offset then. With
+followers it is below every offset.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ class LeaderPartition(OnlineReplica):
         """Append one batch.
 
         Args:
-            acks_all: the producer wants it on all replicas in sync, of which there must be `min.insync.replicas`.
+            acks_all: the producer wants the records on all in-sync replicas, of which there must be `min.insync.replicas`.
 
         Raises:
-            KafkaError: NOT_ENOUGH_REPLICAS, and as `LogAppender.append_as_leader`.
+            KafkaError: NOT_ENOUGH_REPLICAS; other errors as `LogAppender.append_as_leader`.
         """
         if acks_all and self.is_under_min_isr:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -85,13 +86,13 @@ class LeaderPartition(OnlineReplica):
         return result
 
     def append_own(self, batch: OwnBatch, now_ms: int, ending: Ending | None = None) -> int:
-        """Append a batch that this broker has made, with `acks_all`; its last offset.
+        """Append a batch that this broker has made, as with `acks_all`; returns its last offset.
 
         Args:
-            ending: what it says, of the marker of a transaction.
+            ending: the content of the marker, if the batch ends a transaction.
 
         Raises:
-            KafkaError: NOT_ENOUGH_REPLICAS, and as `LogAppender.append_own`.
+            KafkaError: NOT_ENOUGH_REPLICAS; other errors as `LogAppender.append_own`.
         """
         if self.is_under_min_isr:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -107,7 +108,7 @@ class LeaderPartition(OnlineReplica):
         return last_offset
 
     def admits_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> bool:
-        """Whether `append_run` can take the checked batches of `run`, which lie in `buffer`; what it cannot is appended batch by batch.
+        """Whether `append_run` can take the checked batches of `run`, which are in `buffer`; if not, they are appended one by one.
 
         Raises:
             KafkaError: as `append_as_leader`, for the producer of the batches.
@@ -117,7 +118,7 @@ class LeaderPartition(OnlineReplica):
         return self.log.appender.admits_run(run, buffer, leader_epoch=self.leader_epoch)
 
     def append_run(self, run: Run, buffer: memoryview) -> int:
-        """Append what `admits_run` has let pass, all or none; the first batch's base offset.
+        """Append a run that `admits_run` has accepted, all or none; returns the first batch's base offset.
 
         Raises:
             StorageError: as `append_as_leader`; nothing was appended.
@@ -131,7 +132,7 @@ class LeaderPartition(OnlineReplica):
         return first_offset
 
     def _appended(self, first_offset: int, size: int) -> None:
-        """Tell the followers and the flush of an append: it begins at `first_offset` and takes `size` bytes."""
+        """Tell the followers' state and the flush about an append that begins at `first_offset` and takes `size` bytes."""
         if self.followers is None:
             self._hidden_bytes += size
         else:
@@ -142,7 +143,7 @@ class LeaderPartition(OnlineReplica):
         return last_offset < self.high_watermark
 
     def is_kept(self, last_offset: int) -> bool:
-        """Whether `last_offset` is as safe on this broker as the topic asks: enough for who wants the leader's word alone."""
+        """Whether `last_offset` is as safe on this broker as the topic's settings ask; this is enough for acks=1."""
         return last_offset < (self.high_watermark if self.followers is None else self.followers.kept_end)
 
     def wait_committed(self, last_offset: int, done: Done) -> None:
@@ -150,9 +151,9 @@ class LeaderPartition(OnlineReplica):
         self._commit_waiters.append((last_offset, done, False))
 
     def wait_acknowledged(self, last_offset: int, done: Done, *, acks_all: bool) -> None:
-        """Call `done(None)` once a producer may be told that `last_offset` is safe, or with what prevents it.
+        """Call `done(None)` once a producer may be told that `last_offset` is safe, or with the error that prevents it.
 
-        That may be NOT_ENOUGH_REPLICAS_AFTER_APPEND: the record is in the log, and is committed only if others come back.
+        The error may be NOT_ENOUGH_REPLICAS_AFTER_APPEND: the record is in the log, and is committed only if other replicas come back.
         """
         if acks_all or self.followers is None:
             self._commit_waiters.append((last_offset, done, acks_all))
@@ -161,16 +162,16 @@ class LeaderPartition(OnlineReplica):
 
     @property
     def low_watermark(self) -> int:
-        """Where the log begins on this and all in-sync replicas: nothing below it can come back."""
+        """The lowest log start offset of this and all in-sync replicas: no record below it can come back."""
         start = self.log.log_start_offset
         return start if self.followers is None else min(start, self.followers.replicas.lowest_start_offset())
 
     def is_deleted(self, offset: int) -> bool:
-        """Whether all below `offset` is gone for good, whoever leads next: while too few replicas are in sync, that may be another."""
+        """Whether all records below `offset` are gone, whichever broker leads next; False while too few replicas are in sync."""
         return not self.is_under_min_isr and offset <= self.low_watermark
 
     def wait_deleted(self, offset: int, done: Done) -> None:
-        """Call `done(None)` once `is_deleted(offset)`, or with the error that prevents it; at once where that is known."""
+        """Call `done(None)` once `is_deleted(offset)`, or with the error that prevents it; at once if the outcome is known."""
         if self.closed:
             done(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif self.is_deleted(offset):
@@ -190,7 +191,8 @@ class LeaderPartition(OnlineReplica):
     # Epochs
 
     def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
-        """Where a fetcher whose last batch has `last_fetched_epoch` leaves our log (KIP-595): (epoch, end offset), or None."""
+        """The (epoch, end offset) at which a fetcher's log diverges from ours, if its last batch has `last_fetched_epoch` (KIP-595).
+        None if it does not diverge."""
         if last_fetched_epoch < 0:
             return None
         epoch, end_offset = self.log.reader.end_offset_for_epoch(last_fetched_epoch)
@@ -199,9 +201,9 @@ class LeaderPartition(OnlineReplica):
         return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `leader_epoch` and the offset it ends before; (-1, -1) where there is none (KIP-101).
+        """The largest epoch up to `leader_epoch` and its end offset; (-1, -1) if there is none (KIP-101).
 
-        The epoch that still is led ends at the end of the log.
+        The current epoch ends at the end of the log.
         """
         if leader_epoch == self.leader_epoch:
             return leader_epoch, self.log.log_end_offset
@@ -209,13 +211,13 @@ class LeaderPartition(OnlineReplica):
 
     @property
     def knows_end(self) -> bool:
-        """Whether the high watermark has come to where this leader began: below that, more is committed than is known yet (KIP-207)."""
+        """Whether the high watermark has reached the start of this leader epoch; before, more may be committed than is known (KIP-207)."""
         return self.followers is None or self.high_watermark >= self.followers.replicas.epoch_start
 
     # State from the controller
 
     def lead(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> None:
-        """This broker leads, in this epoch, with these replicas; an older word is passed over."""
+        """Lead in the epoch and with the replicas that the controller names; an older state is ignored."""
         if state.leader_epoch < self.leader_epoch:
             return
         begins = state.leader_epoch > self.leader_epoch
@@ -258,18 +260,18 @@ class LeaderPartition(OnlineReplica):
             self.followers.hide(log.log_end_offset, hidden)
 
     def settle_isr(self, isr: Iterable[int], *, leader_epoch: int, partition_epoch: int) -> None:
-        """The controller's answer to a change that was proposed."""
+        """Apply the controller's answer to a proposed change."""
         if self.followers is not None and leader_epoch == self.leader_epoch and self.followers.settle(isr, partition_epoch):
             self._in_sync_changed()
             self._commit()
             self.followers.maybe_expand_all(self)
 
     def is_within_isr(self, isr: Iterable[int]) -> bool:
-        """Whether all that are in sync are among `isr`."""
+        """Whether all in-sync replicas are in `isr`."""
         return self.followers is not None and self.followers.replicas.isr.issubset(isr)
 
     def isr_refused(self, change: IsrChange) -> None:
-        """The controller has not done `change`, nor will it: it may be proposed again."""
+        """Drop `change`, which the controller has not done and will not do; it may be proposed again."""
         if self.followers is not None and self.followers.withdraw(change):
             self._commit()
 
@@ -296,10 +298,10 @@ class LeaderPartition(OnlineReplica):
     # Followers
 
     def fetched_by(self, replica_id: int, offset: int, *, start_offset: int, broker_epoch: int, now_ms: int) -> None:
-        """A follower asks for the records from `offset` on, so it has what lies before.
+        """Record a fetch of a follower from `offset` on: it has all records before.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, it is no replica, or has registered anew since; OFFSET_OUT_OF_RANGE.
+            KafkaError: NOT_LEADER_OR_FOLLOWER, the broker is no replica, or has registered again since; OFFSET_OUT_OF_RANGE.
         """
         followers, log = self.followers, self.log
         if followers is None:
@@ -334,10 +336,10 @@ class LeaderPartition(OnlineReplica):
     def read_as_follower(
         self, offset: int, max_bytes: int, *, minimum_one: bool, is_verified_later: bool = False
     ) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` on; the arguments are those of `LogReader.read`.
+        """Whole batches, from the one with `offset` on; the arguments are those of `LogReader.read`.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE outside of the log.
+            KafkaError: OFFSET_OUT_OF_RANGE, `offset` is outside of the log.
         """
         return self.log.reader.read(
             offset,
@@ -349,7 +351,7 @@ class LeaderPartition(OnlineReplica):
         )
 
     def check_in_sync(self, now_ms: int) -> None:
-        """Ask the controller to take out of the in-sync set who has fallen behind, or to let in who came; to be called again and again."""
+        """Ask the controller to remove followers that fell behind from the ISR, or to add those that caught up; call it regularly."""
         followers = self.followers
         if followers is None:
             return
@@ -404,7 +406,7 @@ class LeaderPartition(OnlineReplica):
         self._commit()
 
     def _commit(self) -> None:
-        """Move the high watermark as far as the replicas in sync have the log."""
+        """Move the high watermark as far as the in-sync replicas have the log."""
         followers = self.followers
         if followers is None:
             return
@@ -416,7 +418,7 @@ class LeaderPartition(OnlineReplica):
                     waiter.high_watermark_moved()
 
     def _advance(self, offset: int, added_bytes: int) -> None:
-        """Everything below `offset` is committed."""
+        """Record that everything below `offset` is committed, and tell the waiting requests."""
         if offset <= self.high_watermark:
             return
         self.high_watermark = offset

@@ -1,7 +1,7 @@
-"""A partition whose log is on a disk that failed: it stays known, and whatever is asked of it is refused.
+"""A partition whose log is on a failed disk: it stays known, and refuses every request.
 
-It takes the place of the partition that was here (see `HostedPartitions.take_offline`), so that those which work pay nothing for the
-question whether they do.
+It takes the place of the partition that was here (see `HostedPartitions.take_offline`). So working partitions need no check whether
+their disk works.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.replication.replica import Replica
 
 
 class OfflinePartition(Replica):
-    """It has no log, and a client that asks for it is answered with `refusal`."""
+    """It has no log; a client that asks for it gets `refusal`."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class OfflinePartition(Replica):
         self.closed = True
 
     def update_config(self, config: TopicConfig) -> None:
-        """Nothing: the settings are read anew with the log."""
+        """Does nothing: a new log reads the settings again."""
 
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Nothing: nobody waits here."""
+        """Does nothing: no request waits here."""

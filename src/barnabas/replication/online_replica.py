@@ -1,10 +1,10 @@
-"""A replica with a working log, on leader and follower: how far readers see, waiting fetches, and how records get to the disk.
+"""A replica with a working log, on leader and follower: the limit of what readers see, waiting fetches, and flushes to the disk.
 
 Rules
   1. Readers see nothing at or above the high watermark.
-  2. Waiting is woken by events (a moved watermark, a closed partition), never by polling.
-  3. Where the topic has `flush.messages` = n, fewer than n records count as kept without being on the disk. An append that would make it
-     n waits for a flush, and so does everything behind it. With n = 1, committed or visible records survive the loss of power.
+  2. Events (a moved high watermark, a closed partition) wake waiting fetches; nothing polls.
+  3. If the topic has `flush.messages` = n, fewer than n records count as kept without being on the disk. An append that would make it n
+     waits for a flush, and so do all records after it. With n = 1, committed or visible records survive the loss of power.
   4. After a failed flush nothing more counts as kept; waiting requests get an error.
 
 How flushes work: an append past `_flush_at` asks the scheduler for a flush. The scheduler calls `plan_flush`, runs the plan in a thread,
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class FetchWaiter(Protocol):
-        """Somebody who waits for records of a partition."""
+        """A request that waits for records of a partition."""
 
         def records_added(self, size: int) -> None:
             """`size` more bytes can be read."""
             ...
 
         def high_watermark_moved(self) -> None:
-            """For who follows: nothing more can be read, but more of what was read is committed."""
+            """For a follower: there is nothing more to read, but more of the records that it has read are committed."""
             ...
 
         def log_start_moved(self) -> None:
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
             ...
 
         def partition_closed(self) -> None:
-            """It is gone, or led in another epoch: ask again, and wait anew."""
+            """The partition is gone, or led in another epoch; the request must ask again."""
             ...
 
     class FlushScheduler(Protocol):
         """Runs the flushes that partitions ask for."""
 
         def flush_soon(self, partition: OnlineReplica) -> None:
-            """Plan, run and finish a flush; asked again before that was planned, it is the same one."""
+            """Plan, run and finish a flush; a second call before the flush was planned has no effect."""
             ...
 
         def flush_later(self, partition: OnlineReplica, delay_ms: int) -> None:
-            """The same after `delay_ms`."""
+            """Like `flush_soon`, after `delay_ms`."""
             ...
 
 
@@ -67,9 +67,9 @@ class OnlineReplica(Replica):
     Args:
         log: the partition's log; this object is its only writer.
         leader_id: broker id of the leader.
-        leader_epoch: the epoch it leads in.
-        flushes: runs what `flush.messages` and `flush.ms` ask for; without one they have no effect.
-        high_watermark: as far as it is known; None where there never were other replicas, and all that is kept is committed.
+        leader_epoch: the leader's epoch.
+        flushes: runs the flushes that `flush.messages` and `flush.ms` ask for; without it these settings have no effect.
+        high_watermark: the last known one; None if there never were other replicas, so that all kept records are committed.
     """
 
     __slots__ = (
@@ -114,11 +114,11 @@ class OnlineReplica(Replica):
     def read(
         self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
     ) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` up to what readers may see; the arguments are those of `LogReader.read`.
+        """Whole batches, from the one with `offset` up to the limit of what readers see; the arguments are those of `LogReader.read`.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE outside of the log. Between the high watermark and the log's end there is nothing to read
-                yet: a reader may have been there before the leader changed.
+            KafkaError: OFFSET_OUT_OF_RANGE, `offset` is outside of the log. Between the high watermark and the log's end there is
+                nothing to read yet: a reader may have been there before the leader changed.
         """
         limit = self._readers_end(isolation_level)
         return self.log.reader.read(
@@ -130,13 +130,13 @@ class OnlineReplica(Replica):
         return self.log.reader.read_behind(region, max_bytes, limit_offset=self._readers_end(isolation_level))
 
     def _readers_end(self, isolation_level: int) -> int:
-        """Up to which offset readers of this isolation may see."""
+        """The offset before which readers of this isolation level may read."""
         return self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
 
     def aborted_in(self, region: FileRegion | None, offset: int) -> list[tuple[int, int]]:
-        """The aborted transactions that a reader at `offset` has to leave out of a region: producer id and first offset of each.
+        """The aborted transactions that a reader at `offset` must leave out of a region: producer id and first offset of each.
 
-        The region may lie in a later segment than the offset, where compaction has left nothing in between.
+        The region may be in a later segment than the offset, if compaction has left nothing in between.
         """
         if region is None:
             return []
@@ -145,17 +145,17 @@ class OnlineReplica(Replica):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the oldest transaction begins whose end is not below the high watermark, or the log if its beginning was deleted since;
-        else the high watermark."""
+        """The start of the oldest transaction without an end below the high watermark; the high watermark if there is none. If the start
+        of that transaction was deleted, this is the log start offset."""
         unstable = self.log.reader.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(max(unstable, self.log.log_start_offset), self.high_watermark)
 
     def settle_transactions(self) -> None:
-        """Forget the transactions that have ended below the high watermark; where nobody reads, nobody else does."""
+        """Forget the transactions that have ended below the high watermark; reads do it too, but there may be none."""
         self.log.reader.first_unstable_offset(self.high_watermark)
 
     def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a request made for another epoch (KIP-320); -1 asks for no check.
+        """Refuse a request made for another epoch (KIP-320); -1 means no check.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one.
@@ -166,13 +166,13 @@ class OnlineReplica(Replica):
 
     @abstractmethod
     def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
-        """Tell `waiter` of what it can read: what is committed, or for a follower what is appended."""
+        """Tell `waiter` about records that it can read: committed records, or for a follower appended ones."""
 
     def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
         self._fetch_waiters.pop(waiter, None)
 
     def tell_log_start(self) -> None:
-        """Records were removed from the log's start: whoever waits here is told."""
+        """Tell all waiting fetches that records were removed from the log's start."""
         for waiter in self._all_fetch_waiters():
             waiter.log_start_moved()
 
@@ -181,7 +181,7 @@ class OnlineReplica(Replica):
         self._send_fetchers_away()
 
     def _send_fetchers_away(self) -> None:
-        """Let the waiting fetches ask again."""
+        """Make the waiting fetches ask again."""
         waiters = self._all_fetch_waiters()
         self._fetch_waiters.clear()
         for waiter in waiters:
@@ -191,7 +191,7 @@ class OnlineReplica(Replica):
         return list(self._fetch_waiters)
 
     def _advance(self, offset: int, added_bytes: int) -> None:
-        """Everything below `offset` is committed."""
+        """Record that everything below `offset` is committed, and tell the waiting fetches."""
         if offset <= self.high_watermark:
             return
         self.high_watermark = offset
@@ -202,19 +202,19 @@ class OnlineReplica(Replica):
     # Flushing
 
     def update_config(self, config: TopicConfig) -> None:
-        """The topic's settings changed, those about flushing too: what they no longer hold back is kept."""
+        """Apply changed settings of the topic; records that they no longer hold back until a flush are kept."""
         self.log.update_config(config)
         self._plan_flushing()
         self._flush_or_keep()
 
     @property
     def _is_held_back(self) -> bool:
-        """Whether the end of the log must reach the disk before it is kept."""
+        """Whether the end of the log must reach the disk before it counts as kept."""
         return self.log.log_end_offset - self.log.durable_end >= self.log.config.flush_messages
 
     @property
     def _kept_end(self) -> int:
-        """Below it, everything is as safe on this broker as the topic asks."""
+        """The offset below which all records are as safe on this broker as the topic's settings ask."""
         return self.log.durable_end if self._flushes is not None and self._is_held_back else self.log.log_end_offset
 
     @property
@@ -222,7 +222,7 @@ class OnlineReplica(Replica):
         return self._kept_end < self.log.log_end_offset
 
     def resume_flushing(self) -> None:
-        """Ask for the flushes that what is in the log already wants: the part that this broker had before may have asked, and is over."""
+        """Ask for the flushes that records already in the log need; this broker's former role may have asked for them, but it has ended."""
         log, flushes = self.log, self._flushes
         if flushes is None or log.durable_end >= log.log_end_offset:
             return
@@ -243,7 +243,7 @@ class OnlineReplica(Replica):
             self._flush_at = min(durable_end + config.flush_messages, NEVER)
 
     def _flush_or_keep(self) -> None:
-        """Ask for the flushes that the settings want now; what need not wait for them is kept."""
+        """Ask for the flushes that the settings need now; records that need not wait for them are kept."""
         log, flushes = self.log, self._flushes
         if flushes is not None and log.log_end_offset >= self._flush_at:
             if log.config.flush_ms < NEVER and not self._is_flush_timed and log.durable_end < log.log_end_offset:
@@ -256,7 +256,7 @@ class OnlineReplica(Replica):
         self._keep(log.log_end_offset, self._hidden_bytes)
 
     def plan_flush(self) -> FlushPlan | None:
-        """The next flush, of all there is now; None where all is on the disk, be it by a flush of the part that this broker had before.
+        """The next flush, of all records up to now; None if all are on the disk, perhaps by a flush of this broker's former role.
 
         Raises:
             LogDirFailed: the disk failed before.
@@ -269,10 +269,10 @@ class OnlineReplica(Replica):
         return plan
 
     def finish_flush(self, plan: FlushPlan) -> None:
-        """Take over what `plan` has brought to the disk.
+        """Take over the result of `plan`.
 
         Raises:
-            LogDirFailed: it has not; nothing more is kept.
+            LogDirFailed: the flush failed; no more records count as kept.
         """
         self.log.finish_flush(plan)
         if self.closed:
@@ -282,11 +282,11 @@ class OnlineReplica(Replica):
             self._flush_or_keep()
 
     def _is_flushed(self, size: int) -> None:
-        """The log is on the disk up to its durable end; `size` are the hidden bytes before that."""
+        """Record that the log is on the disk up to its durable end; `size` are the hidden bytes before that."""
         self._is_flush_timed = False
         self._plan_flushing()
         self._keep(self.log.durable_end, size)
 
     @abstractmethod
     def _keep(self, offset: int, size: int) -> None:
-        """Records below `offset` need not wait for a flush any more; `size` are the hidden bytes before it."""
+        """Record that records below `offset` need not wait for a flush any more; `size` are the hidden bytes before it."""

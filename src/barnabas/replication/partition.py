@@ -1,6 +1,6 @@
-"""The types of a partition on this broker; each attribute that tells a role apart is a literal, so that mypy narrows by it.
+"""The types of a partition on this broker; attributes that tell the roles apart are literals, so that mypy narrows by them.
 
-A caller that has a `Partition` and asks `if partition.is_leader` has a `LeaderPartition` behind it.
+After `if partition.is_leader`, mypy knows that a `Partition` is a `LeaderPartition`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The followers of one partition that this broker leads: what the partition does for them.
+"""The followers of one partition that this broker leads: the partition's work for them.
 
-Owns the in-sync book (`InSyncReplicas`), how far the leader itself has the log as safe as the topic asks (`kept_end`), the bytes that
-readers do not see yet, and who of the followers waits for records.
+Owns the in-sync replicas (`InSyncReplicas`), `kept_end`, the bytes that readers do not see yet, and the waiting fetches of followers.
 
 Rules
-  1. `kept_end` is the leader's own part in the high watermark: what is not flushed though the topic asks for it counts as not there.
-  2. A change of the in-sync set is proposed to the controller by way of `Cluster.propose`; its answer comes back to the partition.
-  3. Followers are told of records when they are appended, of the high watermark when it moves.
-  4. `now_ms` is of a clock that never goes back. An append does not tell it: what follows from one is judged by the last time told.
+  1. `kept_end` is the leader's own part in the high watermark: below it, the leader's log is as safe as the topic's settings ask.
+     Records that need a flush and are not flushed do not count.
+  2. A change of the ISR is proposed to the controller through `Cluster.propose`; its answer comes back to the partition.
+  3. Followers are told about records when they are appended, and about the high watermark when it moves.
+  4. `now_ms` is of a clock that never goes back. An append does not give the time: it uses the last known time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_HIDDEN_PIECES = 256  # uncommitted appends with a size of their own; the siz
 
 
 class LeaderAndIsr(Protocol):
-    """The controller's word on a partition; `cluster.metadata.image.PartitionState` is one."""
+    """The controller's state of a partition; `cluster.metadata.image.PartitionState` is one."""
 
     @property
     def leader(self) -> int: ...
@@ -52,22 +52,22 @@ class Cluster(Protocol):
 
     @property
     def heard(self) -> Mapping[int, int]:
-        """When each broker asked this one for records the last time, by the clock that every `now_ms` here is of."""
+        """The time of each broker's last request for records, by the same clock as every `now_ms` here."""
         ...
 
     def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
         """Whether a broker may be in sync: registered in this epoch, not fenced, not shutting down, and its log is on a disk that works.
 
-        One whose disk failed goes on asking for other partitions, so that it would pass for caught up.
+        A broker whose disk failed continues to fetch other partitions, so it would otherwise count as caught up.
         """
         ...
 
     def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
-        """By the controller's word; for counting."""
+        """Count a change of the ISR that the controller made."""
         ...
 
     def propose(self, partition: LeaderPartition, change: IsrChange) -> None:
-        """Ask the controller; the answer comes by `settle_isr` or `isr_refused` of the partition, or as a newer `LeaderAndIsr`."""
+        """Ask the controller; the answer comes by the partition's `settle_isr` or `isr_refused`, or as a newer `LeaderAndIsr`."""
         ...
 
 
@@ -76,10 +76,10 @@ class PartitionFollowers:
 
     Args:
         leader_id: this broker.
-        state: the controller's word.
+        state: the controller's state of the partition.
         key: topic id and number of the partition.
-        epoch_start: the log's end when this epoch of leadership began.
-        kept_end: how far the leader's own log is as safe as the topic asks.
+        epoch_start: the log end offset when this leader epoch began.
+        kept_end: the offset below which the leader's own log is as safe as the topic's settings ask.
     """
 
     __slots__ = ("_cluster", "_hidden", "_key", "change", "kept_end", "now_ms", "replicas", "waiters")
@@ -115,10 +115,10 @@ class PartitionFollowers:
         self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of uncommitted appends
 
     def update(self, state: LeaderAndIsr, now_ms: int) -> bool:
-        """Take a state from the controller in the same leader epoch; False for an older one.
+        """Apply a state from the controller in the same leader epoch; False for an older one.
 
         The metadata repeats the state that an answer to a change has already given. The leader may have proposed another change in
-        between. The repeated state says nothing about that change, so both sets go on to bind.
+        between. The repeated state says nothing about that change, so both sets still count.
         """
         is_known = state.partition_epoch == self.replicas.partition_epoch and frozenset(state.isr) == self.replicas.isr
         if not is_known and not self.settle(state.isr, state.partition_epoch):
@@ -130,7 +130,7 @@ class PartitionFollowers:
     # Records
 
     def appended(self, start: int, end: int, size: int) -> None:
-        """[start, end) was appended, in `size` bytes."""
+        """Record that [start, end) was appended, in `size` bytes."""
         self.replicas.appending(start)
         self.hide(end, size)
         if self.waiters:
@@ -138,7 +138,7 @@ class PartitionFollowers:
                 waiter.records_added(size)
 
     def hide(self, end: int, size: int) -> None:
-        """The `size` bytes before `end` are not committed yet."""
+        """Record that the `size` bytes before `end` are not committed yet."""
         hidden = self._hidden
         if len(hidden) >= MAX_HIDDEN_PIECES:
             hidden[-1] = end, hidden[-1][1] + size
@@ -146,14 +146,14 @@ class PartitionFollowers:
             hidden.append((end, size))
 
     def shown(self, offset: int) -> int:
-        """Take records below `offset` as committed; the number of bytes that this adds, about."""
+        """Record that records below `offset` are committed; returns the approximate number of bytes that become visible."""
         hidden, size = self._hidden, 0
         while hidden and hidden[0][0] <= offset:
             size += hidden.popleft()[1]
         return size
 
     def committed(self, current: int, min_insync_replicas: int) -> int:
-        """The high watermark as it follows from what is known now."""
+        """The high watermark that follows from the current state."""
         return self.replicas.high_watermark(
             current,
             self.kept_end,
@@ -186,7 +186,7 @@ class PartitionFollowers:
             self._cluster.propose(partition, change)
 
     def settle(self, isr: Iterable[int], partition_epoch: int) -> bool:
-        """The controller's answer; False where something newer is known."""
+        """Apply the controller's answer; False if a newer state is known."""
         before = self.replicas.isr
         if not self.replicas.settle(isr, partition_epoch):
             return False
@@ -196,7 +196,7 @@ class PartitionFollowers:
         return True
 
     def withdraw(self, change: IsrChange) -> bool:
-        """The controller refused a change for certain; False where that is not the one under way."""
+        """Drop a change that the controller certainly refused; False if it is not the one under way."""
         if self.change is not change:
             return False
         self.change = None

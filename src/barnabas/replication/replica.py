@@ -1,7 +1,7 @@
-"""One replica of a partition on this broker, in whichever role: what it is of, who leads it, and what every role answers.
+"""One replica of a partition on this broker, in any role: its partition, its leader, and the methods that all roles have.
 
-The roles are siblings. A caller asks `is_leader` or `is_offline` before it asks for what not every role has; the type `Partition`
-(see `partition`) lets mypy find a caller that does not.
+The roles are siblings. A caller checks `is_leader` or `is_offline` before it uses an attribute that only some roles have. With
+the type `Partition` (see `partition`) mypy finds a caller that does not.
 
     Replica
       OnlineReplica         its log works: reading, waiting, flushing
@@ -39,8 +39,8 @@ class Replica(ABC):
 
     @abstractmethod
     def update_config(self, config: TopicConfig) -> None:
-        """The topic's settings changed."""
+        """Apply changed settings of the topic."""
 
     @abstractmethod
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """This broker no longer has the partition, or another part in it: whoever waits is told."""
+        """End this object: this broker lost the partition, or has another role in it. Waiting requests get an error."""

@@ -1,4 +1,5 @@
-"""For programs that use a schema registry, ours or Confluent's: its REST client, and values written and read with its schemas."""
+"""For programs that use a schema registry, of barnabas or Confluent: its REST client, and the encoding and decoding of values
+with its schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of an Avro schema by which small data can cost a reader too much.
+"""Finds properties of an Avro schema that let small data use too much memory or stack of a reader.
 
 If a type contains itself, each byte can nest values one level deeper, and a decoder in C overflows its stack after some thousand levels.
 If the items of an array take no bytes, a few bytes can claim any number of items.
@@ -13,18 +13,19 @@ from barnabas.schemas.avro_names import NAMED, full_name
 
 
 def is_recursive(schema: Any) -> bool:
-    """Whether a type of a whole schema contains itself. It is defined before any other type of its cycle, so all of them are inside it."""
+    """Whether a type of a whole schema contains itself. The first type of a cycle is defined before the others, so they are all
+    inside it."""
     return _contains_itself(schema, ())
 
 
 def has_weightless_items(schema: Any) -> bool:
-    """Whether there is an array whose items take no bytes."""
+    """Whether the schema has an array with items of no bytes."""
     names = _names(schema)
     return any(_is_weightless(each["items"], names, ()) for each in _types(schema) if each.get("type") == "array")
 
 
 def _types(schema: Any) -> Iterator[dict[str, Any]]:
-    """All types that are written out."""
+    """All types that are defined in the schema."""
     if isinstance(schema, list):
         for each in schema:
             yield from _types(each)

@@ -11,6 +11,7 @@ import fastavro
 
 # the reader in Python: deep recursion raises an error instead of a stack overflow
 from fastavro._read_py import schemaless_reader as _careful_reader
+from fastavro.read import SchemaResolutionError
 
 from barnabas import limits
 from barnabas.schemas.avro_bounds import has_weightless_items, is_recursive
@@ -35,11 +36,12 @@ _FAILURES = (
     OverflowError,
     ArithmeticError,
     RecursionError,
+    SchemaResolutionError,
 )
 
 
 class AvroCodec:
-    """Values are what fastavro takes and gives: dicts, lists, numbers, text, bytes, Decimal, UUID, and those of datetime."""
+    """Values are those of fastavro: dicts, lists, numbers, text, bytes, Decimal, UUID, and the types of datetime."""
 
     path: Sequence[int] | None = None
 
@@ -96,7 +98,7 @@ class AvroCodec:
 
 
 def parse(schema: RegisteredSchema) -> Any:
-    """The schema as one JSON value that holds its references too. Raises CannotDecode."""
+    """The schema with its references as one JSON value. Raises CannotDecode."""
     try:
         return whole_schema(_json_of(schema.text), [_json_of(each.text) for each in schema.needed])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

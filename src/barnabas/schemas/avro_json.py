@@ -1,8 +1,8 @@
 """Values for an Avro schema from JSON.
 
-A union takes the value as it is (`"x"`), or in the form of Avro's own JSON, with the name of the branch around it (`{"string": "x"}`).
-Bytes are base64; a decimal is a number or text; dates and times are ISO 8601, or the number that Avro stores. Python's own bytes,
-Decimal, UUID, dates and times are taken as they are.
+A union accepts the plain value (`"x"`), or the form of Avro's own JSON with the name of the branch around it (`{"string":
+"x"}`). Bytes are base64; a decimal is a number or text; dates and times are ISO 8601, or the number that Avro stores. Python's
+own bytes, Decimal, UUID, dates and times stay unchanged.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def from_json(schema: Any, value: Any) -> Any:
-    """A value for fastavro. Raises CannotEncode, which names the field.
+    """A value for fastavro. Raises CannotEncode; its text names the field.
 
     Args:
-        schema: whole, every type under its full name.
+        schema: the whole schema, with the full name of every type.
     """
     return _convert(schema, value, "", {})
 
@@ -163,7 +163,7 @@ _CONVERT: dict[str, Callable[[Any, Any, str, dict[str, Any]], Any]] = {
 
 
 def _learn(schema: Any, names: dict[str, Any]) -> None:
-    """Know the types that a field which is left out defines."""
+    """Add all named types of `schema` to `names`; needed for a field that the value leaves out."""
     if isinstance(schema, list):
         for each in schema:
             _learn(each, names)

@@ -1,4 +1,4 @@
-"""Avro schemas with references as one schema: a name of another schema becomes that schema where it first stands."""
+"""Converts an Avro schema with references to one schema: the first use of another schema's name is replaced by its definition."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+CONTAINERS = {"array", "map"}
 NAMED = {"record", "error", "enum", "fixed"}
 
 
 def full_name(schema: dict[str, Any], namespace: str) -> str:
-    """The full name of a named type inside of `namespace`."""
+    """The full name of a named type inside `namespace`."""
     name: str = schema["name"]
     inside = schema.get("namespace", namespace)
     return name if "." in name or not inside else f"{inside}.{name}"
 
 
 def whole_schema(schema: Any, needed: Sequence[Any]) -> Any:
-    """`schema` with the definitions of `needed` inside, each type once and under its full name."""
+    """`schema` with the definitions of `needed` inside: each type once, with its full name."""
     known: dict[str, Any] = {}
     for each in needed:
         _collect(each, "", known)
@@ -45,7 +46,7 @@ def _inline(schema: Any, namespace: str, known: dict[str, Any], defined: set[str
     if isinstance(schema, list):
         return [_inline(each, namespace, known, defined) for each in schema]
     if isinstance(schema, str):
-        if schema in PRIMITIVES:
+        if schema in PRIMITIVES or schema in CONTAINERS:
             return schema
         name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
         if name not in defined and name not in known and schema in known:

@@ -1,4 +1,5 @@
-"""The seam between registered schemas and the formats of data. A format's library is loaded when a schema of it is first used."""
+"""The interface between registered schemas and the formats of data. The library of a format is loaded at the first use of one
+of its schemas."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class LibraryMissing(BarnabasError):
 
 
 class Codec(Protocol):
-    """Writes and reads the data of one schema, without the bytes that name the schema."""
+    """Encodes and decodes the data of one schema, without the bytes that name the schema."""
 
     record_name: str | None
     path: Sequence[int] | None  # path of the Protobuf message to write; None for other formats
@@ -40,25 +41,25 @@ class Codec(Protocol):
         """Raises CannotEncode if the value does not fit."""
 
     def decode(self, data: bytes, path: Sequence[int] | None = None) -> Any:
-        """The value. `path` names the message of Protobuf. Raises CannotDecode."""
+        """The value. `path` is the path of the Protobuf message. Raises CannotDecode."""
 
     def from_json(self, value: Any) -> Any:
         """A value for `encode` from parsed JSON. Raises CannotEncode."""
 
     def to_json(self, value: Any) -> Any:
-        """A value of `decode` in a form that `json.dumps` takes."""
+        """A value of `decode` in a form for `json.dumps`."""
 
 
 def codec_of(schema: RegisteredSchema, reader: RegisteredSchema | None = None, *, message: str | None = None) -> Codec:
     """The codec of a schema.
 
     Args:
-        reader: the schema that the program knows; values come as this one describes them. None: as they were written.
+        reader: the schema of the program; values are converted to it. None: values are as they were written.
         message: the full name of the Protobuf message to write; None: the first one.
 
     Raises:
         LibraryMissing: the extra is not installed.
-        CannotDecode: the registry's text cannot be used, or nothing reads this format.
+        CannotDecode: the text from the registry is invalid, or the format is unknown.
     """
     if schema.schema_type not in MODULES:
         raise CannotDecode(f"nothing here reads schemas of type {schema.schema_type}")

@@ -1,4 +1,4 @@
-"""Why a value cannot be written or read with a registered schema."""
+"""The errors of encoding and decoding values with a registered schema."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class CannotEncode(SchemaDataError):
 
 
 class CannotDecode(SchemaDataError):
-    """Bytes are not what their id says."""
+    """Bytes are not data of the schema that their id names."""
 
 
 class NotFramed(CannotDecode):
-    """Neither the bytes nor the headers carry the id of a schema."""
+    """Neither the bytes nor the headers have the id of a schema."""

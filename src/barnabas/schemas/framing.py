@@ -1,8 +1,8 @@
-"""How a record names its schema, as Confluent's serialisers write it.
+"""The bytes that name the schema of a record, in the form of Confluent's serialisers.
 
 In the payload: the byte 0, the id as four bytes (big-endian), then the data. In headers: `__value_schema_id` or `__key_schema_id` holds
-the byte 1 and the guid as 16 bytes, and the payload is the data alone. Both forms may stand in both places. Behind the id, Protobuf has
-the path to its message: the number of its steps and each step as zigzag varints, or one byte 0 for the first message.
+the byte 1 and the guid as 16 bytes, and the payload is the data alone. Both forms are possible in both places. After the id,
+Protobuf has the path to its message: the number of steps and each step as zigzag varints, or one byte 0 for the first message.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Framed(NamedTuple):
 
     Args:
         schema: the id, or the guid as text.
-        path: the bytes that may begin with the path of a Protobuf message.
-        body: the data. It stands in `path` too, behind the path, if the id is in the payload; then it is None.
+        path: the bytes that, for Protobuf, begin with the path of the message.
+        body: the data. None if the id is in the payload: then the data is in `path`, after the path itself.
     """
 
     schema: int | str
@@ -59,7 +59,7 @@ def guid_header(guid: str, path: Sequence[int] | None = None) -> bytes:
 
 
 def split(payload: bytes, headers: Headers = None, *, is_key: bool = False) -> Framed:
-    """The schema's name and the data. A header goes before the payload. Raises NotFramed."""
+    """The schema's name and the data. A header overrides the payload. Raises NotFramed."""
     name = KEY_HEADER if is_key else VALUE_HEADER
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     for key, value in pairs:
@@ -75,7 +75,7 @@ def split(payload: bytes, headers: Headers = None, *, is_key: bool = False) -> F
 
 
 def _read_name(data: bytes) -> tuple[int | str, int] | None:
-    """The id or guid, and how many bytes it takes; ids begin at 1."""
+    """The id or guid, and its size in bytes; ids begin at 1."""
     if len(data) >= _ID_BYTES and data[0] == BY_ID:
         found: int = _ID.unpack_from(data)[1]
         return (found, _ID_BYTES) if found else None
@@ -91,7 +91,7 @@ def write_path(path: Sequence[int]) -> bytes:
 
 
 def read_path(data: bytes) -> tuple[tuple[int, ...], int]:
-    """The path and how many bytes it takes. Raises CannotDecode."""
+    """The path, and its size in bytes. Raises CannotDecode."""
     try:
         count, at = read_varlong(data, 0)
         if count == 0:

@@ -1,4 +1,5 @@
-"""JSON data, validated by jsonschema-rs. Nothing is read from files or from the network: references come from the registry alone."""
+"""JSON data, validated by jsonschema-rs. It reads nothing from files or from the network: references come only from the
+registry."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _BACKTRACK_STEPS = 10_000
 
 
 class JsonCodec:
-    """Values are what `json` takes and gives."""
+    """Values are those of the module `json`."""
 
     path: Sequence[int] | None = None
 
@@ -55,7 +56,7 @@ class JsonCodec:
 
 
 def make(schema: RegisteredSchema, reader: RegisteredSchema | None, message: str | None) -> JsonCodec:
-    """A reader's schema changes nothing: JSON names its fields itself."""
+    """The codec of a schema. A reader's schema has no effect: JSON data has the names of its fields."""
     try:
         return JsonCodec(json.loads(schema.text), [(each.name, json.loads(each.text)) for each in schema.needed])
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
@@ -63,7 +64,7 @@ def make(schema: RegisteredSchema, reader: RegisteredSchema | None, message: str
 
 
 def _check_depth(value: Any, data: bytes) -> None:
-    """Raises ValueError. A text with few brackets is not counted in full."""
+    """Raises ValueError for a value that is too deep. A text with few brackets needs no further check."""
     if data.count(b"[") + data.count(b"{") > limits.MAX_VALUE_DEPTH and is_too_deep(value):
         raise ValueError(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays")
 

@@ -1,4 +1,4 @@
-"""Decoded values as JSON: bytes in base64, decimals and UUIDs as text, dates and times as ISO 8601 writes them."""
+"""Decoded values as JSON: bytes in base64, decimals and UUIDs as text, dates and times in ISO 8601."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas import limits
 
 
 def plain(value: Any) -> Any:
-    """The same value of types that `json.dumps` writes as JSON."""
+    """The same value with types that `json.dumps` can write."""
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, float):
@@ -47,7 +47,8 @@ def is_too_deep(value: Any) -> bool:
 
 
 def _containers(values: Iterable[Any]) -> Iterator[Any]:
-    """The objects and arrays among some values. fastavro names the branch of a union by a pair, which is no level of its own."""
+    """The objects and arrays in some values. fastavro names the branch of a union by a pair; this pair is not a level of
+    nesting."""
     for each in values:
         found = each[1] if isinstance(each, tuple) and len(each) == 2 else each
         if isinstance(found, dict | list | tuple):

@@ -1,4 +1,4 @@
-"""Protobuf data by google.protobuf, with classes made from the file descriptor that the registry serves."""
+"""Protobuf data with google.protobuf, and classes from the file descriptor that the registry returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILE = "default"  # name of the file with the schema itself
 
 
 class ProtobufCodec:
-    """Values are messages; a dict is taken too, with the names of the fields."""
+    """Values are messages; `encode` also accepts a dict with the names of the fields."""
 
     def __init__(self, pool: DescriptorPool, file: Any, reader: Any = None, message: str | None = None) -> None:
         self.pool = pool
@@ -83,7 +83,7 @@ class ProtobufCodec:
 
 
 def build(schema: RegisteredSchema) -> tuple[DescriptorPool, Any]:
-    """A pool and the file of a schema in it. Raises CannotDecode."""
+    """A pool, and the file of a schema in it. Raises CannotDecode."""
     try:
         file = _file_of(schema.text, _FILE)
         others = {each.name: _file_of(each.text, each.name) for each in schema.needed}
@@ -147,7 +147,7 @@ def _known_file(name: str) -> FileDescriptorProto:
 
 
 def _meta() -> bytes:
-    """Confluent's options; their values stay unknown fields, since nothing here reads them."""
+    """Confluent's options. Their values stay unknown fields, since this module does not read them."""
     return bytes(FileDescriptorProto(name="confluent/meta.proto", package="confluent", syntax="proto3").SerializeToString())
 
 

@@ -1,10 +1,10 @@
-"""The names of a schema, from which strategies with the name of the record make subjects. No I/O.
+"""The names of a schema, for the strategies that build a subject from the name of the record. No I/O.
 
 | type | names |
 |---|---|
 | Avro | the full name of the record, enum or fixed; for another type its name, such as `string` |
 | JSON Schema | the title |
-| Protobuf | the full name of each message of the file: a record may hold any of them |
+| Protobuf | the full name of each message of the file: a record may contain any of them |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 
 
 class NoName(ValueError):
-    """A schema that names no record."""
+    """A schema without a name of a record."""
 
 
 def record_names(schema_type: str, text: str) -> list[str]:
@@ -32,7 +32,7 @@ def record_names(schema_type: str, text: str) -> list[str]:
 
     Args:
         schema_type: AVRO, JSON or PROTOBUF.
-        text: the schema; of Protobuf the base64 of its descriptor (`format=serialized`).
+        text: the schema; for Protobuf, its descriptor in base64 (`format=serialized`).
     """
     try:
         if schema_type == "PROTOBUF":
@@ -76,7 +76,7 @@ def _messages(data: bytes, scope: str, depth: int) -> Iterator[str]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a message that hold bytes."""
+    """The number and the content of each field of a message that contains bytes."""
     data, position = memoryview(message), 0
     while position < len(data):
         tag, position = read_varint(data, position)

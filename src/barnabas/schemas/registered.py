@@ -1,6 +1,6 @@
-"""Schemas of a registry, each fetched once.
+"""Schemas of a registry, with a cache.
 
-A schema never changes under its id, so the cache keeps it; only the latest version of a subject is asked for again.
+The schema of an id never changes, so the cache keeps it. Only the latest version of a subject is requested each time.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ NOT_FOUND = 404
 
 
 class Needed(Struct, frozen=True):
-    """A schema that another one needs, under the name by which the other names it; for Protobuf the text is a file descriptor."""
+    """A schema that another one needs, with its name in the other one. For Protobuf the text is a file descriptor."""
 
     name: str
     text: str
 
 
 class RegisteredSchema(Struct, frozen=True):
-    """A schema with all that it needs to be used.
+    """A schema with all schemas that it needs.
 
     Args:
-        id: None if the schema was asked for by its guid.
-        guid: None if the registry is older than guids.
+        id: None if the schema was requested by its guid.
+        guid: None if the registry has no guids.
         schema_type: `AVRO`, `JSON` or `PROTOBUF`.
-        text: for Protobuf, the file's descriptor in base64, as the registry serves it with `format=serialized`.
-        needed: the schemas behind its references, each after those that it needs itself.
+        text: for Protobuf, the file's descriptor in base64, as with `format=serialized`.
+        needed: the schemas of its references, each after those that it needs.
     """
 
     id: int | None
@@ -48,7 +48,7 @@ class RegisteredSchema(Struct, frozen=True):
 
 
 class RegisteredSchemas:
-    """Asks a registry and remembers the answers. It is not safe for several threads, as its client."""
+    """Reads schemas from a registry and caches the answers. Like its client, it is not thread-safe."""
 
     def __init__(self, client: RegistryClient) -> None:
         self.client = client
@@ -58,10 +58,10 @@ class RegisteredSchemas:
         """The schema of this id or guid.
 
         Args:
-            subject: names the context of an id that is not of the default one.
+            subject: a subject in the context of the id, if that is not the default one.
 
         Raises:
-            SchemaDataError: it is not registered.
+            SchemaDataError: the schema is not registered.
             RegistryError, RegistryUnreachable: the registry did not answer.
         """
         key = (name, subject)
@@ -102,7 +102,7 @@ class RegisteredSchemas:
         *,
         normalize: bool = False,
     ) -> RegisteredSchema:
-        """Register a text, or find it if it is there. Raises RegistryError if the registry refuses it."""
+        """Register a text, or find it if it is registered already. Raises RegistryError if the registry refuses it."""
         body = {"schema": text, "schemaType": schema_type, "references": list(references)}
         made = self.client.post("subjects", subject, "versions", body=body, normalize=normalize)
         return self.get(int(made["id"]), subject)

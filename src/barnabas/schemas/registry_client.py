@@ -1,6 +1,6 @@
 """A blocking client of a schema registry, for commands and for tasks that decode records.
 
-It keeps one connection open. Names of subjects go into paths percent-encoded. Settings have the names that confluent-kafka gives them.
+It keeps one connection open. Names of subjects are percent-encoded in paths. Settings have confluent-kafka's names.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class RegistryError(BarnabasError):
     """The registry refused a request.
 
     Args:
-        status: of HTTP.
-        code: the registry's own, such as 40401 for an unknown subject.
+        status: the HTTP status.
+        code: the registry's error code, such as 40401 for an unknown subject.
         message: the registry's text.
     """
 
@@ -50,7 +50,7 @@ class RegistryError(BarnabasError):
 
 
 class RegistryUnreachable(BarnabasError):
-    """No answer came that a registry could have sent."""
+    """There was no answer, or one that cannot be from a registry."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, reason)
@@ -62,16 +62,16 @@ class RegistryUnreachable(BarnabasError):
 
 
 class RegistryClient:
-    """Sends requests to one registry; a context that closes its connection at the end. It is not safe for several threads.
+    """Sends requests to one registry. As a context manager it closes its connection at the end. It is not thread-safe.
 
     Args:
-        url: such as `http://127.0.0.1:8081`; several may be given with commas, the first that answers is used.
-        settings: keys of `SETTINGS` besides `url`.
-        timeout_s: for each request.
-        tls: instead of a context from the settings.
+        url: such as `http://127.0.0.1:8081`; of several URLs with commas, it uses the first that answers.
+        settings: keys of `SETTINGS`, without `url`.
+        timeout_s: the timeout of each request in seconds.
+        tls: a context that replaces the one from the settings.
 
     Raises:
-        ConfigError: a setting is unknown, or a URL is none.
+        ConfigError: a setting is unknown, or a URL is invalid.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class RegistryClient:
             self._connection = None
 
     def abort(self) -> None:
-        """End the request that another thread waits for; the client may only be closed then."""
+        """End the request of another thread; after this, only `close` may be called."""
         connection = self._connection
         sock = connection.sock if connection is not None else None
         if sock is not None:
@@ -132,12 +132,12 @@ class RegistryClient:
         """The answer's JSON.
 
         Args:
-            path: its segments, not encoded.
-            query: parameters; those that are None or False are left out, True is sent as `true`.
+            path: the segments of the path, not encoded.
+            query: the parameters; None and False are left out, True is sent as `true`.
 
         Raises:
             RegistryError: the registry refused.
-            RegistryUnreachable: none of the URLs answered as a registry does.
+            RegistryUnreachable: none of the URLs gave the answer of a registry.
         """
         target = "/" + "/".join(quote(str(each), safe="") for each in path)
         given = {key: "true" if value is True else str(value) for key, value in query.items() if value not in (None, False)}

@@ -1,10 +1,11 @@
-"""Values to the bytes of records and back, as Confluent's serialisers do it.
+"""Converts values to the bytes of records and back, like Confluent's serialisers.
 
 with RegistryClient("http://127.0.0.1:8081") as client:
     serializer = Serializer(client, topic="orders", schema=SCHEMA)
     producer.produce("orders", serializer.encode({"id": 7}), headers=serializer.headers)
 
-Both classes are also callable with confluent-kafka's `SerializationContext`, so they serve its producers and consumers as serialisers.
+Both classes are also callable with confluent-kafka's `SerializationContext`, so its producers and consumers can use them as
+serialisers.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ RETRY_S = 5.0  # after this time a missing schema is requested again, because a 
 
 
 class Context(Protocol):
-    """The part of confluent-kafka's `SerializationContext` that counts here."""
+    """The part of confluent-kafka's `SerializationContext` that this module uses."""
 
     headers: Any  # a list of pairs, a dict or None
 
 
 class Serializer:
-    """Writes values of one schema. The registry is asked once, when it is made.
+    """Encodes values of one schema. The constructor sends the only requests to the registry.
 
     Args:
-        client: of the registry; a `RegisteredSchemas` shares its cache.
-        topic: the subject is `TOPIC-value`, or `TOPIC-key` for keys; see `strategy`.
-        subject: in place of the one that the strategy names.
+        client: a client of the registry, or a `RegisteredSchemas` with a shared cache.
+        topic: by default the subject is `TOPIC-value`, or `TOPIC-key` for keys; see `strategy`.
+        subject: the subject, instead of that of the strategy.
         strategy: `topic`, `record` or `topic-record`.
-        schema: its text, which is registered, or found if it is there; None: the latest version of the subject.
-        schema_id: of a registered schema, in place of its text. The subject only tells its context.
-        schema_type: of the text: `AVRO`, `JSON` or `PROTOBUF`.
-        references: of the text, as the registry takes them.
-        record: the full name of the record for the strategies that need it; it is required where no text gives it.
+        schema: the text of the schema, which is registered if it is not there yet; None: the latest version of the subject.
+        schema_id: the id of a registered schema, instead of its text. Then the subject only gives the context.
+        schema_type: the type of the text: `AVRO`, `JSON` or `PROTOBUF`.
+        references: the references of the text, in the registry's form.
+        record: the full name of the record, for the strategies that need it; required if no text contains it.
         message: the name of the Protobuf message; None: the first one.
-        ids: where the schema is named: in the `payload`, or in `headers`.
+        ids: the place of the schema's id: in the `payload`, or in `headers`.
 
     Raises:
         SchemaDataError: there is no such schema or message, or the arguments do not fit each other.
@@ -96,7 +97,8 @@ class Serializer:
             self.headers = [(self._header_name, guid_header(self.schema.guid, self.codec.path))]
 
     def headers_for(self, headers: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-        """The headers of a record with the one that names its schema; another schema's name, which readers would prefer, goes away."""
+        """The headers of a record, with the one that names its schema. A header for another schema is removed, because readers
+        would use it."""
         return [each for each in headers if each[0] != self._header_name] + self.headers
 
     def encode(self, value: Any) -> bytes | None:
@@ -104,7 +106,7 @@ class Serializer:
         return None if value is None else self._prefix + self.codec.encode(value)
 
     def __call__(self, value: Any, ctx: Context | None = None) -> bytes | None:
-        """The same for confluent-kafka, which gives the headers of the record. Raises CannotEncode."""
+        """The same for confluent-kafka; `ctx` has the headers of the record. Raises CannotEncode."""
         data = self.encode(value)
         if self.headers and data is not None:
             if ctx is None or ctx.headers is None:
@@ -116,17 +118,18 @@ class Serializer:
         return data
 
     def encode_json(self, value: Any) -> bytes | None:
-        """The bytes of parsed JSON: bytes are base64 in it, dates and times ISO 8601. Raises CannotEncode."""
+        """The bytes of a value from parsed JSON, with bytes in base64, and dates and times in ISO 8601. Raises CannotEncode."""
         return None if value is None else self._prefix + self.codec.encode(self.codec.from_json(value))
 
 
 class Deserializer:
-    """Reads values by the schemas that records name. It asks the registry once for each schema, and for one that is missing every 5 s.
+    """Decodes values with the schemas that records name. It requests each schema once from the registry, and a missing one
+    every 5 s.
 
     Args:
-        reader: the schema that the program knows, or its text for Avro. Avro data is resolved to it, Protobuf data is read with it. None:
-            each value comes as it was written.
-        subject: names the context of the ids if it is not the default one.
+        reader: the schema of the program, or its text for Avro. Avro data is resolved to it, Protobuf data is read with it.
+            None: each value stays as it was written.
+        subject: a subject in the context of the ids, if that is not the default one.
     """
 
     def __init__(
@@ -145,11 +148,11 @@ class Deserializer:
         self._failed: dict[int | str, tuple[SchemaDataError, float]] = {}  # id -> error, and the time until which it counts
 
     def decode(self, payload: bytes | None, headers: Headers = None) -> Any:
-        """The value; None for a record without one.
+        """The value; None for a null payload.
 
         Raises:
             NotFramed: the record names no schema.
-            SchemaDataError: its schema is not registered or cannot be used, or the data does not fit it.
+            SchemaDataError: its schema is not registered or is invalid, or the data does not fit it.
         """
         return None if payload is None else self._read(payload, headers)[1]
 
@@ -158,7 +161,7 @@ class Deserializer:
         return self.decode(payload, None if ctx is None else ctx.headers)
 
     def decode_json(self, payload: bytes | None, headers: Headers = None) -> Any:
-        """The same as something that `json.dumps` takes."""
+        """The value in a form for `json.dumps`."""
         if payload is None:
             return None
         codec, value = self._read(payload, headers)
@@ -190,14 +193,14 @@ class Deserializer:
 
 
 def _keep(kept: dict[int | str, T], name: int | str, value: T) -> None:
-    """Anybody who writes to a topic can name many schemas."""
+    """Add to a cache of bounded size: a writer of a topic can name many schemas."""
     if len(kept) >= limits.MAX_CACHED_SCHEMAS:
         del kept[next(iter(kept))]
     kept[name] = value
 
 
 def record_name_of(text: str, schema_type: str) -> str | None:
-    """The full name that a text gives its record; None for Protobuf, whose messages are named by `message`."""
+    """The full name of the record in a text; None for Protobuf, where `message` names the message."""
     import json
 
     from barnabas.schemas.avro_names import full_name

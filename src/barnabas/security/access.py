@@ -1,7 +1,7 @@
-"""The rights of a session, as far as its requests have asked for them.
+"""The rights of a session, with a cache of its decisions.
 
-A decision is remembered as long as the authorizer's version stays the same. The number of remembered decisions is bounded
-(`limits`). When it is exceeded, all are forgotten.
+A decision is cached while the authorizer's version stays the same. The number of cached decisions is bounded (`limits`). If
+there would be more, the whole cache is dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Access:
         self._anywhere: dict[tuple[Operation, ResourceType], bool] = {}
 
     def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether the session may do the operation with a resource."""
+        """Whether the session may do the operation on a resource."""
         asked = (operation, kind, name)
         allowed = self._decided.get(asked)
         if allowed is None:
@@ -41,14 +41,15 @@ class Access:
 
     @property
     def silent(self) -> Access:
-        """The same for questions that are nobody's deed: what is left out of a list, which of two rights somebody has."""
+        """The same rights without entries in the audit log, for decisions that are not an action: to filter a list, or to find
+        which of two rights a session has."""
         return self
 
     def note(self, operation: Operation, kind: ResourceType, name: str) -> None:
-        """Something is done by a right on something else: for the audit log."""
+        """Record in the audit log an operation that was allowed by a right on another resource."""
 
     def sampled(self, operation: Operation, kind: ResourceType, name: str) -> Callable[[int], None] | None:
-        """The part that counts repeated uses of a right; None if nothing counts them."""
+        """The function that counts repeated uses of a right; None if nothing counts them."""
         return None
 
     def allows_topic(self, operation: Operation, name: str) -> bool:
@@ -64,7 +65,7 @@ class Access:
         return self.allows(operation, *CLUSTER)
 
     def allows_anywhere(self, operation: Operation, kind: ResourceType) -> bool:
-        """Whether there can be a resource of this type with which the session may do the operation."""
+        """Whether the session may do the operation on at least one possible resource of this type."""
         asked = (operation, kind)
         if asked not in self._anywhere:
             self._anywhere[asked] = self._authorizer.is_allowed_anywhere(self.session, operation, kind)

@@ -1,8 +1,8 @@
 """Access control lists with Kafka's semantics: bindings, and filters of bindings.
 
 Owns the numbers of the protocol (resource types, pattern types, operations, permissions), the matching of filters, and the
-stored form of a binding: a JSON object of words, under a key that is the same for the same binding. The module `authorizer`
-decides by bindings.
+stored form of a binding: a JSON object of words, with a key that is the same for equal bindings. The module `authorizer` makes
+decisions from bindings.
 
 Source: the schemas of CreateAcls, DescribeAcls and DeleteAcls, and KIP-290 for prefixed patterns.
 """
@@ -30,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """ANY and MATCH occur in filters only: ANY matches every pattern, MATCH every pattern that matches the name."""
+    """ANY and MATCH are only for filters: ANY matches every pattern, MATCH every pattern that matches the name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -102,7 +102,7 @@ CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 class Acl(NamedTuple):
-    """One binding: `principal` ("User:alice", "User:*") at `host` may or may not do `operation` with the resources of a pattern.
+    """One binding: `principal` ("User:alice", "User:*") at `host` may, or may not, do `operation` on the resources of a pattern.
 
     Args:
         pattern: LITERAL or PREFIXED.
@@ -127,7 +127,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """A filter of bindings; None means every name, principal or host."""
+    """A filter of bindings; a field of None matches every name, principal or host."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -186,5 +186,5 @@ def acl_from_json(kept: Mapping[str, Any]) -> Acl:
 
 
 def acl_key(acl: Acl) -> str:
-    """The key under which a binding is stored: a fixed length, however long its names are."""
+    """The key of a stored binding; its length is fixed, independent of the names."""
     return hashlib.sha256(json.dumps(acl_as_json(acl), sort_keys=True).encode()).hexdigest()[:32]

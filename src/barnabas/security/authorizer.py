@@ -1,23 +1,25 @@
 """Authorization: Kafka's rules over a set of access control lists.
 
-Owns the bindings, indexed so that a decision reads only those of one resource.
+Owns the bindings, with an index, so that a decision reads only the bindings of one resource.
 
 Rules
   1. A super user may do everything.
   2. A binding that denies overrules every binding that allows. ALL means every operation.
-  3. READ, WRITE, DELETE and ALTER each imply DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS. Denials imply nothing.
-  4. Without a binding that matches the resource nobody may use it, unless `allow.everyone.if.no.acl.found`.
-  5. A binding holds for a session if it names its principal, one of its groups ("Group:finance"), or "User:*", which means
-     everybody.
+  3. READ, WRITE, DELETE and ALTER each imply DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS. A denial implies no other denial.
+  4. If no binding matches a resource, only super users may use it, unless `allow.everyone.if.no.acl.found` is set.
+  5. A binding applies to a session if it names the session's principal, one of its groups ("Group:finance"), or "User:*" (every
+     principal).
   6. A role is the principal of a set of bindings ("Role:auditor"). Its members are bindings too: a binding on the resource USER
-     with the role's name allows ALL to the member (`membership`), and its host limits where the membership holds. So every tool
-     for bindings works with roles. A principal that is denied ALL there does not have the role, even if other bindings give it.
+     with the role's name allows ALL to the member (`membership`), and its host limits the membership to connections from this
+     host. So every tool for bindings works with roles. If a binding denies ALL on the role to a principal, the principal does
+     not have the role, even if other bindings give it.
   7. Only principals with CLUSTER_ACTION may create, write and change the topic of the audit log. A right on all topics does not
-     include it: otherwise its owner could forge or delete entries, or create the topic first with settings that keep nothing.
+     include it: otherwise its owner could forge or delete entries, or create the topic before the broker does, with settings
+     that keep no entries.
   8. `version` grows with each change, so that caches of decisions know when to drop them.
 
 How it works: for each resource type there is a dictionary of literal names and one of prefixes. A resource has as many prefixes
-as its name has characters. So the time of a decision depends on the length of the name, not on the number of bindings.
+as its name has characters. So the time for a decision depends on the length of the name, not on the number of bindings.
 """
 
 from __future__ import annotations
@@ -76,10 +78,10 @@ def is_membership(acl: Acl) -> bool:
 
 
 class Authorizer:
-    """Decides by its bindings.
+    """Decides whether sessions may do operations.
 
     Args:
-        super_users: principals that may do everything.
+        super_users: the principals that may do everything.
         allow_if_no_acl: `allow.everyone.if.no.acl.found`.
     """
 
@@ -187,7 +189,7 @@ class Authorizer:
         return allowed or (not found and self._allow_if_no_acl)
 
     def bindings_about(self, session: Session, resource: Resource) -> list[Acl]:
-        """The bindings that decide on the session's operations on a resource."""
+        """The bindings that apply to the session's operations on a resource."""
         return sorted(acl for acl in self._about(resource) if _is_about(acl, session))
 
     def is_super_user(self, session: Session) -> bool:
@@ -196,7 +198,7 @@ class Authorizer:
     def is_allowed_anywhere(self, session: Session, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether the session may do the operation on at least one possible resource of the type (KIP-679).
 
-        An allowed literal or prefix counts unless all names under it are denied: by `*`, by itself, or by a prefix of it.
+        An allowed literal or prefix counts, unless all its names are denied: by `*`, by the same pattern, or by a prefix of it.
         """
         if session.principal in self._super_users:
             return True
@@ -228,7 +230,8 @@ class Authorizer:
             yield from self._prefixed.get((kind, name[:end]), ())
 
     def _note_length(self, acl: Acl, change: int) -> None:
-        """Count a prefix in or out. A decision looks up a name once for each length of prefixes, however long the name is."""
+        """Count an added or removed prefix by its length. A decision looks up a name once for each length that prefixes have,
+        independent of the name's length."""
         if acl.pattern is PatternType.PREFIXED:
             lengths = self._lengths.setdefault(acl.resource_type, Counter())
             lengths[len(acl.name)] += change
@@ -256,7 +259,7 @@ def _is_about(acl: Acl, session: Session) -> bool:
 
 
 def covers_host(pattern: str, host: str) -> bool:
-    """Whether an address equals the pattern in any spelling, or is in the pattern's range."""
+    """Whether the address `host` equals the pattern in any spelling, or is in the pattern's range."""
     if pattern in (host, WILDCARD):
         return True
     if "/" not in pattern:
@@ -273,7 +276,7 @@ def covers_host(pattern: str, host: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def network_of(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """The range of addresses of the text; None if it does not parse."""
+    """The range of addresses in a text; None if it does not parse."""
     try:
         return ipaddress.ip_network(pattern, strict=False)
     except ValueError:
@@ -281,7 +284,7 @@ def network_of(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | 
 
 
 def _is_dominated(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Whether all names under the pattern of `acl` are denied."""
+    """Whether all names that the pattern of `acl` matches are denied."""
     if acl.pattern is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
         return True
     if acl.pattern is PatternType.LITERAL and acl.name == WILDCARD:

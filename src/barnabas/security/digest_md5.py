@@ -1,7 +1,7 @@
-"""The client's side of SASL DIGEST-MD5 (RFC 2831), ZooKeeper's only log-in mechanism beside Kerberos.
+"""The client's side of SASL DIGEST-MD5 (RFC 2831), ZooKeeper's only log-in mechanism besides Kerberos.
 
-Owns the answer to a server's challenge, and the check that the server knows the password too. No I/O, no randomness: the nonce is an
-argument. The mechanism is obsolete (RFC 6331) and does not replace TLS; brokers use it for ZooKeeper only.
+Owns the answer to a server's challenge, and the check that the server also knows the password. No I/O, no randomness: the nonce
+is an argument. The mechanism is obsolete (RFC 6331) and does not replace TLS; brokers use it for ZooKeeper only.
 
 Rule: an error names only the wrong part of a challenge.
 """
@@ -86,7 +86,8 @@ def _directives(message: bytes) -> dict[str, str]:
 
 
 def _hashed_bytes(text: str) -> bytes:
-    """Latin-1 if it has all characters, as the RFC requires, even if the text is sent as UTF-8."""
+    """The bytes of a text for hashes: Latin-1 if it has all characters, as the RFC requires, even if the text is sent as
+    UTF-8."""
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

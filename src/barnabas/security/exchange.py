@@ -1,5 +1,5 @@
 """The server's interface of all SASL mechanisms: messages in, answers out, until the client is authenticated or the log-in
-failed."""
+fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class AuthenticationFailed(Exception):
 
     Args:
         reason: for the log; contains no secret.
-        told: the sentence for the peer; None for the common one. It must not reveal which users exist.
+        told: the sentence for the peer; None for the general one. It must not reveal which users exist.
     """
 
     def __init__(self, reason: str, told: str | None = None) -> None:
@@ -25,7 +25,7 @@ class NotYet(Exception):
     """The answer needs a slow computation; nothing has changed, and the caller evaluates the same message again after it.
 
     Args:
-        prepare: does the computation and stores the result; blocks, and may run in a thread.
+        prepare: does the computation and stores the result. It blocks, and may run in a thread.
     """
 
     def __init__(self, prepare: Callable[[], None]) -> None:
@@ -37,10 +37,10 @@ class Identity(NamedTuple):
     """The authenticated user.
 
     Args:
-        user: the name, without "User:".
-        expires_ms: end of the credential's lifetime by the wall clock; None for never.
+        user: the name without "User:".
+        expires_ms: the end of the credential's lifetime by the wall clock, in ms since 1970; None for never.
         by_token: whether the client used a delegation token.
-        groups: names of groups in a token's claims.
+        groups: the names of groups in a token's claims.
     """
 
     user: str
@@ -58,8 +58,8 @@ class Exchange(Protocol):
         ...
 
     def claims(self, message: bytes) -> str | None:
-        """The user that the client's next message will authenticate; empty if it names none, None if it authenticates no user
-        yet."""
+        """The user that the client's next message claims to be; "" if it names none, None if this message does not authenticate
+        a user yet."""
         ...
 
     def evaluate(self, message: bytes) -> bytes:

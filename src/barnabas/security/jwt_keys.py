@@ -1,4 +1,4 @@
-"""The keys of an identity provider (JWKS, RFC 7517), and whether one of them signed a token.
+"""The keys of an identity provider (JWKS, RFC 7517), and the check of a token's signature with them.
 
 Owns one set of keys, read from JSON. Only this module imports PyJWT, and only if a listener accepts tokens (extra `oauth`).
 
@@ -29,7 +29,7 @@ class BadKeys(ValueError):
 
 
 class UnknownKey(TokenRefused):
-    """The token's key is not in the set; it may be in the next set."""
+    """The token's key is not in the set; a newer set may have it."""
 
 
 class _Key(NamedTuple):
@@ -39,7 +39,7 @@ class _Key(NamedTuple):
 
 
 class KeySet:
-    """The keys at one time; raises BadKeys."""
+    """The keys at one time; the constructor raises BadKeys."""
 
     def __init__(self, text: str | bytes) -> None:
         from jwt import PyJWK, PyJWTError
@@ -67,7 +67,7 @@ class KeySet:
         return len(self._keys)
 
     def claims_of(self, token: str) -> dict[str, Any]:
-        """The claims of a token with a valid signature by one of the keys; raises TokenRefused."""
+        """The claims of a token, after its signature by one of the keys is checked; raises TokenRefused."""
         from jwt import PyJWS, PyJWTError
 
         try:

@@ -1,12 +1,12 @@
 """The server's side of GSSAPI (RFC 4752), and the mapping of Kerberos names to users
 (`sasl.kerberos.principal.to.local.rules`).
 
-Owns the exchange and the rules of names; the caller passes in the context that does the cryptography.
+Owns the exchange and the rules of names; the caller passes the context, which does the cryptography.
 
 Rules
-  1. First the context is established; then both sides agree not to wrap messages, because TLS provides confidentiality.
-  2. The first rule that matches gives the name; without a match the log-in fails. RULE and DEFAULT have Kafka's semantics,
-     which are Hadoop's.
+  1. First the two sides establish the context; then they agree not to wrap messages, because TLS provides confidentiality.
+  2. The first rule that matches gives the name; without a match the log-in fails. RULE and DEFAULT have the semantics of Kafka,
+     which are those of Hadoop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BadRules(ValueError):
 
 
 class Rule(NamedTuple):
-    """One rule of names; all but `is_default` mean nothing for DEFAULT."""
+    """One rule of names. For DEFAULT, only `is_default` has a meaning."""
 
     is_default: bool = True
     parts: int = 0
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 
 def parse_rules(texts: Sequence[str]) -> tuple[Rule, ...]:
-    """Rules by their texts; raises BadRules."""
+    """Parse the texts of rules; raises BadRules."""
     rules = []
     for text in texts:
         if text == "DEFAULT":
@@ -99,7 +99,7 @@ class Context(Protocol):
 
     @property
     def initiator(self) -> str:
-        """The Kerberos name of the client, once complete."""
+        """The Kerberos name of the client, after the context is complete."""
         ...
 
     def step(self, token: bytes) -> bytes:
@@ -109,7 +109,7 @@ class Context(Protocol):
     def wrap(self, message: bytes) -> bytes: ...
 
     def unwrap(self, message: bytes) -> bytes:
-        """Raises AuthenticationFailed."""
+        """The content of a wrapped message; raises AuthenticationFailed."""
         ...
 
 
@@ -117,8 +117,8 @@ class GssapiExchange:
     """One log-in.
 
     Args:
-        context: new.
-        name_of: the user of a Kerberos name; raises AuthenticationFailed.
+        context: a new context.
+        name_of: function from a Kerberos name to its user; raises AuthenticationFailed.
     """
 
     def __init__(self, context: Context, name_of: Callable[[str], str]) -> None:
@@ -131,8 +131,7 @@ class GssapiExchange:
         return ""
 
     def evaluate(self, message: bytes) -> bytes:
-        """Answers with a token, then with the offer of no security layer, then with an empty message; raises
-        AuthenticationFailed."""
+        """The answers are tokens, then the offer of no security layer, then an empty message; raises AuthenticationFailed."""
         if self.identity is not None or len(message) > MAX_TOKEN_BYTES:
             raise AuthenticationFailed("a message too many" if self.identity else "a message too long")
         if self._offered:

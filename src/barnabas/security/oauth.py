@@ -3,11 +3,11 @@
 Owns the exchange and the checks of a JWT's claims. `jwt_keys` checks signatures; time is an argument.
 
 Rules
-  1. A token must be signed by a key of the provider, be valid at this time within `clock_skew_ms`, and name the expected issuer
-     and audience, if they are configured. These are exactly Kafka's rules: time of issue, expiry and subject are required,
-     scopes are not.
-  2. Tokens without a signature are accepted only without a provider (`signed` is false), as in Kafka's default handler.
-  3. A refusal is sent as JSON, which the client acknowledges; then the log-in fails. Only the log has the reason.
+  1. A token must be signed by a key of the provider, and be valid at this time within `clock_skew_ms`. It must have the
+     expected issuer and audience, if these are configured. The rules are exactly Kafka's: time of issue, expiry and subject are
+     required, scopes are not.
+  2. A listener accepts tokens without a signature only if it has no provider (`signed` is false), as in Kafka's default handler.
+  3. The server sends a refusal as JSON and the client acknowledges it; then the log-in fails. Only the log has the reason.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class TokenRules(NamedTuple):
     """The required claims of a token.
 
     Args:
-        signed: whether a provider signs tokens; else they have no signature.
-        required_scope: of tokens without a signature.
+        signed: whether a provider signs tokens; if not, they have no signature.
+        required_scope: the scope that tokens without a signature must have.
     """
 
     signed: bool = True
@@ -63,7 +63,7 @@ class OAuthExchange:
     """One log-in.
 
     Args:
-        check: whose a token is; raises TokenRefused.
+        check: function from a token to the identity in it; raises TokenRefused.
     """
 
     def __init__(self, check: Callable[[str], Identity]) -> None:
@@ -76,7 +76,7 @@ class OAuthExchange:
         return ""
 
     def evaluate(self, message: bytes) -> bytes:
-        """Answers a valid token with an empty message, any other with JSON; raises AuthenticationFailed."""
+        """The answer to a valid token is an empty message, the answer to any other is JSON; raises AuthenticationFailed."""
         if self._refused is not None:
             raise AuthenticationFailed(self._reason, self._refused if message == ACKNOWLEDGED else None)
         if self.identity is not None:

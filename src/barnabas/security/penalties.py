@@ -1,19 +1,19 @@
 """Delays of the answers to failed log-ins, and of later log-ins from the same address.
 
-Owns a count of failures for each address, and the users who logged in from an address.
+Owns a count of failures for each address, and the users who have logged in from an address.
 
 Rules
-  1. The answer to each of the first `FREE_FAILURES` waits `base_ms` (`connection.failed.authentication.delay.ms`), as with Kafka; after
-     that each one waits twice as long as the one before, up to `MAX_DELAY_MS`.
-  2. From the eleventh failure on the delay also applies to other connections: until the answer to the last failure is due, no
-     password or token from the address is checked. At most `max_waiting` log-ins of an address wait for that; further ones are
-     refused without a check.
-  3. Users that logged in from an address before are known there, each with a separate count, so a guesser does not delay the
-     known users of an address. Failures of a known user delay that user at that address alone.
+  1. The answer to each of the first `FREE_FAILURES` waits `base_ms` (`connection.failed.authentication.delay.ms`), as in Kafka.
+     After that the delay doubles with each failure, up to `MAX_DELAY_MS`.
+  2. From the eleventh failure on, the delay also applies to other connections from the address: the broker checks no password
+     or token before the answer to the last failure is due. At most `max_waiting` log-ins of an address wait for this time;
+     further ones are refused without a check.
+  3. A user that has logged in from an address is known there and has a separate count. So a guesser does not delay the known
+     users of an address. Failures of a known user delay only this user at this address.
   4. A count starts again after `FORGET_MS` without a failure. A successful log-in does not change a count, because a guesser
-     may have an account too.
+     may also have an account.
   5. With a `base_ms` of 0 there are no delays.
-  6. At most `max_hosts` counts are kept, and as many users; the oldest is dropped first.
+  6. At most `max_hosts` counts and `max_hosts` users are kept; the oldest is dropped first.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class _Count(Struct):
 
 
 class Penalties:
-    """See the module.
+    """The counts of failures; see the module.
 
     Args:
-        max_waiting: log-ins of one address.
+        max_waiting: the maximum number of waiting log-ins of one address.
     """
 
     def __init__(self, base_ms: int, *, max_hosts: int, max_waiting: int) -> None:
@@ -58,7 +58,7 @@ class Penalties:
         return (host, user) if (host, user) in self._known else (host, None)
 
     def delay_ms(self, source: Source, now_ms: float) -> int:
-        """Count a failure; returns the delay of its answer."""
+        """Count a failure; returns the delay of its answer in milliseconds."""
         count = self._counts.pop(source, None)
         if count is None or now_ms - count.last_ms > FORGET_MS:
             count = _Count(waiting=0 if count is None else count.waiting)
@@ -74,7 +74,7 @@ class Penalties:
         return delay_ms
 
     def wait_ms(self, source: Source, now_ms: float) -> float:
-        """The time until a log-in of `source` may be checked."""
+        """The time in milliseconds until a log-in of `source` may be checked."""
         count = self._counts.get(source)
         return 0.0 if count is None else max(count.until_ms - now_ms, 0.0)
 

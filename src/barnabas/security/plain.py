@@ -1,7 +1,7 @@
 """The server's side of PLAIN (RFC 4616): one message with name and password.
 
 Rules
-  1. An unknown user fails like a wrong password, in the same time: there is always a comparison.
+  1. An unknown user fails like a wrong password and after the same time, because there is always a comparison.
   2. Sentences to the peer are Kafka's.
 """
 
@@ -20,7 +20,7 @@ class PlainExchange:
     """One log-in.
 
     Args:
-        passwords: by user.
+        passwords: the passwords by user.
     """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
@@ -59,5 +59,5 @@ class PlainExchange:
 
 
 def _same_length(password: str) -> bytes:
-    """A digest that is compared instead of the text, so that the time does not reveal its length."""
+    """A digest of the password. The comparison uses it instead of the text, so that its time does not reveal the length."""
     return hashlib.sha256(password.encode()).digest()

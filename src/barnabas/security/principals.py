@@ -1,18 +1,19 @@
 """Maps the name in a client's certificate to a principal: `ssl.principal.mapping.rules`.
 
-Owns the language of rules, with Kafka's semantics. Rules are separated by commas; the first matching rule gives the name.
+Owns the syntax of rules, with Kafka's semantics. Rules are separated by commas; the first matching rule gives the name.
 
-    DEFAULT                             the name as it is
-    RULE:pattern/replacement/[LU]       if the pattern matches all of the name, every match of it in the name is replaced; L and U make the
-                                        result small or large letters
+    DEFAULT                             the name stays unchanged
+    RULE:pattern/replacement/[LU]       if the pattern matches the whole name, every match of it in the name is replaced; L and U
+                                        convert the result to lower or upper case
 
-A slash in pattern or replacement is written `\\/`. In a replacement `$1` is a group of the pattern, with as many digits as there is a group
-for, and `${name}` one with a name; a number that there is no group for stands for itself. A backslash takes the meaning from what follows.
+A slash in a pattern or replacement is written `\\/`. In a replacement, `$1` is a group of the pattern: the number has as many
+digits as give an existing group. `${name}` is a group with a name. A number without a group stays as text. A backslash makes the
+next character literal.
 
-A text without any rule maps no name at all.
+A text without rules maps no name.
 
-Ugly: patterns are Java's in Kafka and Python's here. The features that names need (groups, classes, quantifiers) are the same
-in both, and Java's syntax of named groups is accepted; `\\p{..}` is not.
+Ugly: Kafka has Java's patterns, this module has Python's. The features that names need (groups, classes, quantifiers) are the
+same in both. Java's syntax of named groups is accepted, but `\\p{..}` is not.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ class _Rule(Struct, frozen=True):
 
 
 class PrincipalRules:
-    """Parsed rules; raises ConfigError."""
+    """Parsed rules; the constructor raises ConfigError."""
 
     def __init__(self, text: str) -> None:
         self._rules = _parse(text.strip())
 
     def name_of(self, distinguished_name: str) -> str:
-        """Raises NoMatchingRule."""
+        """The principal's name for a distinguished name; raises NoMatchingRule."""
         for rule in self._rules:
             name = rule.apply(distinguished_name)
             if name is not None:
@@ -102,7 +103,7 @@ def _rule(text: str, pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _parts_of(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...] | None:
-    """Text and numbers of groups; None if it names a group that the pattern does not have."""
+    """The texts and the numbers of groups in a replacement; None if it names a group that the pattern does not have."""
     parts: list[str | int] = []
     position = 0
     while position < len(replacement):
@@ -127,7 +128,7 @@ def _parts_of(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ..
 
 
 def _group_at(text: str, start: int, groups: int) -> tuple[int, int]:
-    """The number that begins there, of as many digits as give a group, and where it ends."""
+    """The group number at `start`, with as many digits as give an existing group, and the position of its end."""
     end = start + 1
     while end < len(text) and text[end].isdecimal() and int(text[start : end + 1]) <= groups:
         end += 1

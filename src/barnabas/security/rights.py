@@ -1,12 +1,12 @@
-"""The rights that a cluster's access control lists give, for a program outside of its brokers: the bindings come over the wire.
+"""The rights from a cluster's access control lists, for a program outside its brokers: it reads the bindings over the protocol.
 
-Owns a copy of the bindings, which is read again when it is too old. The decisions are the broker's own (`authorizer`).
+Owns a copy of the bindings, and reads it again when it is too old. The decisions are the same as in a broker (`authorizer`).
 
 Rules
   1. A cluster without an authorizer allows everything.
-  2. If the cluster cannot be asked, the last bindings hold for a limited time; then nobody has a right.
-  3. Kafka shows nobody its super users, so a setting names them. barnabas shows them to those who may describe its brokers.
-  4. Groups of a principal are known to the broker only; bindings for groups do not count here.
+  2. If the cluster does not answer, the last bindings are valid for a limited time; after that nobody has a right.
+  3. Kafka never shows its super users, so a setting names them. barnabas shows them to principals that may describe its brokers.
+  4. Only the broker knows the groups of a principal; so bindings for groups do not count here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUPER_USERS, IF_NONE = "super.users", "allow.everyone.if.no.acl.found"
 
 
 class RightsUnknown(BarnabasError):
-    """The cluster does not tell its bindings."""
+    """The cluster does not return its bindings."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -44,11 +44,11 @@ class RightsUnknown(BarnabasError):
 
 
 class ClusterRights:
-    """Decides what a principal may do on a cluster.
+    """Decides whether a principal may do an operation on a cluster.
 
     Args:
-        config: of the cluster; its principal needs DESCRIBE on the cluster.
-        settings: may have `super.users` and `allow.everyone.if.no.acl.found`, if the cluster does not show them.
+        config: the client settings for the cluster; their principal needs DESCRIBE on the cluster.
+        settings: may contain `super.users` and `allow.everyone.if.no.acl.found`, for a cluster that does not show them.
     """
 
     def __init__(self, config: ClientConfig, settings: Mapping[str, str] | None = None) -> None:
@@ -60,14 +60,14 @@ class ClusterRights:
         self._asking: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """Make sure that the bindings are recent; raises RightsUnknown."""
+        """Read the bindings again if they are too old; raises RightsUnknown."""
         kept_s = limits.ACLS_KEPT_S if self._asked_s == self._answered_s else limits.ACLS_RETRY_S
         if asyncio.get_running_loop().time() >= self._asked_s + kept_s:
             await self._share_asking()
 
     async def renew(self) -> bool:
-        """Read the bindings again, unless they are a second old at most; a caller may have got a right. Returns whether they were
-        read; raises RightsUnknown."""
+        """Read the bindings again, unless they are at most a second old: a caller may have got a right in the meantime. Returns
+        whether they were read; raises RightsUnknown."""
         if asyncio.get_running_loop().time() < self._asked_s + limits.ACLS_RETRY_S:
             return False
         await self._share_asking()
@@ -81,7 +81,7 @@ class ClusterRights:
         await asyncio.shield(self._asking)
 
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
-        """Whether the last bindings allow an operation; call `refresh` before."""
+        """Whether the last bindings allow an operation; call `refresh` first."""
         if self._authorizer is None:
             return True
         session = self._authorizer.with_roles(Session(principal, host))
@@ -130,7 +130,7 @@ class ClusterRights:
 
 
 def _bindings(resource: DescribeAclsResource) -> Iterator[Acl]:
-    """Those that this version knows; another kind of resource or operation is not asked about here."""
+    """The bindings with a resource type and an operation that this version knows; no caller needs decisions about others."""
     for acl in resource.acls:
         try:
             yield Acl(

@@ -4,8 +4,8 @@ Owns the stored form of a password (`Credential`) and one log-in (`ScramExchange
 
 Rules
   1. The password cannot be derived from the stored form.
-  2. An unknown user fails at the same step as a wrong password, after an exchange that looks the same: `unknown` derives a salt
-     from the name, the same at each attempt.
+  2. An unknown user fails at the same step as a wrong password, after an exchange that looks the same. For this, `unknown`
+     derives a salt from the name; it is the same at each attempt.
   3. Every comparison of secrets takes the same time for all values.
   4. A Postgres client names no user in its messages, and signs them so. A server that relays them puts the user into the authorization
      id; see `UNNAMED`.
@@ -44,23 +44,23 @@ def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -
 
 
 def salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """A password as AlterUserScramCredentials carries it; takes some milliseconds."""
+    """A salted password as in AlterUserScramCredentials; takes some milliseconds."""
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def credential_from_salted(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> Credential:
-    """From a salted password."""
+    """Derive the credential from a salted password."""
     name = HASHES[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", name)
     return Credential(salt, hashlib.new(name, client_key).digest(), hmac.digest(salted_password, b"Server Key", name), iterations)
 
 
 def unknown(mechanism: str, user: str, secret: bytes, like: Credential | None = None) -> Credential:
-    """The credential of an unknown user: looks like a real one, and no password matches it.
+    """A credential for an unknown user: it looks like a real one, and no password matches it.
 
     Args:
-        secret: shared by all brokers; without it nobody can tell the salt of an unknown user from that of a known one.
-        like: credential of an existing user, for the iterations and the length of the salt.
+        secret: shared by all brokers. Without it, nobody can distinguish the salt of an unknown user from that of a known one.
+        like: the credential of an existing user; gives the iterations and the length of the salt.
     """
     name = HASHES[mechanism]
     salt = hmac.digest(secret, user.encode(), "sha512")[: SALT_BYTES if like is None else len(like.salt)]
@@ -73,8 +73,9 @@ class ScramExchange:
 
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
-        find: the credential of a name and its owner; for an unknown name the result of `unknown`. The name is that of a user,
-            or of a delegation token where the client says so (tokenauth=true, KIP-48). It may raise NotYet.
+        find: function that returns the credential of a name and its owner; for an unknown name the result of `unknown`. The
+            name is that of a user, or of a delegation token if the client says so (tokenauth=true, KIP-48). It may raise
+            NotYet.
         nonce: unique to this exchange, printable characters without a comma.
     """
 
@@ -96,7 +97,7 @@ class ScramExchange:
         """The answer to the client's next message.
 
         Raises:
-            AuthenticationFailed: the message cannot be read, comes when the exchange is over, or proves nothing.
+            AuthenticationFailed: the message does not parse, comes after the end of the exchange, or has a wrong proof.
         """
         if self.identity is not None or len(message) > MAX_MESSAGE_BYTES:
             raise AuthenticationFailed("a message too long" if self.identity is None else "a message too many")
@@ -107,7 +108,7 @@ class ScramExchange:
         return self._first(text) if self._credential is None else self._final(text)
 
     def _first(self, text: str) -> bytes:
-        """`n,[a=authzid],n=user,r=nonce[,extensions]`."""
+        """Answer the first message: `n,[a=authzid],n=user,r=nonce[,extensions]`."""
         parts = text.split(",", 2)
         if len(parts) != 3 or parts[0] not in ("n", "y"):
             raise AuthenticationFailed("a first message that cannot be read, or asks for channel binding")
@@ -130,7 +131,7 @@ class ScramExchange:
         return first.encode()
 
     def _final(self, text: str) -> bytes:
-        """`c=channel,r=nonce[,extensions],p=proof`."""
+        """Answer the final message: `c=channel,r=nonce[,extensions],p=proof`."""
         assert self._credential is not None
         without_proof, separator, proof_text = text.rpartition(",p=")
         fields = without_proof.split(",")
@@ -155,7 +156,7 @@ class ScramExchange:
 
 
 def _unescape(name: str) -> str:
-    """`=2C` is a comma, `=3D` an equals sign, and no other use of the sign is allowed."""
+    """Replace `=2C` by a comma and `=3D` by an equals sign; no other use of the sign is allowed."""
     result = name.replace("=2C", ",").replace("=3D", "\0").replace("=", "\1").replace("\0", "=")
     if "\1" in result or not result:
         raise AuthenticationFailed("a user name that cannot be read")

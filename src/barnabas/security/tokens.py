@@ -1,10 +1,10 @@
 """Delegation tokens (KIP-48): created for a user, used instead of the user's password over SCRAM, renewed and expired.
 
-Owns the fields of a token's declaration and the rules of its lifetime. Time and random values are arguments.
+Owns the stored fields of a token and the rules of its lifetime. Time and random values are arguments.
 
 Rules
   1. A token's password is an HMAC of its id by `delegation.token.secret.key`; it is computed when needed and never stored.
-  2. A token ends at its expiry, which a renewal extends, and at the latest at `max_ms`.
+  2. A token ends at its expiry time. A renewal moves that time, but not after `max_ms`.
   3. Owner, requester and renewers may renew and end a token. Codes and their order are Kafka's.
 """
 
@@ -45,21 +45,21 @@ class Token(NamedTuple):
         return principal in (self.owner, self.requester, *self.renewers)
 
     def encode(self) -> dict[str, Any]:
-        """As it is declared."""
+        """The stored form of the token."""
         fields = self._asdict()
         del fields["token_id"]
         return {**fields, "renewers": list(self.renewers)}
 
 
 class Lifetimes(NamedTuple):
-    """The limits that brokers set."""
+    """The limits of lifetimes in the brokers' settings."""
 
     most_ms: int  # delegation.token.max.lifetime.ms
     renewal_ms: int  # delegation.token.expiry.time.ms
 
 
 def tokens_of(declared: Declared) -> list[Token]:
-    """All of them, the oldest first."""
+    """All tokens, the oldest first."""
     return sorted((_decode(token_id, fields) for token_id, fields in declared.items()), key=lambda token: token.issued_ms)
 
 
@@ -71,7 +71,7 @@ def secret_of(token_id: str, key: str) -> bytes:
 def create(
     token_id: str, *, owner: str, requester: str, renewers: Iterable[str], lifetime_ms: int, lifetimes: Lifetimes, now_ms: int
 ) -> Token:
-    """A new token; raises KafkaError(INVALID_PRINCIPAL_TYPE) for an owner or a renewer that is no user."""
+    """A new token; raises KafkaError(INVALID_PRINCIPAL_TYPE) for an owner or a renewer that is not a user."""
     renewers = tuple(dict.fromkeys(renewers))
     if any(principal.partition(":")[0] != USER for principal in (owner, *renewers)):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
@@ -80,7 +80,7 @@ def create(
 
 
 def renew(token: Token, principal: str, period_ms: int, lifetimes: Lifetimes, now_ms: int) -> Token:
-    """The token with a later end; raises KafkaError."""
+    """The token with a later expiry time; raises KafkaError."""
     if token.is_over(now_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     if not token.is_of(principal):
@@ -90,7 +90,7 @@ def renew(token: Token, principal: str, period_ms: int, lifetimes: Lifetimes, no
 
 
 def expire(token: Token, principal: str, period_ms: int, now_ms: int) -> Token | None:
-    """The token with another end; None for one that ends now. Raises KafkaError."""
+    """The token with another expiry time; None if it ends now. Raises KafkaError."""
     if not token.is_of(principal):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     if period_ms < 0:
@@ -101,7 +101,7 @@ def expire(token: Token, principal: str, period_ms: int, now_ms: int) -> Token |
 
 
 def find(declared: Declared, secret: bytes, key: str) -> Token:
-    """The token that a secret belongs to; raises KafkaError(DELEGATION_TOKEN_NOT_FOUND)."""
+    """The token of a secret; raises KafkaError(DELEGATION_TOKEN_NOT_FOUND)."""
     for token_id, fields in declared.items():
         if hmac.compare_digest(secret_of(token_id, key), secret):
             return _decode(token_id, fields)
@@ -109,7 +109,7 @@ def find(declared: Declared, secret: bytes, key: str) -> Token:
 
 
 def usable(declared: Declared, token_id: str, now_ms: int) -> Token | None:
-    """The token of an id, if it can be shown now."""
+    """The token of an id, if it is valid now."""
     fields = declared.get(token_id)
     token = None if fields is None else _decode(token_id, fields)
     return None if token is None or token.is_over(now_ms) else token
@@ -119,7 +119,7 @@ class TokenCredentials:
     """A cache of the SCRAM credentials of recently used tokens.
 
     Args:
-        most: size of the cache; two mechanisms of one token count twice.
+        most: the size of the cache; two mechanisms of one token count twice.
     """
 
     def __init__(self, most: int) -> None:

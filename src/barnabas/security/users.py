@@ -1,10 +1,12 @@
-"""Users with SCRAM credentials: storing, altering and describing them (KIP-554).
+"""Users with SCRAM credentials: stores, alters and describes them (KIP-554).
 
-Owns the fields of a user's declaration: by mechanism the salt, both keys and the iterations in base 64, never a password.
+Owns the stored fields of a user: for each mechanism the salt, both keys and the iterations in base64, never a password.
 
 Rules
-  1. Codes and sentences are Kafka's. One request alters a user's credential for one mechanism once; a user with an error stays as it was.
-  2. The first user also creates a secret (`SECRET`). With it, unknown users look like known ones, and equal on every broker.
+  1. Codes and sentences are Kafka's. One request may alter a user's credential for one mechanism only once. A user with an
+     error stays unchanged.
+  2. The first user also creates a secret (`SECRET`). With it, unknown users look like known ones, and look the same on every
+     broker.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ Pattern = tuple[int, int]  # iterations, and bytes of the salt
 
 
 class Upsertion(NamedTuple):
-    """A credential to make or replace."""
+    """A credential to create or replace."""
 
     user: str
     mechanism: int
@@ -39,7 +41,7 @@ class Upsertion(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A credential to take away."""
+    """A credential to delete."""
 
     user: str
     mechanism: int
@@ -64,7 +66,7 @@ class Patterns:
         self._counted: dict[str, Counter[Pattern]] = {}
 
     def of(self, declared: Declared, mechanism: str) -> Counter[Pattern]:
-        """Of a mechanism. A declaration does not change; when users do, it is another object."""
+        """The counts of a mechanism. A `Declared` never changes: after a change of users there is another object."""
         if declared is not self._declared:
             self._declared, self._counted = declared, {}
         if mechanism not in self._counted:
@@ -74,7 +76,7 @@ class Patterns:
 
 
 def find_credential(declared: Declared, user: str, mechanism: str, patterns: Patterns) -> Credential:
-    """The credential of a user for a mechanism; for an unknown user one that looks real."""
+    """The credential of a user for a mechanism; for an unknown user, one that looks real."""
     fields = None if user.startswith("\0") else declared.get(user, {}).get(mechanism)
     if fields is not None:
         return _decode(fields)
@@ -83,10 +85,10 @@ def find_credential(declared: Declared, user: str, mechanism: str, patterns: Pat
 
 
 def _like(secret: bytes, user: str, counted: Counter[Pattern]) -> Credential | None:
-    """The iterations and salt length of an unknown user: as frequent as among known users, and stable for a name when other
-    users change.
+    """The iterations and salt length of an unknown user: they are as frequent as among known users, and stay the same for a
+    name when other users change.
 
-    Each pattern draws a number from the name, and the largest wins (weighted rendezvous hashing).
+    Each pattern gets a number from the name, and the largest number wins (weighted rendezvous hashing).
     """
     if not counted:
         return None
@@ -102,10 +104,10 @@ def _like(secret: bytes, user: str, counted: Counter[Pattern]) -> Credential | N
 def alter(
     declared: Declared, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion], *, secret: bytes
 ) -> tuple[dict[str, KafkaError | None], dict[str, Any]]:
-    """The result for each user, and the users to declare: None for a user without credentials left.
+    """The result for each user, and the users to store: None for a user without remaining credentials.
 
     Args:
-        secret: random bytes, for when there is none yet.
+        secret: random bytes, used if there is no secret yet.
     """
     errors: dict[str, KafkaError | None] = {}
     seen: set[tuple[str, int]] = set()
@@ -135,14 +137,14 @@ def alter(
 
 
 def describe(declared: Declared, users: Sequence[str] | None) -> list[Described]:
-    """The users that are named, or all."""
+    """Describe the named users, or all."""
     if not users:
         users = [user for user in declared if user != SECRET]
     return [_describe(declared, user, twice=users.count(user) > 1) for user in dict.fromkeys(users)]
 
 
 def encode(credential: Credential) -> dict[str, Any]:
-    """A credential as it is declared."""
+    """The stored form of a credential."""
     return {
         "salt": b64encode(credential.salt).decode(),
         "stored_key": b64encode(credential.stored_key).decode(),
@@ -152,7 +154,7 @@ def encode(credential: Credential) -> dict[str, Any]:
 
 
 def encode_secret(secret: bytes) -> dict[str, Any]:
-    """The secret as it is declared."""
+    """The stored form of the secret."""
     return {"secret": b64encode(secret).decode()}
 
 

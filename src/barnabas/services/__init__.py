@@ -1,4 +1,5 @@
-"""The host of the HTTP services around the broker: one process, one web server, one entry a service in `table.py`.
+"""The host of the HTTP services beside the broker: one process and one web server. Each service has an entry in `table.py`.
 
-A service brings a `Router` (`web/routing.py`). Ports, TLS, log-in, limits, access log, metrics and health are done here, once.
+A service provides a `Router` (`web/routing.py`). This package implements ports, TLS, log-in, limits, access log, metrics and
+health for all services.
 """

@@ -1,9 +1,9 @@
-"""One service as an ASGI application: from the web server's events to a `Request`, and from a `Response` back.
+"""One service as an ASGI application: converts the web server's events to a `Request`, and a `Response` back to events.
 
-Owns what is the same for every service: limits of bodies and time, log-in, health pages, metrics, the access log, and errors
-that tell a caller nothing about the code.
+Owns the common parts of all services: limits of bodies and time, log-in, health pages, metrics, the access log, and errors that
+reveal nothing about the code.
 
-Rule: a caller logs in before anything else, so that nobody learns which paths exist. Only the pages of health are open.
+Rule: a caller logs in first, so that nobody learns which paths exist without a log-in. Only the health pages are open.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class _Gone(Exception):
 
 class Application:
     """Args:
-    name: of the service, in logs and metrics.
-    logins: None if callers do not log in.
+    name: the name of the service in logs and metrics.
+    logins: checks callers; None if callers do not log in.
     timeout_s: of a request, up to the first byte of its answer.
     follows_clients: whether a request is cancelled when its client goes away.
     """
@@ -80,7 +80,7 @@ class Application:
             await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
     def malformed(self, host: str) -> Response:
-        """The answer to what is no HTTP."""
+        """The answer to bytes that are not HTTP."""
         response = self._refuse(HttpError(400, "HTTP 400 Bad Request"), close=True)
         self._note(Request("-", "-", caller=Caller(host=host)), response, 0.0)
         return response
@@ -201,13 +201,13 @@ def _fields(query: str) -> tuple[tuple[str, str], ...]:
 
 
 class _Bodies:
-    """Reads the bodies of requests, and counts the bytes of those that are held."""
+    """Reads the bodies of requests, and counts the bytes of bodies in memory."""
 
     def __init__(self) -> None:
         self.held = 0
 
     async def read(self, request: Request, state: Mapping[str, Any], receive: Receive) -> bytes:
-        """The body. The caller counts it off `held` when it is done. Raises HttpError 413, 415 or 503."""
+        """The body. The caller subtracts its size from `held` when the request is done. Raises HttpError 413, 415 or 503."""
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             return b""
         pieces: list[bytes] = []
@@ -261,7 +261,8 @@ async def _piece(receive: Receive) -> tuple[bytes, bool]:
 
 
 async def _drop_rest(receive: Receive) -> None:
-    """Read the rest of a refused body: many clients send all of it before they read, and a connection closed earlier hides the answer."""
+    """Read the rest of a refused body: many clients send the whole body before they read, and do not see the answer if the
+    connection is closed earlier."""
     size, more = 0, True
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limits.SERVICE_DROP_TIMEOUT_S):

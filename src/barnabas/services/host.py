@@ -34,7 +34,7 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
 class Place(NamedTuple):
-    """A service and where it listens."""
+    """A service and its listener."""
 
     entry: ServiceEntry
     listener: Listener
@@ -43,11 +43,11 @@ class Place(NamedTuple):
 def run(
     places: Sequence[Place], properties: Mapping[str, str], *, log_level: str = "warning", ends_with_input: bool = False
 ) -> int:
-    """Run services until one of the ending signals; the exit code.
+    """Run services until a signal ends them; returns the exit code.
 
     Args:
         properties: client settings with `bootstrap.servers`, and the settings of the host and the services.
-        ends_with_input: also end when standard input ends, as it does when the parent process ends.
+        ends_with_input: also end at the end of standard input, which comes when the parent process ends.
     """
     from uvloop import new_event_loop
 
@@ -72,7 +72,7 @@ def run(
 
 
 class CannotListen(ServiceError):
-    """The address of a service cannot be had."""
+    """A service cannot listen on its address."""
 
 
 async def _serve(places: Sequence[Place], settings: NotedSettings, client: ClientConfig, ends_with_input: bool) -> int:
@@ -104,7 +104,7 @@ async def _serve(places: Sequence[Place], settings: NotedSettings, client: Clien
 async def _start(
     stack: AsyncExitStack, places: Sequence[Place], properties: Mapping[str, str], client: ClientConfig, times: RequestTimes
 ) -> list[str]:
-    """Starts every service; returns the lines that say where they are."""
+    """Start every service; returns the lines with their addresses."""
     from barnabas.services.web_server import WebServer
 
     lines, timeout_s = [], init_timeout_s(properties)
@@ -156,7 +156,7 @@ def _watch_input(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> No
 
 
 def _say(line: str) -> None:
-    """On standard output; the services go on if nobody reads it."""
+    """Print a line on standard output; the services continue if nobody reads it."""
     try:
         print(line, flush=True)
     except OSError as error:

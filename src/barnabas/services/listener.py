@@ -1,4 +1,4 @@
-"""The URL at which a service listens, and the socket for it."""
+"""The URL of a service's listener, and the socket for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 
 class Listener(NamedTuple):
-    """An address with its scheme; port 0 takes a free port."""
+    """An address with its scheme; port 0 means any free port."""
 
     scheme: str
     host: str
@@ -25,10 +25,10 @@ class Listener(NamedTuple):
 
 
 def reached_at(listener: Listener, host_name: str | None) -> Listener:
-    """The address by which other instances reach a service, in lower case as in the URLs that instances compare.
+    """The address of a service for other instances, in lower case, because instances compare URLs.
 
     Args:
-        host_name: the setting `host.name`; without one a listener on all addresses is reached by the name of this machine.
+        host_name: the setting `host.name`; without it, the address of a listener on all addresses is the name of this machine.
     """
     host = host_name or (socket.gethostname() if listener.host in WILDCARDS else listener.host)
     return listener._replace(host=host.lower())
@@ -46,8 +46,21 @@ def parse_listener(text: str, default_port: int) -> Listener:
     return Listener(url.scheme, url.hostname, default_port if port is None else port)
 
 
+def check_postgres(address: str) -> None:
+    """Raises ServiceError if Postgres clients cannot be served at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_server((host.strip("[]"), int(port))).close()
+    except OSError as error:
+        reason = "another program has this port" if error.errno == errno.EADDRINUSE else error.strerror
+        raise ServiceError(
+            f"SQL cannot listen on {address} for Postgres clients: {reason}; "
+            "--postgres-listener HOST:PORT chooses another address, and port 0 takes a free port"
+        ) from None
+
+
 def bind(entry: ServiceEntry, listener: Listener) -> socket.socket:
-    """A socket that listens; raises ServiceError, whose line names the service and the way out."""
+    """A listening socket; raises ServiceError with a line that names the service and a solution."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,13 +1,13 @@
-"""The callers of a service: Basic and bearer log-ins, checked by SASL against the cluster, and certificates.
+"""The callers of a service: Basic and bearer log-ins, which SASL log-ins at the cluster check, and certificates.
 
 Rules
-  1. The cluster decides; a log-in that it accepted is not checked again for a short time, one that it refused is. A token does not
-     count longer than it says itself.
-  2. The cache holds hashes with a random key, no password and no token.
-  3. Failures of an address delay its next answers and log-ins, as on the broker (`security/penalties.py`). To the broker all callers
-     have the address of the service, so a guesser must be stopped here.
-  4. TLS has checked a certificate. Its name becomes a principal by rules, as on the broker. An Authorization header counts more than
-     a certificate: a proxy shows its own.
+  1. The cluster decides. After it has accepted a log-in, the service does not check this log-in again for a short time; a
+     refused log-in is checked each time. A token is valid at most until its own expiry.
+  2. The cache contains hashes with a random key, but no password and no token.
+  3. Failures of an address delay its next answers and log-ins, as on the broker (`security/penalties.py`). For the broker all
+     callers have the address of the service, so the service itself must stop a guesser.
+  4. TLS has checked a certificate. Rules map its name to a principal, as on the broker. An Authorization header overrides a
+     certificate: the certificate may be that of a proxy.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PASSWORDS = (PLAIN, *HASHES)
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A caller's own token as a source of tokens."""
+    """A token source with the caller's own token."""
 
     text: str = field(repr=False)
 
@@ -55,14 +55,14 @@ class _Given:
 
 
 class Logins:
-    """Names the callers of requests.
+    """Finds the principals of callers.
 
     Args:
-        client: the service's own way to the cluster; with methods its protocol must have SASL.
-        methods: of BASIC and BEARER.
-        mechanism: of SASL, for Basic.
-        rules: for certificates; None if they name nobody.
-        subject_claim: the claim of a token that names its user.
+        client: the service's own client settings for the cluster; if there are methods, their protocol must have SASL.
+        methods: BASIC, BEARER, both or none.
+        mechanism: the SASL mechanism for Basic.
+        rules: the rules for certificates; None if certificates do not identify callers.
+        subject_claim: the claim of a token with the name of its user.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class Logins:
 
     @property
     def challenges(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The headers WWW-Authenticate: one for each method."""
+        """The WWW-Authenticate headers, one for each method."""
         return tuple((b"www-authenticate", b'%s realm="barnabas"' % each.capitalize().encode()) for each in sorted(self.methods))
 
     async def principal(self, header: str, certificate: bytes | None = None, host: str = "") -> str:
-        """The caller that sent this header from an address, over a connection with this certificate (DER).
+        """The principal of a caller with this Authorization header, this certificate (DER) and this address.
 
         Raises:
-            HttpError: 401; 429 if too many log-ins of the address wait; 503 if the cluster cannot be asked.
+            HttpError: 401; 429 if too many log-ins of the address wait; 503 if the cluster does not answer.
         """
         if self._rules is not None and certificate is not None and not (header and self.methods):
             try:
@@ -120,7 +120,7 @@ class Logins:
         self._penalties.logged_in(host, principal)
 
     async def _wait(self, source: Source) -> None:
-        """Wait until the last failure of an address is answered."""
+        """Wait until the answer to the last failure of an address is due."""
         wait_ms = self._penalties.wait_ms(source, asyncio.get_running_loop().time() * 1000)
         if not wait_ms:
             return
@@ -132,7 +132,7 @@ class Logins:
             self._penalties.end_wait(source)
 
     def _understand(self, header: str) -> tuple[str, Credentials, float]:
-        """The principal that a header claims, with the proof, and for how many seconds it may count."""
+        """The principal that a header claims, its credentials, and the seconds for which a check is valid."""
         scheme, _, text = header.partition(" ")
         method = scheme.upper()
         if method not in self.methods:
@@ -172,7 +172,7 @@ def _refused() -> HttpError:
 
 
 def logins_from(settings: Mapping[str, str], client: ClientConfig, scheme: str = "http") -> Logins | None:
-    """How callers log in to a listener, by the settings; None if they do not. Raises ConfigError."""
+    """The log-ins of a listener, from the settings; None if callers do not log in. Raises ConfigError."""
     shows = client_auth(settings)
     if shows is not ClientAuth.NONE and scheme != "https":
         raise ConfigError(CLIENT_AUTH, shows.value, "none, unless the listener is https://")

@@ -8,7 +8,7 @@ REQUESTS = "barnabas_http_request_seconds"
 
 
 class RequestTimes:
-    """Counts requests; methods that are not HTTP's share one series."""
+    """Counts requests; all unknown methods share one series."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, str, int], list[float]] = {}  # counts by bucket, count above the last bucket, sum of seconds

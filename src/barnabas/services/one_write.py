@@ -1,4 +1,4 @@
-"""Head and body of an answer in one write. uvicorn writes each by itself, which costs a system call and a packet more."""
+"""Writes the head and the body of an answer together. uvicorn writes each alone, with one more system call and packet."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ MOST_JOINED_BYTES = 64 * 1024  # a larger body is written separately, because th
 
 
 class OneWrite:
-    """The transport of one answer. It keeps the head until the body comes, which is at once. The answer to HEAD has no body.
+    """The transport of one answer. It keeps the head until the body comes; that is immediately after the head. The answer to
+    HEAD has no body.
 
     Args:
-        cycle: uvicorn's, which writes the answer.
+        cycle: uvicorn's object that writes the answer.
     """
 
     __slots__ = ("_cycle", "_head", "_transport")
@@ -34,5 +35,5 @@ class OneWrite:
         self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the connection's."""
+        """Every other attribute is that of the connection."""
         return getattr(self._transport, name)

@@ -1,4 +1,4 @@
-"""The settings of the services: as they may be shown, those of the host itself, and those that nothing uses."""
+"""The settings of the services: shows them without secrets, reads those of the host itself, and finds those that nothing uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITHOUT_PREFIX = ("kafkastore.ssl.", "kafkastore.sasl.")
 
 
 def shown(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings with every value hidden that may be a secret."""
+    """The settings, with every value hidden that may be a secret."""
     return {key: HIDDEN if is_secret(key) else value for key, value in sorted(settings.items())}
 
 
@@ -36,7 +36,7 @@ def is_secret(key: str) -> bool:
 
 
 def init_timeout_s(settings: Mapping[str, str]) -> float:
-    """How long the services wait for the cluster when they start; raises ConfigError."""
+    """The seconds that the services wait for the cluster at their start; raises ConfigError."""
     text = settings.get(INIT_TIMEOUT, str(INIT_TIMEOUT_MS))
     if not is_number(text, 2**31 - 1):
         raise ConfigError(INIT_TIMEOUT, text, "a number of milliseconds")
@@ -44,7 +44,7 @@ def init_timeout_s(settings: Mapping[str, str]) -> float:
 
 
 class NotedSettings(Mapping[str, str]):
-    """Settings that note which keys were asked for. Raises ConfigError for a key that has another name here."""
+    """Settings that record which keys were read. Raises ConfigError for a key that has another name here."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         for key in settings:
@@ -64,5 +64,5 @@ class NotedSettings(Mapping[str, str]):
         return len(self._settings)
 
     def unused(self) -> list[str]:
-        """The keys that nobody has asked for, but for those of a way to connect that is not taken."""
+        """The keys that were not read, except those of connections that are not used."""
         return sorted(key for key in self._settings.keys() - self._asked if not key.startswith(OF_CONNECTIONS))

@@ -1,7 +1,8 @@
-"""The services beside a broker: one child process, started again when it ends.
+"""The services beside a broker: one child process, which is started again when it ends.
 
-Owns a thread of the broker's process and the child. The child's standard input is a pipe that nobody writes to: it ends when the
-broker ends in any way, SIGKILL too, and the child stops then. Imports nothing of the services, so that a broker stays small.
+Owns a thread of the broker's process and the child. The child's standard input is a pipe that nobody writes to. It ends when
+the broker ends for any reason, also by SIGKILL; then the child stops. This module imports nothing of the services, so that a
+broker stays small.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Supervisor:
         self._thread = Thread(target=self._run, name="services", daemon=True)
 
     def start(self, bootstrap: str) -> None:
-        """Start them against this broker, and come back at once."""
+        """Start the services for this broker; returns at once."""
         self._properties["bootstrap.servers"] = bootstrap
         self._thread.start()
 
@@ -73,7 +74,7 @@ class Supervisor:
             pause_s = min(pause_s * 2, MOST_PAUSE_S)
 
     def stop(self) -> None:
-        """End them; may be called before they run."""
+        """End the services; may be called before they run."""
         self._stopping.set()
         process = self._process
         if process is not None and process.poll() is None:

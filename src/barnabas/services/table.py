@@ -1,4 +1,4 @@
-"""The table of the services: one entry each. A service is imported when its entry is loaded."""
+"""The table of the services, with one entry for each. A service is imported when its entry is loaded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,24 @@ from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceE
 
 WEB_SERVER = ("httptools", "uvicorn")  # libraries that the host of the services imports
 REGISTRY = ("google.protobuf", "jsonschema_rs")
+SQL = ("duckdb", "numba", "pyarrow", "sqlglot")
+SQL_TIMEOUT_S = 3_600.0  # sql.query.timeout.ms ends statements before
 
 
 def _load_registry(context: ServiceContext) -> Service:
     return cast(Service, import_module("barnabas.registry.service").RegistryService(context))
 
 
+def _load_sql(context: ServiceContext) -> Service:
+    return cast(Service, import_module("barnabas.sql.service").SqlService(context))
+
+
 SERVICES = {
-    entry.name: entry for entry in (ServiceEntry("registry", "schema registry", 8081, "registry", REGISTRY, _load_registry),)
+    entry.name: entry
+    for entry in (
+        ServiceEntry("registry", "schema registry", 8081, "registry", REGISTRY, _load_registry),
+        ServiceEntry("sql", "SQL over HTTP", 8088, "sql", SQL, _load_sql, timeout_s=SQL_TIMEOUT_S, follows_clients=True),
+    )
 }
 
 

@@ -1,6 +1,6 @@
 """TLS of the services' own listeners, and of their connections to other instances of the same service.
 
-Keys have the names of Kafka's broker with `listener.` in front: `listener.ssl.keystore.location`.
+Keys have the names of Kafka's broker with the prefix `listener.`: `listener.ssl.keystore.location`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LISTS = frozenset({"ssl.enabled.protocols", "ssl.cipher.suites"})
 
 
 def client_auth(settings: Mapping[str, str]) -> ClientAuth:
-    """Whether callers show certificates; raises ConfigError."""
+    """Whether callers must or may present certificates; raises ConfigError."""
     text = settings.get(CLIENT_AUTH, "none").strip().lower()
     try:
         return ClientAuth(text)
@@ -43,7 +43,7 @@ def listener_tls(settings: Mapping[str, str]) -> TlsSettings:
 
 
 def principal_rules(settings: Mapping[str, str]) -> PrincipalRules:
-    """How the name in a caller's certificate becomes a principal; raises ConfigError."""
+    """The rules that map the name in a caller's certificate to a principal; raises ConfigError."""
     try:
         return PrincipalRules(settings.get(PREFIX + KEY, "DEFAULT"))
     except ConfigError as error:
@@ -51,7 +51,7 @@ def principal_rules(settings: Mapping[str, str]) -> PrincipalRules:
 
 
 def listening_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a listener. Each handshake takes the certificate that its files hold then. Raises ConfigError."""
+    """The context of a listener. Each handshake uses the certificate that is in the files at that time. Raises ConfigError."""
     source = ContextSource(settings, server_context)
 
     def take_renewed(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
@@ -63,8 +63,8 @@ def listening_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def peers_context(settings: Mapping[str, str]) -> ssl.SSLContext:
-    """The context of connections to other instances: they trust the authorities of the listener, or else those of the client's own
-    settings, and show the listener's certificate. Raises ConfigError."""
+    """The context of connections to other instances: they trust the authorities of the listener (without these, those of the
+    client settings), and present the listener's certificate. Raises ConfigError."""
     own = listener_tls(settings)
     trusting = own if own.truststore_location or own.truststore_certificates else client_settings(settings)
     return client_context(

@@ -1,4 +1,4 @@
-"""Waits at the start until a broker of the cluster answers, and tells the user that it waits."""
+"""Waits at the start until a broker of the cluster answers, and prints that it waits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ async def wait_for_cluster(client: ClientConfig, timeout_s: float, deadline: flo
     """Return when a broker has accepted a connection and the log-in.
 
     Args:
-        timeout_s: the setting, for messages.
-        deadline: when it ends, on the loop's clock.
+        timeout_s: the setting in seconds, for messages.
+        deadline: the end of the wait, by the loop's clock.
 
     Raises:
-        ServiceError: none did in time, or a broker refuses the log-in.
+        ServiceError: no broker has done so in time, or a broker refuses the log-in.
     """
     loop = asyncio.get_running_loop()
     began, told = loop.time(), False
@@ -40,7 +40,7 @@ async def wait_for_cluster(client: ClientConfig, timeout_s: float, deadline: flo
 
 
 async def _reason(client: ClientConfig, left_s: float) -> str | None:
-    """Why no broker can be used; None if one can."""
+    """The reason why no broker can be used; None if one can."""
     at_most_s = max(0.05, min(limits.SERVICE_SILENT_S, left_s))  # a broker that does not answer must not delay the log line
     config = replace(client, socket_connection_setup_timeout_ms=int(at_most_s * 1000))
     reason = ""

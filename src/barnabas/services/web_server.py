@@ -1,6 +1,6 @@
-"""The web server: uvicorn's HTTP protocol on a socket of ours, with limits on heads, connections, idle clients and slow readers.
+"""The web server: uvicorn's HTTP protocol on a given socket, with limits on heads, connections, idle clients and slow readers.
 
-uvicorn's own `Server` is left out: it takes the signals of the process and ends the process when it cannot start.
+It does not use uvicorn's own `Server`: that handles the signals of the process, and ends the process when it cannot start.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ OFFERS = frozenset({b"upgrade", b"http2-settings"})
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. A request with a long line or head is handed on with the refusal in its state.
+    """One connection. A request with a too long line or head goes to the application with the refusal in its state.
 
-    A client must read its answers: when bytes wait for it, it has a limited time to take them, and then for the next ones. This also
-    holds for a connection that is to be closed after its answer.
+    A client must read its answers. When bytes wait for it, it has a limited time to read some, and then again for the next
+    ones. This also applies to a connection that closes after its answer.
     """
 
     application: Application
@@ -75,9 +75,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.abort()  # abort: this head is larger than any valid one and has not ended
 
     def _without_offer(self, rest: bytes) -> bytes:
-        """The bytes for a fresh parser: a request without its offer of another protocol, and what came after its head.
+        """The bytes for a new parser: a request without its offer of another protocol, and the bytes after its head.
 
-        For the parser a request with an offer has no body, and Java's client offers h2c with the first request of a connection.
+        The parser expects no body in a request with such an offer, but Java's client offers h2c with the first request of a
+        connection.
         """
         method, version = self.parser.get_method(), self.parser.get_http_version()
         if method == b"CONNECT":
@@ -95,7 +96,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return b"\r\n".join(lines) + b"\r\n\r\n" + rest
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP in the form of the service."""
+        """Answer bytes that are not HTTP with an error in the form of the service."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False  # the response that is being sent is the last one on this connection
             if self.cycle.more_body:
@@ -122,7 +123,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def _watch_reader(self) -> None:
-        """A period begins: an answer was written, or the client has read one."""
+        """Start a period: an answer was written, or the client has read one."""
         if self._reading_timer is not None:
             self._reading_timer.cancel()
             self._reading_timer = None
@@ -202,7 +203,7 @@ class WebServer:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._state.connections)
 
     async def start(self) -> None:
@@ -227,7 +228,7 @@ class WebServer:
         self._clock = asyncio.get_running_loop().call_later(1.0, self._tell_date)
 
     async def close(self) -> None:
-        """Accept no more, let the requests that run end, then close the connections."""
+        """Accept no more connections, wait for the current requests, then close the connections."""
         if self._clock is not None:
             self._clock.cancel()
         if self._server is None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.errors import BarnabasError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class SqlError(BarnabasError):

@@ -9,7 +9,7 @@ Owns their formats, which are Kafka's:
     meta.properties: a Java properties file
 
 Rules
-  1. They are replaced as a whole, so a reader sees the old text or the new one.
+  1. The files are replaced as a whole, so a reader sees either the old text or the new one.
   2. A file that does not parse raises `CorruptLog` and never counts as empty: the caller decides how to rebuild it. A file
      without its last line break was cut off, perhaps in the middle of a number.
 """

@@ -5,8 +5,8 @@ Owns the reading and writing of the files; `log_move` decides which bytes to cop
 Rules
   1. Copied bytes are synced before the round ends.
   2. An error of the target disk is raised as a StorageError of its log directory, an error of the source disk as OSError.
-  3. Files are found by name while the log changes. A file that is missing, or was replaced meanwhile, is `lost`: the maker of
-     the plan knows whether the log has changed.
+  3. Files are found by name while the log changes. A file that is missing, or was replaced meanwhile, is `lost`: the caller
+     knows whether the log has changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COPY_BYTES = 1024 * 1024  # per read
 
 
 class Piece(Struct, frozen=True):
-    """Bytes [start, end) of a segment; with them the indexes' first entries, all of a sealed one."""
+    """Bytes [start, end) of a segment, and the first entries of its indexes (all entries if the segment is sealed)."""
 
     segment: Segment
     start: int
@@ -43,7 +43,7 @@ class Unreadable(OSError):
 
 @contextmanager
 def writing_to(directory: Path) -> Iterator[None]:
-    """A context that turns errors into those of a log directory.
+    """A context that converts errors of the disk to those of a log directory.
 
     Raises:
         LogDirFailed, StorageExhausted

@@ -1,9 +1,9 @@
 """Finds the batch with an offset if bytes before it are damaged.
 
 Rules
-  1. Damage is skipped, unless it contained the offset: then it is the result, so that a reader gets the error and does not skip
-     records.
-  2. A header may have a wrong length or offset, an index entry a wrong position: each is used only if its neighbours agree.
+  1. Damage is skipped, unless it contained the offset. Then the damage is the result, so that a reader gets the error and does
+     not skip records.
+  2. A header may have a wrong length or offset, and an index entry a wrong position: it is used only if its neighbours agree.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def find_around(segment: SegmentFile, scan: BatchScan, offset: int, start: int) 
 
 
 def _measured(segment: SegmentFile, error: CorruptLog, least_offset: int) -> Damage:
-    """The damage that a search met. Little is read: later offsets are found by later index entries."""
+    """Measure the damage that a search met. It reads little, because later index entries find later offsets."""
     following = segment.index.ceiling_by_value(error.position)
     bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
     damage = measure(segment.files, segment.fileno, error.position, least_offset, error.reason, within=min(bound, segment.size))

@@ -1,8 +1,8 @@
 """One log directory: its owner, its state after the last stop, and its checkpoints.
 
-Owns `.lock` (held while a broker runs), `meta.properties` (cluster and broker), `.kafka_cleanshutdown` (present only between a
-clean stop and the next start), `.last-boot` (in a cluster: the boot id of the machine at the last time the broker relied on
-these files), `.room-to-stop` and the offset checkpoints.
+Owns `.lock` (held while a broker runs), `meta.properties` (cluster and broker), `.room-to-stop`, the offset checkpoints and
+two marks. `.kafka_cleanshutdown` is present only between a clean stop and the next start. `.last-boot` has, in a cluster, the
+boot id of the machine at the last time the broker relied on these files.
 
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
@@ -51,13 +51,13 @@ class LogDirectory:
     """A locked log directory.
 
     Args:
-        new_id: the `directory.id` it gets if it has none yet.
-        required: whether an error of its disk is raised; else it is kept in `failure`.
-        boot_id: names this boot of the machine, "" where that is not known; None where nobody asks whether the logs are whole.
+        new_id: the `directory.id` for a directory that has none yet.
+        required: whether an error of its disk is raised; otherwise it is kept in `failure`.
+        boot_id: id of this boot of the machine; "" if it is unknown, None if the caller does not use `has_all`.
 
     Raises:
-        LogDirFailed: it is in use, belongs to another broker, or cannot be written.
-        StorageExhausted: it is full.
+        LogDirFailed: the directory is in use, belongs to another broker, or cannot be written.
+        StorageExhausted: the disk is full.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class LogDirectory:
             self._files.close(fileno)
 
     def give_up_room(self) -> None:
-        """Free the room that was set aside; the stop that needs it has begun."""
+        """Free the reserved space; the stop that needs it has begun."""
         with suppress(OSError):  # if the disk cannot even do this, the next write reports the error
             self._files.unlink(self.path / ROOM_FILE)
 
@@ -160,19 +160,19 @@ class LogDirectory:
 
     @property
     def has_all(self) -> bool:
-        """Whether it surely holds all that was written to it: it was closed, or the machine has been up since."""
+        """Whether the directory surely has everything that was written to it: it was closed, or the machine stayed up."""
         return self.was_clean or (bool(self.boot_id) and self.last_boot == self.boot_id)
 
     def remember_boot(self) -> None:
-        """Nobody counts on what an earlier boot may have lost: from now on only this one's end loses something."""
+        """Write the current boot id: nothing relies any more on records that an earlier boot may have lost."""
         try:
             self._write_boot()
         except OSError as error:
             raise storage_error(self.path, error) from error
 
     def forget_boot(self) -> bool:
-        """The content is uncertain from now on; False where the disk refuses even that, or could not be opened: it says what it
-        said."""
+        """Remove the boot id, because the content is uncertain from now on. False if the disk refuses even that, or could not
+        be opened; then the file keeps its content."""
         if self.boot_id is None:
             return True
         if self._lock is None:
@@ -184,9 +184,10 @@ class LogDirectory:
         return True
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of the checkpoint file `name`; none where it does not parse, which a loss of power may leave.
+        """The offsets of the checkpoint file `name`; empty if it does not parse, which a power failure may cause.
 
-        The logs tell the rest (`WITHOUT`). The file goes, so that this is said once; the next checkpoint writes it again.
+        The logs have the rest (`WITHOUT`). The file is removed, so that the error is logged once; the next checkpoint writes
+        it again.
         """
         path = self.path / name
         try:
@@ -205,7 +206,8 @@ class LogDirectory:
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Have the checkpoint file `name` hold these offsets; a broker that is idle does not touch the disk for it."""
+        """Write these offsets to the checkpoint file `name`, unless it has them already: an idle broker does not touch the
+        disk for it."""
         data = checkpoints.encode_offsets(offsets)
         if self._written.pop(name, None) != data:
             try:
@@ -215,11 +217,11 @@ class LogDirectory:
         self._written[name] = data
 
     def partitions_named(self) -> set[TopicPartition]:
-        """The partitions that any checkpoint has an entry of."""
+        """The partitions that have an entry in any checkpoint."""
         return {key for name in checkpoints.OFFSET_CHECKPOINTS for key in self.read(name)}
 
     def forget(self, partitions: Set[TopicPartition]) -> None:
-        """Take the entries of `partitions` out of every checkpoint; writes only where there are some."""
+        """Remove the entries of `partitions` from every checkpoint; writes only the checkpoints that had some."""
         if not partitions:
             return
         for name in checkpoints.OFFSET_CHECKPOINTS:
@@ -241,7 +243,7 @@ class LogDirectory:
 
 
 def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
-    """The cluster id of log directories, from the first that has it; None if they are new. Unreadable files are skipped."""
+    """The cluster id of log directories, from the first one that has it; None if all are new. Unreadable files are skipped."""
     for path in paths:
         with suppress(OSError):  # opening the directory meets the error again
             found = checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")

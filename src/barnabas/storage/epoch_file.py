@@ -1,10 +1,9 @@
 """The leader epochs of a partition together with their file, `leader-epoch-checkpoint`.
 
 Rules
-  1. The file is written by `write`, durably, before a recovery point passes records of an epoch that it lacks (a flush of everything
-     does that). Until then the epoch is in memory and in the batches: a start after a crash takes the epochs from the batches
-     that it reads.
-  2. Changes are the loop's (or the opening thread's); `write` blocks and may run in a thread.
+  1. `write` makes the file durable before a recovery point passes records of an epoch that the file lacks (a flush of everything calls
+     it). Until then the epoch is in memory and in the batches: a start after a crash takes the epochs from the batches that it reads.
+  2. Only the loop (or the opening thread) changes the epochs; `write` blocks and may run in a thread.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from barnabas.storage.leader_epochs import LeaderEpochs
 
 
 class EpochFile:
-    """`epochs`, and the file that holds them in `directory`."""
+    """`epochs`, and their file in `directory`."""
 
     __slots__ = ("_directory", "_files", "_written", "epochs")
 
@@ -28,7 +27,7 @@ class EpochFile:
         self.epochs = epochs
 
     def write(self) -> None:
-        """Block until the file holds the current epochs; does nothing if it does already."""
+        """Block until the file has the current epochs; does nothing if it has them already."""
         entries = self.epochs.entries
         if entries == self._written:
             return

@@ -1,6 +1,6 @@
 """Finds the bytes of a file for a read from an offset.
 
-Only headers are read; the bytes go from the file to the socket, and `integrity` decides whether they may be sent unchecked.
+The search reads only headers. The bytes go from the file to the socket, and `integrity` decides whether they may be sent unchecked.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ MOST_SKIPPED = 500  # emptied batches that one read skips; takes half a millisec
 
 
 class FileRegion(NamedTuple):
-    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
+    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first batch's.
 
-    `integrity` says whether they may be served as they are; what it does not cover is to be verified first.
-
-    `reach`: 0, or the region may end within a batch, and whoever verifies it finds out where the last whole one ends. Of a first batch
-    that goes past the region as much is to be given as it has, if it ends at or before byte `reach`; more may not be read in any case.
+    `integrity` says whether the bytes may be sent unchecked; other bytes must be verified first. If `reach` is not 0, the region may end
+    within a batch, and the verification finds the end of the last whole one. A first batch that goes past the region is given whole if
+    it ends at or before byte `reach`; nothing after that byte may be read.
     """
 
     fileno: int
@@ -44,8 +43,7 @@ class Behind(NamedTuple):
 
 
 def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, limit_offset: int) -> Behind | None:
-    """The region after one that `read_region` gave, if it is certain that a later read would give the same, and if it is in
-    memory.
+    """The region after one from `read_region`, if it is in memory and a later read would certainly give the same.
 
     None at the end of a segment, and near the limit: there may be more when the reader asks.
 
@@ -70,7 +68,7 @@ def region_behind(segments: LogSegments, region: FileRegion, max_bytes: int, lim
 
 
 def is_still(segments: LogSegments, behind: Behind) -> bool:
-    """Whether a region that was found in an earlier turn of the loop is what it was, and its descriptor open."""
+    """Whether a region from an earlier turn of the loop is unchanged, and its descriptor still open."""
     segment, region = behind.segment, behind.region
     return (
         segments.holding(behind.offset) is segment
@@ -90,7 +88,7 @@ def read_region(
     as_stored: bool = False,
     is_verified_later: bool = False,
 ) -> FileRegion | None:
-    """As `LogReader.read`, of an offset that is in the log."""
+    """As `LogReader.read`, for an offset in the log."""
     segment = segments.active
     slot = -1
     if offset < segment.base_offset:
@@ -144,15 +142,14 @@ def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: 
 
 
 def _skip_emptied(segments: LogSegments, slot: int, position: int, limit_offset: int, *, waits: bool) -> int | None:
-    """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
+    """The offset of the first batch with records, if there are only emptied batches before it; otherwise None.
 
-    A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
-    Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. Damaged batches are not
-    skipped.
+    A reader that gets only emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB. Of more
+    than `MOST_SKIPPED` in a row the reader gets some, because looking at them takes time of the loop. Damaged batches are not skipped.
 
     Args:
-        waits: for the disk; otherwise a header that is not in memory is taken for one with records. The verification then finds
-            the actual content.
+        waits: wait for the disk; otherwise a header that is not in memory counts as one with records, and the verification finds the
+            actual content.
     """
     behind, skipped = -1, 0
     try:

@@ -33,7 +33,7 @@ class Files(Protocol):
     """The operations of a file system that the log needs. Descriptors are the operating system's, for `os.sendfile`."""
 
     def open(self, path: Path, *, create: bool = False) -> int:
-        """A descriptor for reading and writing; the file is made if `create` and it is missing."""
+        """A descriptor for reading and writing; with `create`, a missing file is created."""
         ...
 
     def close(self, fileno: int, /) -> None: ...
@@ -43,11 +43,11 @@ class Files(Protocol):
         ...
 
     def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
-        """Write at `position`; the number of bytes written, which may be fewer than given."""
+        """Write at `position`; returns the number of bytes written, which may be fewer than given."""
         ...
 
     def pwritev(self, fileno: int, buffers: Sequence[Buffer], position: int, /) -> int:
-        """Write `buffers` one after the other at `position`."""
+        """Write `buffers` one after the other at `position`; returns the number of bytes written."""
         ...
 
     def pread(self, fileno: int, size: int, position: int, /) -> bytes:
@@ -59,17 +59,17 @@ class Files(Protocol):
         ...
 
     def expect_random(self, fileno: int, /) -> None:
-        """From now on reading by way of this descriptor and its duplicates brings to memory what is asked for, and nothing behind it."""
+        """From now on, reads through this descriptor and its duplicates load only the requested bytes, without read-ahead."""
         ...
 
     def will_need(self, fileno: int, position: int, size: int, /) -> None:
-        """Have these bytes on their way to memory; does not wait until they are there."""
+        """Begin to load these bytes into memory; does not wait for them."""
         ...
 
     def size(self, fileno: int, /) -> int: ...
 
     def reserve(self, fileno: int, position: int, size: int, /) -> None:
-        """Set space aside for `size` bytes from `position` without changing the file's size; OSError where that cannot be done."""
+        """Reserve space for `size` bytes from `position` without changing the file's size; OSError if that is not possible."""
         ...
 
     def truncate(self, fileno: int, size: int, /) -> None: ...
@@ -103,7 +103,7 @@ class Files(Protocol):
         ...
 
     def make_directory(self, path: Path, /) -> None:
-        """Make the folder and those above it, unless they exist."""
+        """Create the folder and its parents, unless they exist."""
         ...
 
     def remove_directory(self, path: Path, /) -> None:
@@ -125,9 +125,9 @@ class Files(Protocol):
         ...
 
     def lock(self, path: Path, /) -> int | None:
-        """A descriptor that holds the file locked against other processes until closed; None if one of them has it.
+        """A descriptor that locks the file against other processes until it is closed; None if another process has the lock.
 
-        Nothing else in the process may open the file meanwhile: closing any of its descriptors may give up the lock.
+        Nothing else in the process may open the file meanwhile: closing any of its descriptors may release the lock.
         """
         ...
 
@@ -236,7 +236,7 @@ class OsFiles:
 
 @cache
 def _fallocate() -> Callable[[int, int, int, int], None]:
-    """The C library's function, which Python's own `posix_fallocate` does not stand for: that would change the file's size."""
+    """`fallocate` of the C library; Python's `posix_fallocate` would change the file's size."""
     import ctypes  # imported here because the import takes milliseconds
 
     allocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
@@ -261,7 +261,7 @@ def write_all(files: Files, fileno: int, data: Buffer, position: int) -> None:
 
 
 def sync_file(files: Files, path: Path, fileno: int | None = None) -> None:
-    """Block until a file is on the disk, through `fileno` if it is open; it is not left open otherwise."""
+    """Block until a file is on the disk; uses `fileno` if the file is open."""
     if fileno is not None:
         files.sync(fileno)
         return

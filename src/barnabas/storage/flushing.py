@@ -7,20 +7,20 @@ Owns two bounds and the plans that move them:
 
 Rules
   1. recovery_point <= durable_end <= the log's end.
-  2. A flush has three steps: `plan` on the loop, `FlushPlan.run` wherever it may block, `finish` on the loop. Only `finish` moves a
+  2. A flush has three steps: `plan` on the loop, `FlushPlan.run` in a thread that may block, `finish` on the loop. Only `finish` moves a
      bound, and only if no truncation began or ended in between (`truncations`).
-  3. A sync that failed is never tried again: the log has `failed`, no bound moves any more, and what lies past `durable_end` counts as
-     lost until a start has read it from the disk.
+  3. A failed sync is never tried again: `failed` is set, no bound moves any more, and records past `durable_end` count as lost until a
+     start has read them from the disk.
   4. A failure of a segment that has left the log meanwhile is ignored.
   5. A plan with `everything` also writes files with fixed names, so such plans run one at a time (`lock`). They are rare: the
      periodic flush, the cleaner, the stop. `finish` of a plan may come after the next plan has run.
-  6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
-     over those, for a number that is given away may come back as another file.
-  7. A plan that reaches the log's end brings a snapshot of the producers along: a start would go over all of the active segment
-     otherwise. So does one that reaches the end of a segment whose roll left that to it, for there were many. It is written once its
-     records are synced, beside its name, and gets the name from `finish`, on the loop: a truncation that came in between would leave
-     producers of records that are gone. Until then its name is the plan's alone, for another may write the same one, and where that
-     has brought the recovery point as far, there is no use for this one.
+  6. Until a plan is finished, the descriptors of its segments stay open (`Segment.pins`). The code that limits the number of open files
+     skips them, because the number of a closed descriptor may return as another file.
+  7. A plan that reaches the log's end also writes a snapshot of the producers; otherwise a start would read all of the active segment.
+     So does a plan that reaches the end of a segment whose roll left the snapshot to it, because there were many producers. The snapshot
+     is written under a temporary name after its records were synced, and `finish` renames it on the loop: after a truncation in between,
+     it would have producers of records that are gone. The temporary name belongs to one plan, because another plan may write the same
+     snapshot. If that plan has moved the recovery point as far, this snapshot is dropped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FlushPlan:
     """The files to sync, fixed at one moment: `segments` hold the records of [start, end) that are not on the disk yet.
 
     Args:
-        everything: indexes, epochs and snapshots too, so that the recovery point moves; otherwise only what records need.
+        everything: also indexes, epochs and snapshots, so that the recovery point moves; otherwise only the files that records need.
     """
 
     __slots__ = (
@@ -91,7 +91,7 @@ class FlushPlan:
         self._is_new_folder = not flusher.is_folder_durable
 
     def run(self) -> None:
-        """Block until all is on the disk; what went wrong is kept for `Flusher.finish`."""
+        """Block until everything is on the disk; errors are kept for `Flusher.finish`."""
         with self._lock:
             self._run()
 
@@ -141,7 +141,7 @@ class FlushPlan:
             self._files.close(fileno)
 
     def _sync_names(self) -> None:
-        """The partition's folder was made by this process: its name, its topic's id."""
+        """Sync the names of a folder that this process created, and its topic id."""
         metadata = self.folder / checkpoints.PARTITION_METADATA
         if self._files.exists(metadata):
             sync_file(self._files, metadata)
@@ -165,8 +165,8 @@ class Flusher:
     """The flushing of the log in `folder`.
 
     Args:
-        durable_end: the records below it are on the disk, with all that belongs to them.
-        is_folder_durable: the folder's own name is on the disk.
+        durable_end: records before it are on the disk, with all that belongs to them.
+        is_folder_durable: whether the folder's own name is on the disk.
     """
 
     __slots__ = (
@@ -200,7 +200,7 @@ class Flusher:
         self.failed: LogDirFailed | None = None
 
     def plan(self, segments: LogSegments, epochs: EpochFile, end: int, *, everything: bool) -> FlushPlan | None:
-        """The plan that makes the records before `end` durable; None if they are.
+        """The plan that makes the records before `end` durable; None if they are durable already.
 
         Raises:
             LogDirFailed: a sync has failed before.
@@ -216,11 +216,11 @@ class Flusher:
         return FlushPlan(self, wanted, epochs, end=end, everything=everything)
 
     def finish(self, plan: FlushPlan, segments: LogSegments) -> None:
-        """Take over what `plan` has brought to the disk.
+        """Take over the result of `plan`.
 
         Raises:
-            LogDirFailed: a sync failed; nothing more is durable, now or later.
-            StorageExhausted: there was no room for the indexes; nothing moved, and a later flush may do it.
+            LogDirFailed: a sync failed; nothing becomes durable any more.
+            StorageExhausted: there was no space for the indexes; no bound moved, and a later flush may succeed.
         """
         for segment in plan.segments:
             segment.pins -= 1
@@ -251,8 +251,8 @@ class Flusher:
             self.position = plan.position
 
     def _settle_snapshot(self, plan: FlushPlan, segments: LogSegments, *, is_wanted: bool) -> None:
-        """Give the plan's snapshot its name. Of those that flushes left before, the last one stays: it is where the recovery point lies
-        that is written down, and a start may have to go back to there."""
+        """Give the plan's snapshot its name, and remove snapshots of earlier flushes except the last one. The last one is at the
+        recovery point that is written to the disk, and a start may have to go back to it."""
         if plan.snapshot is None:
             return
         if not is_wanted:
@@ -266,24 +266,24 @@ class Flusher:
         self.snapshots = (*self.snapshots[-1:], plan.end)
 
     def fail(self, error: LogDirFailed) -> None:
-        """The disk does not work: nothing becomes durable any more."""
+        """Record that the disk does not work: nothing becomes durable any more."""
         self.failed = self.failed or error
 
     def truncating(self) -> None:
-        """A truncation begins."""
+        """Record that a truncation begins."""
         self.truncations += 1
 
     def truncated(self, log_end_offset: int) -> None:
-        """A truncation ended."""
+        """Record that a truncation ended."""
         self.truncations += 1
         self.durable_end = min(self.durable_end, log_end_offset)
         self.recovery_point = min(self.recovery_point, log_end_offset)
         self.snapshots = tuple(offset for offset in self.snapshots if offset <= log_end_offset)
 
     def forget_synced(self, offset: int) -> None:
-        """Records after `offset` are about to be truncated."""
+        """Lower the recovery point to `offset`, because records after it are about to be truncated."""
         self.recovery_point = min(self.recovery_point, offset)
 
     def start_over(self, offset: int) -> None:
-        """The log is empty and begins at `offset`."""
+        """Record that the log is empty and begins at `offset`."""
         self.durable_end = self.recovery_point = offset

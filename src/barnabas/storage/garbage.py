@@ -2,9 +2,11 @@
 
 Rules
   1. The files were renamed before, so that after a crash the next start recognises and removes them.
-  2. In a folder that is to go, all goes, folders of others too; a symbolic link goes, and not what it leads to.
-  3. An entry that cannot be removed (its rights, a mount) says nothing of the disk: it is named in the log and left to the next start.
-  4. `remove` blocks and runs in a thread; until then the descriptors stay open, so that reads under way finish.
+  2. A deleted folder is removed with all its content, also folders of other programs. Of a symbolic link, only the link is removed, not
+     its target.
+  3. If an entry cannot be removed (because of its rights, or a mount), the disk still counts as working: a log line names the entry, and
+     the next start tries again.
+  4. `remove` blocks and runs in a thread; until then the descriptors stay open, so that running reads can finish.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ OF_THE_ENTRY = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPT
 
 
 class Garbage:
-    """Files, or a whole folder, to be removed once."""
+    """Files, or a whole folder, that are removed once."""
 
     def __init__(
         self,
@@ -40,10 +42,10 @@ class Garbage:
         self.directory = directory
 
     def remove(self) -> None:
-        """Close the descriptors and remove the files; once only, calling again does nothing.
+        """Close the descriptors and remove the files; a second call does nothing.
 
         Raises:
-            StorageError: the disk does not let go of them; the next start tries again.
+            StorageError: the disk fails; the next start tries again.
         """
         for garbage in self._inner:
             garbage.remove()
@@ -71,7 +73,7 @@ def remove_all(garbage: Iterable[Garbage]) -> None:
     """Remove several; blocks, like each of them.
 
     Raises:
-        StorageError: the first that could not be removed; the others are.
+        StorageError: the first error; the other files are removed.
     """
     failures: list[StorageError] = []
     for each in garbage:
@@ -84,10 +86,10 @@ def remove_all(garbage: Iterable[Garbage]) -> None:
 
 
 def remove_folder(files: Files, directory: Path) -> None:
-    """Remove a folder with all that is in it.
+    """Remove a folder with all its content.
 
     Raises:
-        OSError: of the first entry that could not be removed; unless it is the disk's, the others are.
+        OSError: the error of the first entry that could not be removed. The others are removed, unless the disk itself fails.
     """
     failures = _remove_tree(files, directory)
     if failures:
@@ -95,7 +97,7 @@ def remove_folder(files: Files, directory: Path) -> None:
 
 
 def remove_deleted(files: Files, directory: Path) -> None:
-    """Remove a folder which by its name the next start removes; what cannot be removed is left to that.
+    """Remove a folder whose name makes the next start remove it; entries that cannot be removed are left to that start.
 
     Raises:
         OSError: the disk does not work.
@@ -107,7 +109,7 @@ def remove_deleted(files: Files, directory: Path) -> None:
 
 
 def _remove_tree(files: Files, directory: Path) -> list[OSError]:
-    """Remove what can be removed; what was met, but for errors of the disk, which are raised."""
+    """Remove everything that can be removed; returns the errors, but raises errors of the disk."""
     failures: list[OSError] = []
 
     def names_in(folder: Path) -> list[str]:

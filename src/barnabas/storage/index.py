@@ -7,16 +7,16 @@ Rules
   1. An entry says "a batch whose last offset is this begins here": a lookup of any offset finds a position at or before its
      batch.
   2. A time entry says "no batch before this offset is later than this timestamp"; timestamps and offsets never go down.
-  3. The entries of the active segment are written to the file by `write`, now and then and at a flush, a roll and a close: after a
-     crash the file is not trusted past the recovery point anyway, so a write for each entry would buy nothing.
-  4. Only the last entries of the active index are in memory, whatever its size, and none of a sealed one: what is not in memory is
-     searched in the file. So an index takes as much memory as it takes part in the work, and is opened without being read.
-  5. Where somebody reads on in order, the entries around are kept (`index_window`), for he will ask for those next. Entries in the file
-     change only by a truncation or by being read anew, and both let go of all windows.
+  3. `write` writes the entries of the active segment to the file, from time to time and at a flush, a roll and a close. After a crash
+     the file is not trusted past the recovery point anyway, so a write for each entry would have no use.
+  4. Only the last entries of an active index are in memory, whatever its size, and none of a sealed one: other entries are searched in
+     the file. So an index takes memory only while it is used, and is opened without being read.
+  5. For a reader that continues in order, the next entries are kept (`index_window`), because it will need them soon. Entries in the
+     file change only by a truncation or by a reload, and both drop all windows.
 
-Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not yet in the file, at the place
-where it belongs. For its sake the loop lets go of old entries by putting a new `_tail` in place of the old one, in one step; and a lock
-that all indexes share keeps the loop from cutting or writing one meanwhile, for as long as a small write to the page cache takes.
+Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not in the file yet, at its
+place. Because of this thread, the loop drops old entries by replacing `_tail` in one step. A lock that all indexes share keeps the loop
+from truncating or writing an index at the same time, for as long as a small write to the page cache takes.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class _Tail(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Of all entries, those in the file only as well."""
+        """The number of all entries, with those that are only in the file."""
         return self.first + len(self.keys)
 
 
 class SparseIndex:
-    """A sorted file of pairs (key, value): the end in memory while it grows, searched in the file otherwise."""
+    """A sorted file of pairs (key, value): the end is in memory while it grows, the rest is searched in the file."""
 
     __slots__ = ("_count", "_entry", "_files", "_tail", "_windows", "_written", "has_partial_entry", "path")
 
@@ -87,31 +87,31 @@ class SparseIndex:
 
     @property
     def written_bytes(self) -> int:
-        """Of the entries that are in the file for sure."""
+        """Bytes of the entries that are in the file for sure."""
         return (self._count if self._tail is None else self._written) * self._entry.size
 
     def keeps_behind(self, count: int) -> bool:
-        """Whether all entries behind the first `count` are in memory, so that an active index can go on in a copy that has only those."""
+        """Whether all entries after the first `count` are in memory, so that an active index can continue in a copy without them."""
         return self._tail is not None and self._tail.first <= count
 
     def moved_to(self, path: Path, count: int) -> SparseIndex:
-        """This active index with the file `path`, which holds its first `count` entries."""
+        """This active index, continued in the file `path`, which has its first `count` entries."""
         assert self.keeps_behind(count), "the copy has too few entries"
         moved = SparseIndex(self._files, path, self._entry)
         moved._tail, moved._written = self._tail, min(count, len(self))
         return moved
 
     def load_sealed(self) -> None:
-        """Take the file as it is."""
+        """Use the file as a sealed index."""
         self._tail, self._windows = None, ()
         self._count = self._entries_in_file()
 
     def start_empty(self) -> None:
-        """Forget all entries, in the file too (at the next `write`)."""
+        """Drop all entries, in the file too (at the next `write`)."""
         self._tail, self._written, self._windows = _Tail(0, array("q"), array("q")), 0, ()
 
     def load_active(self) -> None:
-        """Go on adding behind what the file has."""
+        """Continue after the entries in the file."""
         self._written, self._windows = self._entries_in_file(), ()
         self._tail = self._load_tail(self._written)
 
@@ -142,7 +142,7 @@ class SparseIndex:
             self._write_some(tail)
 
     def extend(self, keys: bytes, values: bytes) -> None:
-        """As `append` for each of them: columns of numbers of 8 bytes in the machine's order."""
+        """As `append` for each pair, from columns of 8-byte numbers in the machine's byte order."""
         tail = self._tail
         assert tail is not None, "a sealed index does not grow"
         tail.values.frombytes(values)
@@ -151,10 +151,10 @@ class SparseIndex:
             self._write_some(tail)
 
     def _write_some(self, tail: _Tail) -> None:
-        """Put the entries into the file, and let go of old ones.
+        """Write the entries to the file, and drop old ones from memory.
 
-        An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the file meets
-        the same error where it can be told.
+        An append must not fail because of its index, so the entries stay in memory. The flush, roll or close that needs them in the file
+        gets the same error and can report it.
         """
         with suppress(OSError):
             self.write()
@@ -187,20 +187,20 @@ class SparseIndex:
         """The last entry with a value at or below `value`.
 
         Args:
-            keeps_window: if that takes a look into the file, the entries that follow are kept as a window, until `forget_windows`.
+            keeps_window: if the search reads the file, keep the entries that follow as a window, until `forget_windows`.
         """
         return self._floor(value, 1, keeps_window=keeps_window)
 
     def floor_in_windows(self, value: int) -> tuple[int, int] | None:
-        """As `floor_by_value`; None also where it takes more than a look at the windows."""
+        """As `floor_by_value`, but from the windows only; None if they cannot tell."""
         return floor_in(self._windows, 1, value) if self._windows else None
 
     def forget_windows(self) -> None:
-        """Let go of what was kept of the file."""
+        """Drop the windows."""
         self._windows = ()
 
     def _floor(self, bound: int, column: int, *, keeps_window: bool = False) -> tuple[int, int] | None:
-        """The last entry of which the number in `column` (0: key, 1: value) is at or below `bound`."""
+        """The last entry whose number in `column` (0: key, 1: value) is at or below `bound`."""
         tail = self._tail
         if tail is not None:
             slot = bisect_right(tail.values if column else tail.keys, bound) - 1
@@ -237,7 +237,7 @@ class SparseIndex:
         self.truncate(tail.first + kept if kept else self._search(tail.first, column, bound - 1)[0])
 
     def write(self, *, exact: bool = False) -> None:
-        """Put the entries added since the last time into the file; `exact` cuts what an older file has behind them."""
+        """Write the entries added since the last call to the file; `exact` cuts off what an older file has after them."""
         with _writing:
             tail = self._tail
             if tail is None:
@@ -259,13 +259,13 @@ class SparseIndex:
             self._written = count
 
     def seal(self) -> None:
-        """Let go of the memory; everything is in the file."""
+        """Free the memory; everything is in the file."""
         if self._tail is not None:
             assert self._written == self._tail.total, "written before"
             self._count, self._tail = self._tail.total, None
 
     def sync(self) -> None:
-        """Block until what was written is on the disk."""
+        """Block until the written entries are on the disk."""
         if self._files.exists(self.path):
             sync_file(self._files, self.path)
 
@@ -275,9 +275,9 @@ class SparseIndex:
         return key, value
 
     def _search(self, count: int, column: int, bound: int, *, keeps_window: bool = False) -> tuple[int, tuple[int, int] | None]:
-        """How many of the first `count` entries, all in the file, have at most `bound` in `column`, and the last of those.
+        """How many of the first `count` entries, all in the file, have at most `bound` in `column`, and the last of these.
 
-        Entries of offsets lie nearly evenly, so the first block looked at is where the last entry says that `bound` should be.
+        Offsets are spread nearly evenly, so the search begins at the block where the last entry suggests that `bound` is.
         """
         if not count:
             return 0, None
@@ -301,7 +301,7 @@ class SparseIndex:
             self._files.close(fileno)
 
     def _keep_window(self, fileno: int, slot: int, count: int) -> None:
-        """Keep what follows from the entry `slot` on, of the first `count`, which are in the file."""
+        """Keep a window of the entries from `slot` on; the first `count` entries are in the file."""
         size = min(WINDOW_ENTRIES, count - slot) * OFFSET_ENTRY.size
         data = self._files.pread(fileno, size, slot * OFFSET_ENTRY.size)
         if len(data) == size:

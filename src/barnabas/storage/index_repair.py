@@ -2,7 +2,7 @@
 
 Owns the checks that do not read batches, so that they can run at the first use of an index:
 
-    the files are whole entries; the last entry of the index lies within the segment; both go up from their first entry to their last
+    the files are whole entries; the last entry of the index is within the segment; in both, the last entry is above the first
 
 Rules
   1. An index only speeds up look-ups: any error in it is corrected by reading the headers of the batches.

@@ -35,7 +35,7 @@ def window_of(data: bytes) -> IndexWindow:
 
 
 def floor_in(windows: Iterable[IndexWindow], column: int, bound: int) -> tuple[int, int] | None:
-    """The last entry of which the number in `column` (0: key, 1: value) is at or below `bound`; None if no window can tell."""
+    """The last entry whose number in `column` (0: key, 1: value) is at or below `bound`; None if no window can tell."""
     for window in windows:
         numbers = window[column]
         if numbers[0] <= bound < numbers[-1]:

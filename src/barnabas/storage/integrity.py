@@ -8,11 +8,11 @@ Rules
      they are served.
   2. Verified bytes stay trusted until they are seen to have left memory: then they, and the bytes that the kernel reads ahead
      after them, are read and verified again.
-  3. Touched on the loop only; a thread that verifies hands its result over.
+  3. Only the loop uses it; a thread that verifies passes its result to the loop.
 
-How it works: readers go through a log in order, so what they verified is one stretch that grows. Stretches that touch become one;
-of many the oldest are forgotten, which costs a second look and nothing else. The hot path (the end of the active segment) is one
-comparison with `tail`.
+How it works: readers go through a log in order, so the bytes that they verified are one stretch that grows. Stretches that touch become
+one. If there are many, the oldest are forgotten; their bytes are then verified again. The hot path (the end of the active segment) is
+one comparison with `tail`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING_FOLLOWS = 2**63 - 1  # the next offset after damage that reaches the end
 
 
 class Damage(NamedTuple):
-    """Bytes [position, end) of a segment that are not what was written: offsets [first_offset, next_offset)."""
+    """Bytes [position, end) of a segment that differ from the written ones; they had offsets [first_offset, next_offset)."""
 
     position: int
     end: int
@@ -44,8 +44,8 @@ class Damage(NamedTuple):
 class SegmentIntegrity:
     """The state of the bytes of one segment.
 
-    `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
-    lie outside of the CRC. `cuts` counts how often the segment was cut: what a thread found out before says nothing after it.
+    `tail`: from this byte on, this process wrote the segment. `end_offset`: no batch of the segment reaches past it; the CRC does not
+    cover offsets. `cuts`: number of truncations of the segment; results that a thread found before the last one are void.
     """
 
     __slots__ = ("_ends", "_stretches", "cuts", "damages", "end_offset", "files", "tail")
@@ -61,7 +61,7 @@ class SegmentIntegrity:
         self._ends: dict[int, int] | None = None
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether the bytes [start, end) need no look."""
+        """Whether the bytes [start, end) may be sent unchecked."""
         if start >= self.tail:
             return True
         for first, last in self._stretches:  # noqa: SIM110 - a generator takes longer, and every fetch runs this
@@ -70,7 +70,7 @@ class SegmentIntegrity:
         return False
 
     def add(self, start: int, end: int) -> None:
-        """The bytes [start, end) were verified."""
+        """Record that the bytes [start, end) were verified."""
         apart = []
         for first, last in self._stretches:
             if last < start or first > end:
@@ -80,8 +80,8 @@ class SegmentIntegrity:
         self._stretches = [*apart, (start, end)][-MAX_STRETCHES:]
 
     def forget_behind(self, position: int, size: int, read_end: int = 0) -> None:
-        """A read came from the disk and was verified up to `position`: what lies behind, up to `read_end` at least, may come from there
-        too. The segment has `size` bytes."""
+        """Record a read from the disk that was verified up to `position`: the bytes after it may come from the disk too. That concerns
+        bytes up to `read_end` at least. The segment has `size` bytes."""
         end = min(max(position + READ_AHEAD_BYTES, read_end), size)
         if end <= position:
             return
@@ -95,7 +95,8 @@ class SegmentIntegrity:
         self._stretches = kept[-MAX_STRETCHES:]
 
     def note_end(self, offset: int, position: int) -> None:
-        """A read ended at byte `position`, where a batch begins, and its reader will ask for `offset`: no batch before reaches it."""
+        """Record that a read ended at byte `position`, where a batch begins; no earlier batch reaches `offset`, which its reader asks
+        for next."""
         if self._ends is None:
             self._ends = {}
         elif len(self._ends) >= READ_ENDS:
@@ -103,18 +104,18 @@ class SegmentIntegrity:
         self._ends[offset] = position
 
     def end_of_read(self, offset: int) -> int | None:
-        """Where the read ended whose reader now asks for `offset`, if that is remembered."""
+        """The byte where the read ended whose reader now asks for `offset`; None if it is not remembered."""
         return None if self._ends is None else self._ends.get(offset)
 
     def asked_behind(self, position: int) -> int | None:
-        """The offset that the reader asks for whose read ended at byte `position`, if that is remembered."""
+        """The offset that a reader asks for after its read ended at byte `position`; None if it is not remembered."""
         for offset, end in reversed((self._ends or {}).items()):
             if end == position:
                 return offset
         return None
 
     def note(self, damage: Damage) -> bool:
-        """Remember a damaged stretch; whether it was not known."""
+        """Remember a damaged stretch; returns whether it was unknown."""
         if self.damages is None:
             self.damages = {}
         known = damage.position in self.damages
@@ -130,7 +131,7 @@ class SegmentIntegrity:
         return None
 
     def cut(self, position: int) -> None:
-        """The segment was cut at `position`, and grows from there."""
+        """Record that the segment was cut at `position`, and grows from there."""
         self.cuts += 1
         self.tail = min(self.tail, position)
         self._ends = None

@@ -1,7 +1,7 @@
 """The start offset of each leader epoch, by which followers truncate.
 
-Owns the list of (leader epoch, start offset) of a partition, both growing, and its file `leader-epoch-checkpoint`.
-A leader epoch's records lie in [its start offset, the next entry's start offset).
+Owns the list of (leader epoch, start offset) of a partition, both growing, and its file `leader-epoch-checkpoint`. A leader
+epoch's records have the offsets [its start offset, the next entry's start offset).
 
 Source: KIP-101, KIP-279.
 """
@@ -16,7 +16,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The epochs of one partition; `latest` is the latest, UNDEFINED_EPOCH before the first record."""
+    """The epochs of one partition; `latest` is UNDEFINED_EPOCH before the first record."""
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries: list[tuple[int, int]] = []
@@ -32,14 +32,14 @@ class LeaderEpochs:
         return list(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Records of `epoch` begin at `start_offset`; entries that this contradicts are dropped."""
+        """Set the start of `epoch` to `start_offset`; drops entries that contradict it."""
         if self._entries and self._entries[-1][0] == epoch:
             return
         before = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
         self._set([*before, (epoch, start_offset)])
 
     def found(self, epoch: int, offset: int) -> None:
-        """A record of `epoch` lies at `offset`; entries that this contradicts are dropped: the file may be of before a cut."""
+        """Add a record of `epoch` at `offset`; drops entries that contradict it: the file may be older than a truncation."""
         if epoch < 0 or self.epoch_of(offset) == epoch:
             return
         entries = [entry for entry in self._entries if (entry[0] <= epoch) == (entry[1] <= offset)]
@@ -48,7 +48,7 @@ class LeaderEpochs:
             self._set(sorted([*entries, (epoch, offset)]))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch at or below `epoch` and the offset its records end before; undefined ones if unknown."""
+        """The largest epoch at or below `epoch` and its end offset; undefined ones if unknown."""
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
@@ -63,11 +63,11 @@ class LeaderEpochs:
         return self._entries[after - 1][0] if after else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log now ends at `end_offset`."""
+        """Drop the epochs that begin at or after `end_offset`, the new end of the log."""
         self._set([entry for entry in self._entries if entry[1] < end_offset])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log now starts at `start_offset`: the epoch that holds it begins there."""
+        """Drop the epochs before `start_offset`, the new start of the log; the epoch that contains it begins there."""
         after = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if not after or (self._entries[after - 1][1] == start_offset and after == 1):
             return

@@ -12,7 +12,7 @@ Owns the decision which files are trusted and which are checked.
     in both cases            missing indexes are rebuilt; impossible ones are rebuilt at their first use. A missing or damaged
                              epoch file is rebuilt from the batches, and so is a truncated file of aborted transactions
 
-How the segments are recovered is in `recovery`, how the producers' state is found in `producer_loading`.
+`recovery` recovers the segments, and `producer_loading` finds the producers' state.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def load_log(
     """Load the log in `directory`, which exists; an empty one gets its first segment.
 
     Args:
-        cleaned_offset: below it compaction may have left gaps between segments; Kafka's does, ours does not.
+        cleaned_offset: below it, compaction may have left gaps between segments; Kafka's compaction leaves them, ours does not.
 
     Raises:
-        CorruptLog: a file that is neither right nor what a crash leaves behind.
+        CorruptLog: a file is neither correct nor in a state that a crash leaves.
         OSError: the disk does not work.
     """
     names = _without_leftovers(files, directory)
@@ -139,7 +139,8 @@ def load_log(
 
 
 def _without_orphans(files: Files, directory: Path, names: Sequence[str]) -> list[str]:
-    """The names, rid of what was left when a segment was removed, which begins with its records. Nothing reads that."""
+    """Remove the files that an interrupted removal of a segment left; returns the other names. The removal of a segment begins with its
+    records, so nothing reads the files that are left."""
     known = set(names)
     kept = []
     for name in names:
@@ -154,8 +155,9 @@ def _without_orphans(files: Files, directory: Path, names: Sequence[str]) -> lis
 def _existing(
     files: Files, directory: Path, names: Sequence[str], log_start_offset: int, now_ms: int
 ) -> tuple[list[Segment], bool]:
-    """The segments of a folder, of which nothing is read yet, and whether there were others that lie below the log's start; they are
-    removed, for that had begun, or was to.
+    """The segments of a folder, not read yet, and whether there were others below the log start offset.
+
+    The others are removed: their removal had begun, or was due.
     """
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
     doomed = [base for base, following in pairwise(bases) if following <= log_start_offset]
@@ -175,7 +177,7 @@ def _empty(segments: Sequence[Segment], directory: Path, log_start_offset: int) 
 
 
 def _read_epochs(files: Files, directory: Path) -> tuple[LeaderEpochs, bool]:
-    """The epochs that the file knows, and whether it is there and can be read; a loss of power may leave it empty, or cut off."""
+    """The epochs in the file, and whether it exists and can be read; a power failure may leave it empty or cut off."""
     path = directory / checkpoints.LEADER_EPOCHS
     try:
         return LeaderEpochs(checkpoints.read_leader_epochs(files, path)), files.exists(path)
@@ -194,8 +196,10 @@ def _write_epochs(files: Files, directory: Path, epochs: LeaderEpochs) -> None:
 
 
 def _epochs_of_batches(segments: Sequence[Segment]) -> LeaderEpochs:
-    """The epochs as the batches tell them. Compaction may have taken the first batches of an epoch: it begins where the batch before
-    ended, so that a follower rather fetches too much again than keeps what the leader does not have.
+    """The epochs according to the batches.
+
+    Compaction may have removed the first batches of an epoch. Then the epoch begins where the batch before ended. A follower may fetch
+    too much again, but keeps no records that the leader does not have.
     """
     entries: list[tuple[int, int]] = []
     next_offset = segments[0].base_offset
@@ -209,8 +213,10 @@ def _epochs_of_batches(segments: Sequence[Segment]) -> LeaderEpochs:
 
 
 def _learn_first_epochs(segments: Sequence[Segment], epochs: LeaderEpochs, log_start_offset: int) -> None:
-    """Take the epochs below the first that the file knows from the batches: it may have moved on with a start of the log that was not
-    written down before the crash. An epoch is no part of what a CRC covers, so one that does not fit in is passed over.
+    """Take the epochs before the first one in the file from the batches.
+
+    The file may have advanced with a log start offset that was not written before the crash. The CRC does not cover epochs, so an epoch
+    that does not fit is skipped.
     """
     latest, until = next(iter(epochs.entries), (0, 0))
     earliest = 0
@@ -226,7 +232,7 @@ def _learn_first_epochs(segments: Sequence[Segment], epochs: LeaderEpochs, log_s
 
 
 def _forget_transactions(segments: list[Segment], recovery_point: int) -> None:
-    """Drop what is known of transactions that were aborted past the recovery point: it may be torn, or of markers that are gone."""
+    """Drop the transactions that were aborted past the recovery point: the file may be torn there, or name markers that are gone."""
     for segment in segments:
         if segment.next_offset > recovery_point or segment is segments[-1]:
             aborted_of(segment).truncate(recovery_point)
@@ -235,8 +241,9 @@ def _forget_transactions(segments: list[Segment], recovery_point: int) -> None:
 def _forget_broken_transactions(
     files: Files, directory: Path, segments: Sequence[Segment], names: Sequence[str], snapshots: list[int]
 ) -> list[int]:
-    """Remove the files of aborted transactions that a loss of power cut off, and the snapshots behind the first, so that the producers are
-    replayed from there, which finds those transactions again. Answers the snapshots that are left.
+    """Remove the files of aborted transactions that a power failure cut off, and the snapshots after the first such segment.
+
+    Then the producers are replayed from there, which finds those transactions again. Returns the remaining snapshots.
     """
     known = set(names)
     for segment in segments:
@@ -252,8 +259,9 @@ def _forget_broken_transactions(
 
 
 def _forget_snapshots(files: Files, directory: Path, snapshots: Sequence[int], end_offset: int) -> list[int]:
-    """Drop the snapshots from behind `end_offset`, so that the producers are replayed from there, which finds aborted transactions
-    again. Answers those that are left.
+    """Drop the snapshots after `end_offset`; returns the others.
+
+    Then the producers are replayed from there, which finds aborted transactions again.
     """
     kept = [offset for offset in snapshots if offset <= end_offset]
     for offset in snapshots[len(kept) :]:
@@ -262,7 +270,7 @@ def _forget_snapshots(files: Files, directory: Path, snapshots: Sequence[int], e
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
-    """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
+    """The names of the log's files, after removing what a crash left; other files stay and are ignored."""
     names, foreign = [], []
     for name in finish_swaps(files, directory, files.list_directory(directory)):
         if LEFTOVER.fullmatch(name) and not files.is_directory(directory / name):

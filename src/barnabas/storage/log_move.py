@@ -3,22 +3,23 @@
 Owns the copy: a folder `<topic>-<partition>.<32 hex digits>-future` in the other directory, which becomes the log's own.
 
     copying    rounds of `plan` (on the loop), `CopyPlan.run` (in a thread) and `finish` (on the loop) until little is missing; each
-               copies what the log has more than the copy, and syncs it
-    swapping   `swap` copies the few bytes that came meanwhile, renames the folder to the log's name and puts the log on it, all in one
-               step of the loop: who reads or writes sees the old files before it and the new ones after it
-    leaving    `LogRemoval.leave`, in a thread: the new name is synced and the checkpoints know of it, then the old folder loses its own
+               round copies and syncs the bytes that the copy lacks
+    swapping   `swap` copies the few bytes that came meanwhile, renames the folder to the log's name and puts the log on it, all in
+               one step of the loop: readers and writers see the old files before it and the new ones after it
+    leaving    `LogRemoval.leave`, in a thread: the new name is synced, the checkpoints get its entries, and then the old folder
+               loses its name
 
 Rules
   1. Only bytes are copied, never records: offsets, batches and indexes are the same in both places.
-  2. The copy holds a file `moved.tmp` until the old folder is out of the way. After a crash it identifies the folders: a folder
-     with the log's name and that file has taken over, and another of the same name is the old one; a folder that is still
-     called `-future` is not whole, and the move begins again with it.
+  2. The copy holds a file `moved.tmp` until the old folder is removed. After a crash it identifies the folders: a folder with the log's
+     name and that file has taken over, and another of the same name is the old one; a folder that is still called `-future` is not
+     complete, and the move begins again with it.
   3. Durable records stay durable: the swap waits until the copy is synced as far as the log is.
-  4. A log that was truncated, or whose segments were replaced, is copied again as far as that goes; segments that retention let go leave
-     the copy as well. While compaction puts cleaned segments in place nothing is planned or swapped: names lead to other files then.
+  4. A log that was truncated, or whose segments were replaced, is copied again as far as needed. Segments that retention removed leave
+     the copy too. While compaction replaces segments, nothing is planned or swapped, because names lead to other files then.
   5. An error of the target disk is raised as a StorageError of `directory`, an error of the source disk as OSError.
 
-Source: KIP-113. Kafka copies batches by a fetcher; here a file is copied as a file, so compaction and transactions need no care.
+Source: KIP-113. Kafka copies batches by a fetcher; here a file is copied as a file, so compaction and transactions need no special care.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class _Copied(Struct):
 
 
 class LogMove:
-    """One log on its way to `directory`, a log directory; `folder` is where the copy grows."""
+    """The move of one log to `directory`, a log directory; the copy grows in `folder`."""
 
     def __init__(self, moved: Log, directory: Path, folder: Path, files: Files) -> None:
         self.log = moved
@@ -64,7 +65,7 @@ class LogMove:
         self._durable_end = 0
 
     def prepare(self) -> None:
-        """Make the folder; blocks a little. From then on the move is not forgotten.
+        """Create the folder; blocks a little. From then on, a restart of the broker finds the move.
 
         Raises:
             StorageError: the disk does not work, or is full.
@@ -84,7 +85,7 @@ class LogMove:
 
     @property
     def end_offset(self) -> int:
-        """The copy holds all records below it, and maybe some more."""
+        """The copy has all records below this offset, and maybe some more."""
         for segment in self.log.segments:
             copied = self._copied.get(segment)
             if copied is None or copied.size < segment.size:
@@ -133,7 +134,7 @@ class LogMove:
         return Piece(segment, start, end, segment.index.written_bytes, segment.time_index.written_bytes, is_last=is_last)
 
     def finish(self, plan: CopyPlan) -> None:
-        """`plan` has run.
+        """Record the result of `plan`, which has run.
 
         Raises:
             OSError: a file of the log is missing, and no change of the log explains that.
@@ -158,7 +159,7 @@ class LogMove:
 
     @property
     def can_swap(self) -> bool:
-        """Whether what is missing is so little that the loop may copy it."""
+        """Whether so little is missing that the loop may copy it."""
         moved = self.log
         *sealed, active = moved.segments
         copied = self._copied.get(active)
@@ -175,11 +176,11 @@ class LogMove:
         )
 
     def swap(self) -> Garbage:
-        """Put the log on its new folder; the old one keeps its name.
+        """Put the log on its new folder; the old folder keeps its name.
 
         Raises:
             StorageError: the new disk does not work, or is full; the log stays where it was.
-            OSError: the old one cannot be read; the same.
+            OSError: the old files cannot be read; the log stays where it was.
         """
         if not self.can_swap:
             raise InvariantViolated("a log was to be swapped for a copy that is not up to date")

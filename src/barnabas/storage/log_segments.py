@@ -6,9 +6,9 @@ Rules
   1. There is at least one segment. The last one, `active`, is the only one that grows; `sealed_bytes` counts all the others.
   2. The list changes in one step, on the loop. A thread that iterates over the segments takes a copy (`list(segments)`), and
      checks by `in` whether a failed segment is still part of the log.
-  3. Files of segments that leave are renamed at once and removed later by `Garbage.remove`, which also closes their descriptors:
-     a read that has its region already finishes.
-  4. `OpenFiles` counts the open files of those in the list, and of no others.
+  3. Files of segments that leave are renamed at once and removed later by `Garbage.remove`, which also closes their descriptors: a read
+     that has its region already can finish.
+  4. `OpenFiles` counts the open files of the segments in the list, and of no others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.storage.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, 
 class LogSegments:
     """The segments of a log, at least one, in the order of their base offsets.
 
-    `bases[i]` is the base offset of the i-th; they grow.
+    `bases[i]` is the base offset of segment i; the base offsets grow.
     """
 
     __slots__ = ("_open_files", "_segments", "active", "bases", "sealed_bytes")
@@ -73,18 +73,18 @@ class LogSegments:
         return self.sealed_bytes + self.active.size
 
     def index_of(self, offset: int) -> int:
-        """Index of the segment that `offset` falls in; -1 before the first."""
+        """Index of the segment that contains `offset`; -1 before the first."""
         return bisect_right(self.bases, offset) - 1
 
     def holding(self, offset: int) -> Segment | None:
-        """The segment that `offset` falls in; None before the first."""
+        """The segment that contains `offset`; None before the first."""
         if offset >= self.active.base_offset:
             return self.active
         slot = self.index_of(offset)
         return self._segments[slot] if slot >= 0 else None
 
     def starting_at(self, offset: int) -> list[Segment]:
-        """The segments from the one that `offset` falls in on."""
+        """The segments from the one that contains `offset` on."""
         return self._segments[max(0, self.index_of(offset)) :]
 
     def count_below(self, offset: int) -> int:
@@ -94,7 +94,7 @@ class LogSegments:
     # Changes. They return the segments that leave the list; `retire` or `remove_segment_files` handles their files.
 
     def append(self, segment: Segment) -> None:
-        """`segment` is the active one from now on."""
+        """Add `segment`, the new active one."""
         segment.join(self._open_files)
         self.sealed_bytes += self.active.size
         self._segments.append(segment)
@@ -102,15 +102,15 @@ class LogSegments:
         self.active = segment
 
     def replace_active(self, segment: Segment) -> None:
-        """An empty active segment gives way to `segment`."""
+        """Replace an empty active segment by `segment`."""
         self.active.leave()
         segment.join(self._open_files)
         self._segments[-1], self.bases[-1], self.active = segment, segment.base_offset, segment
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """`new` take the place of `old`, neighbours in the list that are sealed.
+        """Replace `old`, sealed neighbours in the list, by `new`.
 
-        The offsets that `old` covered are those of `new` then: the last of `new` gets the `next_offset` that leads to the segment behind.
+        Then `new` covers the offsets of `old`: the last of `new` gets the `next_offset` that leads to the following segment.
         """
         start = self._segments.index(old[0])
         end = start + len(old)
@@ -123,27 +123,27 @@ class LogSegments:
         _leave(old)
 
     def detach_first(self, count: int) -> list[Segment]:
-        """Give the oldest `count` segments up, never all."""
+        """Remove the oldest `count` segments from the list, never all."""
         gone = self._segments[:count]
         self._use(self._segments[count:])
         return _leave(gone)
 
     def detach_behind(self, offset: int) -> list[Segment]:
-        """Give up the segments that begin behind `offset`, which falls in one of them; that one is the active one from now on."""
+        """Remove the segments that begin after `offset` from the list; the segment that contains it becomes the active one."""
         keep = self.index_of(offset) + 1
         gone = self._segments[keep:]
         self._use(self._segments[:keep])
         return _leave(gone)
 
     def start_over(self, segment: Segment) -> list[Segment]:
-        """`segment` alone remains."""
+        """Replace all segments by `segment`."""
         gone = self._segments
         self._use([segment])
         self._join([segment])
         return _leave(gone)
 
     def leave_all(self) -> list[Segment]:
-        """All of them, which somebody else closes from now on; the list stays for those who still look at it."""
+        """All segments, which the caller closes from now on; the list stays readable."""
         self._open_files = None
         return _leave(list(self._segments))
 
@@ -155,7 +155,7 @@ def _leave(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def retire(files: Files, gone: Sequence[Segment]) -> Garbage:
-    """Rename the files of segments that left a log; they are removed, and their descriptors closed, by `Garbage.remove`."""
+    """Rename the files of segments that left a log; `Garbage.remove` removes the files and closes their descriptors."""
     doomed = [path for segment in gone for path in _rename(files, segment)]
     return Garbage(files, doomed, [segment.close for segment in gone])
 

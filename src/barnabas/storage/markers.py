@@ -1,4 +1,4 @@
-"""The control records that end transactions: how they are read and written.
+"""Reads and writes the control records that end transactions.
 
 key      version (16 bit), kind (16 bit): 0 aborts, 1 commits; others are not about transactions
 value    version (16 bit), epoch of the transaction coordinator (32 bit)
@@ -42,7 +42,7 @@ def parse_marker(record: Record) -> tuple[bool, int] | None:
 
 
 def ending_of(record: Record | None) -> Ending | None:
-    """The end of a transaction in a control record; None if it is about something else."""
+    """The end of a transaction in a control record; None if the record does not end one."""
     decision = None if record is None else parse_marker(record)
     return None if record is None or decision is None else Ending(*decision, record.timestamp)
 
@@ -57,7 +57,7 @@ def ending_in(data: Buffer, header: BatchHeader) -> Ending | None:
 
 
 class MarkerBatch(NamedTuple):
-    """A marker to be appended, and what it says."""
+    """A marker to append, and its content."""
 
     batch: OwnBatch
     ending: Ending

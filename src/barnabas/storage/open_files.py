@@ -1,18 +1,18 @@
-"""Bounds over all logs: the number of segments with an open file, and with a part of their index in memory.
+"""Limits over all logs: the number of segments with an open file, and of segments with a part of their index in memory.
 
-Owns the list of segments with an open descriptor, the one opened longest ago first, and that of segments whose index keeps windows, the one
-that got its last window longest ago first.
+Owns two lists of segments: those with an open descriptor, in the order of opening, and those whose index keeps windows, in the order of
+their last new window.
 
 Rules
-  1. A region that a log handed out must stay readable until the loop runs again, so nothing is closed at the moment when one more is
-     opened: `trim` runs in a later turn of the loop. Until then there may be more than `limit`, by what one turn can open;
-     `is_crowded` tells readers when to leave the rest for the next.
-  2. A segment that was used since the last look at it is passed over once (second chance), one that a flush works on always.
+  1. A region from a log must stay readable until the loop runs again. So nothing is closed at the moment when one more is opened: `trim`
+     runs in a later turn of the loop. Until then there may be more than `limit`, as many as one turn can open. `is_crowded` tells
+     readers when to leave the rest for the next turn.
+  2. A segment that was used since the last `trim` is skipped once (second chance); a segment that a flush uses is always skipped.
   3. Segments that leave their log are no longer counted: `Garbage` closes them.
-  4. A segment that is closed, or leaves its log, lets go of its windows.
+  4. A segment that is closed, or leaves its log, drops its windows.
   5. Threads that open or close whole logs call `opened` and `forget` while the loop trims: each step is one call of the dict.
 
-How it works: a read or an append sets a flag on its segment and no more; the order is looked at only when there are too many.
+How it works: a read or an append only sets a flag on its segment; the order matters only when there are too many.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class OpenFiles:
 
     Args:
         limit: how many may stay open.
-        later: calls what it is given in a later turn of the loop; also from threads, which open the first segments of logs.
-        held: files that somebody else has open, which count as well; of the limit one half at most.
+        later: calls its argument in a later turn of the loop; threads call it too, when they open the first segments of logs.
+        held: files that other code has open; they count as well, up to half of the limit.
     """
 
     __slots__ = ("_held", "_is_trimming", "_later", "_segments", "_with_windows", "limit")
@@ -59,12 +59,12 @@ class OpenFiles:
 
     @property
     def _most(self) -> int:
-        """How many may stay open now."""
+        """The number of segments that may stay open now."""
         return self.limit - min(len(self._held), self.limit // 2)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so many are open beyond the limit that nobody should open another before `trim` has run."""
+        """Whether so many are open beyond the limit that no reader should open another before `trim` has run."""
         return len(self._segments) >= self.limit + self.limit // 2
 
     def opened(self, segment: OpenSegment) -> None:
@@ -72,19 +72,19 @@ class OpenFiles:
         self.check()
 
     def check(self) -> None:
-        """Ensure the limit of open files, after segments were opened or other code holds more files."""
+        """Enforce the limit of open files, after segments were opened or other code holds more files."""
         if len(self._segments) > self._most and not self._is_trimming:
             self._is_trimming = True
             self._later(self.trim)
 
     def forget(self, segment: OpenSegment) -> None:
-        """It was closed, or somebody else closes it."""
+        """Remove a segment that was closed, or that other code closes."""
         self._segments.pop(segment, None)
         if self._with_windows.pop(segment, False):
             segment.index.forget_windows()
 
     def keep_windows(self, segment: OpenSegment) -> None:
-        """Its index has one window more; where there are too many segments with some, another lets go of its own."""
+        """Record that its index has one more window; if too many segments have some, the oldest one drops its windows."""
         self._with_windows.pop(segment, False)
         self._with_windows[segment] = True
         if len(self._with_windows) > limits.MAX_WINDOWED_INDEXES:
@@ -92,7 +92,7 @@ class OpenFiles:
             oldest.index.forget_windows()
 
     def trim(self) -> None:
-        """Close what was not used for longest, down to the limit; at most two looks at each."""
+        """Close the segments that were unused for longest, down to the limit; looks at each at most twice."""
         self._is_trimming = False
         most = self._most
         for _ in range(2 * len(self._segments)):

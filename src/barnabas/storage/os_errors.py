@@ -19,6 +19,6 @@ EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, e
 
 
 def storage_error(log_dir: Path, error: OSError) -> StorageError:
-    """The error to raise for `error`, which an operation other than a sync met in `log_dir`."""
+    """The error to raise for `error`, which an operation other than a sync got in `log_dir`."""
     kind = StorageExhausted if error.errno in EXHAUSTED else LogDirFailed
     return kind(str(log_dir), str(error))

@@ -29,17 +29,17 @@ logger = logging.getLogger(__name__)
 
 
 def snapshot_offsets(files: Files, directory: Path) -> list[int]:
-    """Offsets of the snapshots of a folder, rising."""
+    """Offsets of the snapshots of a folder, in ascending order."""
     return snapshots_in(files.list_directory(directory))
 
 
 def snapshots_in(names: Iterable[str]) -> list[int]:
-    """Offsets of the snapshots among the names of a folder, which are in order."""
+    """Offsets of the snapshots among the names of a folder, which are sorted."""
     return [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
 
 
 def load_producers(files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int]) -> ProducerStates:
-    """The producers at the end of `segments`; of the `snapshots` those from behind it, broken ones and superseded ones are removed."""
+    """The producers at the end of `segments`; removes those of `snapshots` that are after it, broken or superseded."""
     end_offset = segments[-1].next_offset
     producers, start = ProducerStates(), segments[0].base_offset
     for offset in reversed(snapshots):
@@ -59,8 +59,8 @@ def load_producers(files: Files, directory: Path, segments: list[Segment], snaps
 
 
 def _remove_superseded(files: Files, directory: Path, segments: Sequence[Segment], snapshots: Sequence[int]) -> None:
-    """Remove the snapshots that flushes and stops have left in the middle of segments, apart from the last: where a log is cut, the
-    producers are found from the begin of a segment on."""
+    """Remove the snapshots that flushes and stops left in the middle of segments, except the last one of each segment. If a log is cut,
+    the producers are found from the start of a segment on."""
     bases = [segment.base_offset for segment in segments]
     for offset, following in pairwise(snapshots):
         if bisect_left(bases, offset) == bisect_left(bases, following):
@@ -78,7 +78,7 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
 
 
 def replay(segment: Segment, producers: ProducerStates, position: int, start: int) -> list[CompletedTransaction]:
-    """Take in what producers wrote from offset `start` on, of the batches from `position` on; the transactions that were aborted there."""
+    """Apply the batches of producers with offsets from `start` on, reading from `position` on; returns the transactions aborted there."""
     aborted = []
     for at, header in segment.scan.walk_around(position):
         if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:

@@ -1,10 +1,10 @@
 """Finds the producers at an offset inside a log, in a thread, before the log is truncated there.
 
 Rules
-  1. Nothing of the log is changed and none of its descriptors is used, for it may be closed, moved or compacted meanwhile.
+  1. It changes nothing in the log and uses none of its descriptors, because the log may be closed, moved or compacted meanwhile.
   2. The result is valid only while the log is unchanged (`mark`); the truncation checks this.
 
-How it works: the newest snapshot up to the offset, and the batches between the two, of which there may be as many as a segment holds.
+How it works: it reads the newest snapshot up to the offset, and the batches between the two, at most as many as a segment holds.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ProducerRewind:
 
     Args:
         segments: of the log, up to the one that is cut.
-        end_offset: where the log is to end.
-        stop: the byte of the last segment where it is to end.
-        mark: what is the same as long as the log is.
+        end_offset: the new end of the log.
+        stop: the byte of the last segment where the log will end.
+        mark: equal as long as the log is unchanged.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class ProducerRewind:
 
     @property
     def size_bytes(self) -> int:
-        """How much is to be read."""
+        """The number of bytes to read."""
         return sum(max(0, piece.stop - piece.start) for piece in self._pieces)
 
     def run(self) -> None:
-        """Find the producers; blocks. After a failure there is no result, and the truncation meets the error itself."""
+        """Find the producers; blocks. After a failure there is no result, and the truncation gets the error itself."""
         try:
             producers = ProducerStates() if self._snapshot is None else self._read_snapshot(self._snapshot)
             for piece in self._pieces:

@@ -4,18 +4,18 @@ Owns, for each producer id, its epoch and the last five batches, and the open tr
 retry from a gap, and gives readers the start of the first undecided transaction.
 
 Rules
-  1. `check` changes nothing; `update` is called once the batch is in the file. The state is a function of the batches in the log,
-     so it can be rebuilt from a snapshot and the batches behind it.
-  2. A retry of one of the last five batches gets the offset it got the first time; an older one is out of order.
+  1. `check` changes nothing; `update` is called once the batch is in the file. The state is a function of the batches in the log, so it
+     can be rebuilt from a snapshot and the batches after it.
+  2. A retry of one of the last five batches gets the offset of the first append; an older batch is out of order.
   3. An unknown producer may begin at any sequence: its records may have been deleted (KIP-360).
   4. An entry with an open transaction never expires.
-  5. A batch that repeats one of a transaction that was ended is UNKNOWN_PRODUCER_ID. No client waits for its offset any more.
-     Instead the client has reused the sequence numbers of an unanswered batch, dropped by an abort, for other records
-     (librdkafka does so). Kafka treats these as a retry, and they are lost in a committed transaction. After this error
-     librdkafka aborts and takes another epoch; other suitable errors are fatal for it.
+  5. A batch that repeats a batch of an ended transaction gets UNKNOWN_PRODUCER_ID. No client waits for its offset any more. Instead the
+     client has reused the sequence numbers of an unanswered batch, dropped by an abort, for other records (librdkafka does so). Kafka
+     treats these as a retry, and they are lost in a committed transaction. After this error librdkafka aborts and takes another epoch;
+     other suitable errors are fatal for it.
 
-Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker carries its decision in a record, so that of a control
-batch `update_marker` gets what its record says.
+Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker has its decision in a record, so `update_marker` also
+gets the content of that record.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class AppendedBatch(NamedTuple):
 class ProducerEntry(NamedTuple):
     """One producer; `transaction_first_offset` is NO_OFFSET while no transaction is open. `batches` are the last ones, oldest first.
 
-    It never changes: each batch makes another, so that a thread can write down what was known at one moment.
+    An entry never changes: each batch makes a new one, so that a thread can write the state of one moment.
     """
 
     producer_id: int
@@ -103,8 +103,7 @@ class CompletedTransaction(NamedTuple):
 
 
 class LastWrite(NamedTuple):
-    """The facts about a producer that compaction must preserve: its epoch, and the last offset of its last data batch, -1 if it
-    is unknown."""
+    """The facts about a producer that compaction must preserve: its epoch, and the last offset of its last data batch (-1: unknown)."""
 
     epoch: int
     last_offset: int
@@ -138,7 +137,7 @@ class ProducerStates:
         return self._entries.get(producer_id)
 
     def check(self, header: BatchHeader, *, from_client: bool) -> AppendedBatch | None:
-        """Whether the batch may be appended: None if so, or the batch that it repeats.
+        """Check a batch before its append; returns None if it may be appended, or the batch that it repeats.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID (rule 5), INVALID_TXN_STATE (a batch
@@ -182,7 +181,7 @@ class ProducerStates:
             raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, f"Coordinator epoch {coordinator_epoch} is out of date")
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
-        """A data batch of a producer was appended at `base_offset`."""
+        """Record that a data batch of a producer was appended at `base_offset`."""
         entry = self._entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             entry = self._entry_of(header)
@@ -207,7 +206,7 @@ class ProducerStates:
         )
 
     def update_marker(self, header: BatchHeader, ending: Ending, offset: int) -> CompletedTransaction | None:
-        """A marker was appended at `offset`; the transaction it ended, if one was open."""
+        """Record that a marker was appended at `offset`; returns the transaction that it ended, if one was open."""
         aborted, coordinator_epoch, timestamp = ending
         producer_id, epoch, _, _, first_offset, first_timestamp, markers, batches = self._entry_of(header)
         self._entries[producer_id] = new_tuple(
@@ -222,8 +221,7 @@ class ProducerStates:
         return CompletedTransaction(producer_id, first_offset, offset, aborted, stable)
 
     def _entry_of(self, header: BatchHeader) -> ProducerEntry:
-        """The earlier state for its producer's next entry, in the batch's epoch: what was known of an older one is
-        forgotten."""
+        """The former entry of the batch's producer, in the batch's epoch; batches of an older epoch are forgotten."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return ProducerEntry(header.producer_id, header.producer_epoch)
@@ -232,17 +230,17 @@ class ProducerStates:
         return entry
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a producer's transaction, of this epoch, is open."""
+        """Whether a transaction of this producer and epoch is open."""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.epoch == epoch and entry.transaction_first_offset != NO_OFFSET
 
     def markers_of(self, producer_id: int) -> int:
-        """How many markers of a producer were appended, as long as it is known; to be compared with an earlier answer."""
+        """The number of markers of a producer since it became known, to compare with an earlier result."""
         entry = self._entries.get(producer_id)
         return 0 if entry is None else entry.markers
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the first transaction begins that is open or whose end is not below `high_watermark`; None without one."""
+        """The start of the first transaction that is open, or whose end is not below `high_watermark`; None if there is none."""
         if self._unreplicated:
             for first, last in list(self._unreplicated.items()):
                 if last < high_watermark:
@@ -267,14 +265,14 @@ class ProducerStates:
         ]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that wrote nothing for `expiration_ms`; how many."""
+        """Forget producers that wrote nothing for `expiration_ms`; returns how many."""
         before = len(self._entries)
         for _ in self.expire_in_parts(now_ms, expiration_ms):
             pass
         return before - len(self._entries)
 
     def expire_in_parts(self, now_ms: int, expiration_ms: int) -> Iterator[int]:
-        """As `expire`, up to `LOOKED_AT_AT_ONCE` of them at a time, between which the others may go on; how many were looked at."""
+        """As `expire`, in parts of up to `LOOKED_AT_AT_ONCE` producers, between which other work can run; yields how many were checked."""
         entries = list(self)
         for start in range(0, len(entries), LOOKED_AT_AT_ONCE):
             part = entries[start : start + LOOKED_AT_AT_ONCE]

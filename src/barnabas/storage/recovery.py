@@ -47,14 +47,14 @@ def recover_segments(
     cleaned_offset: int,
     with_markers: set[Segment],
 ) -> list[Segment]:
-    """The segments that hold good batches end to end, of which the last is ready to grow.
+    """The segments with good batches from end to end; the last one is ready to grow.
 
     Args:
-        without_index: those of which an index file is missing.
-        recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
+        without_index: the segments that lack an index file.
+        recovery_point: records below it, and index entries for them, are known to be whole; None: all are.
         synced_offset: records below it were on the disk, so damage there is no torn tail.
         cleaned_offset: there may be gaps below it.
-        with_markers: gets those in which control batches were read.
+        with_markers: gets the segments in which control batches were read.
     """
     last = segments[-1]
     for number, segment in enumerate(segments):
@@ -84,10 +84,11 @@ def recover_segments(
 
 
 def _parts(segment: Segment, following: int, cleaned_offset: int, recovery_point: int | None) -> bool:
-    """Whether what follows the segment does not go on from it. Either the power took the segment's tail without a trace, so that what
-    follows (which was written later) would leave a hole. Or it brought back what a cut had taken, and the segment has grown past it since.
+    """Whether the next segment does not continue this one.
 
-    Only compaction leaves gaps between segments, and what it has cleaned is on the disk.
+    Either a power failure removed the segment's tail without a trace, and the next segment (which was written later) would leave a hole.
+    Or it brought back records that a cut had removed, and the segment goes past the start of the next one. Only compaction leaves gaps
+    between segments, and the segments that it has cleaned are on the disk.
     """
     is_hole = segment.next_offset < following and following > cleaned_offset
     is_back = segment.next_offset > following
@@ -95,7 +96,7 @@ def _parts(segment: Segment, following: int, cleaned_offset: int, recovery_point
 
 
 def _activate(segment: Segment, end_offset: int) -> bool:
-    """Take the last segment as it is; False where its end is not what a clean shutdown leaves, at `end_offset` unless that is 0."""
+    """Take the last segment as it is; False if a clean shutdown does not leave such an end: at `end_offset`, unless that is 0."""
     try:
         segment.activate()
     except CorruptLog as error:
@@ -112,12 +113,12 @@ def _activate(segment: Segment, end_offset: int) -> bool:
 def recover_segment(
     segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int, synced_offset: int = 0
 ) -> tuple[int, bool]:
-    """Check the batches from `trusted_offset` on, cut the file behind the last good one, make the indexes anew.
+    """Check the batches from `trusted_offset` on, cut the file after the last good one, rebuild the indexes.
 
-    Damage below `synced_offset` is not what a crash leaves: it is stepped over, and what follows stays.
+    Damage below `synced_offset` is not from a crash: it is skipped, and the batches after it stay.
 
     Returns:
-        How many bytes were dropped, and whether there are control batches among those that were read.
+        The number of dropped bytes, and whether there are control batches among the read ones.
     """
     size, has_markers = segment.size, False
     segment.files.forget_cached(segment.fileno)  # after a failed sync, the page cache may hold pages that are not on the disk
@@ -141,7 +142,7 @@ def recover_segment(
 
 
 def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
-    """Go on behind the damage at the segment's end so far; where nothing follows it, records up to `synced_offset` are in it."""
+    """Continue after the damage at the segment's current end; if nothing follows it, it contains the records up to `synced_offset`."""
     damage = measure(segment.files, segment.fileno, segment.size, segment.next_offset, "found damaged at the start", size)
     if damage.next_offset == NOTHING_FOLLOWS:
         damage = damage._replace(next_offset=synced_offset)
@@ -158,7 +159,7 @@ def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
 
 
 def _trusted_position(segment: Segment, trusted_offset: int) -> int:
-    """Where to begin checking: at the last index entry below `trusted_offset`, if the batch there is the one it names."""
+    """The start of the check: at the last index entry below `trusted_offset`, if it names the batch that is there."""
     relative = trusted_offset - segment.base_offset
     segment.index, segment.time_index = segment.make_indexes()
     if relative > 0 and segment.has_index_files:
@@ -177,7 +178,7 @@ def _trusted_position(segment: Segment, trusted_offset: int) -> int:
 
 
 def scan_batches(segment: Segment, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every whole batch between two bytes of a segment, up to the first that is not whole and right."""
+    """Position and header of every batch between two bytes of a segment, up to the first one that is not whole and valid."""
     data, data_start = memoryview(b""), start
     position, next_offset = start, segment.base_offset
     while position + HEADER_SIZE <= end:

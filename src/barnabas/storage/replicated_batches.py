@@ -5,7 +5,7 @@ Pure functions of bytes and numbers, for `LogAppender.append_as_follower`.
 Rules
   1. Every batch's CRC is checked, so that followers and readers get exactly the bytes that the leader stored.
   2. Valid batches before an invalid one are kept; the error is raised after them.
-  3. A stretch is of one leader epoch and one segment.
+  3. A stretch has one leader epoch and fits into one segment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD
 
 
 def good_batches(view: memoryview, next_offset: int) -> tuple[list[BatchHeader], KafkaError | None]:
-    """The headers of the batches that follow each other from the start of `view`, a cut last one left out, and what is wrong behind them.
+    """The headers of the batches that follow each other from the start of `view`, without a cut last one; and the error after them.
 
     Args:
         next_offset: the log's end; the first batch begins there or, in a compacted log, past it.
@@ -63,12 +63,12 @@ def good_batches(view: memoryview, next_offset: int) -> tuple[list[BatchHeader],
 
 
 def stretch_from(headers: Sequence[BatchHeader], first: int, *, room: int, time: int, offset: int) -> tuple[int, int]:
-    """How far the batches from `first` on can be written together: the one they end before, and their bytes. At least one is among them.
+    """The batches from `first` on that can be written together, at least one: the index after the last of them, and their bytes.
 
     Args:
         room: bytes that the segment may take.
-        time: the newest timestamp that belongs into it.
-        offset: the last offset that does.
+        time: the largest timestamp that the segment may take.
+        offset: the last offset that the segment may take.
     """
     epoch = headers[first].partition_leader_epoch
     size, at, count = headers[first].size, first + 1, len(headers)

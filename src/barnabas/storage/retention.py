@@ -11,10 +11,10 @@ from barnabas.storage.segment_times import SegmentTimes, TimesLook, knows_age
 
 
 def count_not_retained(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int, committed_end: int) -> int:
-    """How many of the oldest segments may go; none with records at or past `committed_end`, which replicas may still ask for.
+    """How many of the oldest segments may go; none with records at or past `committed_end`, which replicas may still need.
 
-    All of them (the active one too) where everything in the log is too old, so that an idle topic empties, or where nothing is to be
-    kept: the caller begins a new segment first.
+    All of them (also the active one) if everything in the log is too old, so that an idle topic becomes empty, or if nothing should be
+    kept. Then the caller begins a new segment first.
     """
     if "delete" not in config.cleanup_policy:
         return segments.count_below(log_start_offset)
@@ -32,8 +32,7 @@ def count_not_retained(segments: LogSegments, config: TopicConfig, log_start_off
 
 
 def unknown_ages(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int) -> TimesLook | None:
-    """The times that `count_not_retained` and the age of the active segment would have to read from the disk; None if they need
-    none."""
+    """The times that `count_not_retained` and the age of the active segment would read from the disk; None if they need none."""
     active = segments.active
     without_age = active if active.size and active.first_timestamp is None else None
     sealed = _without_age(segments, config, log_start_offset, now_ms)
@@ -43,7 +42,7 @@ def unknown_ages(segments: LogSegments, config: TopicConfig, log_start_offset: i
 
 
 def _without_age(segments: LogSegments, config: TopicConfig, log_start_offset: int, now_ms: int) -> list[Segment]:
-    """The sealed segments from the first on of which the age is asked for and not known."""
+    """The sealed segments from the first one whose age is needed but not known."""
     if "delete" not in config.cleanup_policy or config.retention_ms < 0:
         return []
     size = segments.size_bytes

@@ -1,8 +1,8 @@
 """Decides when a log rolls its segment: `segment.bytes`, `segment.ms`, `segment.index.bytes` and the reach of an index's
 offsets.
 
-Functions of the active segment and the configuration. `roll_bounds` gives three numbers below which nothing ends the segment, so that
-an append has three comparisons to make; only a batch past one of them is asked about in full (`must_roll`).
+Functions of the active segment and the configuration. `roll_bounds` gives three numbers below which nothing ends the segment, so that an
+append makes only three comparisons. Only a batch past one of them needs the full check (`must_roll`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class RollBounds(NamedTuple):
 
 
 def segment_lifetime_ms(segment: Segment, config: TopicConfig) -> int:
-    """`segment.ms`, less a part of `segment.jitter.ms` that differs from segment to segment, so that not all logs roll at once.
+    """`segment.ms`, minus a part of `segment.jitter.ms` that differs between segments, so that not all logs roll at once.
 
-    Kafka draws the part anew when it opens a segment; here it follows from the partition and the base offset, so that a restart
-    does not change when a segment ends.
+    Kafka draws the part again when it opens a segment. Here it follows from the partition and the base offset, so that a restart does
+    not change when a segment ends.
     """
     spread = min(config.segment_jitter_ms, config.max_segment_ms)
     if not spread:
@@ -63,7 +63,7 @@ def must_roll(segment: Segment, config: TopicConfig, size: int, header: BatchHea
 def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
     """Whether an active segment with records is as old as `segment.ms` allows.
 
-    Records may be older than their segment; by their time alone it would be too old as soon as it is made.
+    Records may be older than their segment; by their time alone, a segment would be too old as soon as it is created.
     """
     first = segment.load_first_timestamp()
     return first is not None and now_ms - max(first, segment.created_ms) > segment_lifetime_ms(segment, config)

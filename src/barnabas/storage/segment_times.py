@@ -1,11 +1,11 @@
 """Reads the still unknown times of segments in a thread, and stores them on the loop.
 
-Of a sealed segment that takes four opens and reads of its index files, so a broker that looks at the oldest segment of each of its logs for
-the first time, or for a time in a log of thousands, would keep its loop waiting for the disk.
+For a sealed segment this takes four opens and reads of its index files. On the loop this would take too long: a broker checks the oldest
+segment of each log after its start, and may search a time in thousands of segments.
 
 Rules
-  1. The thread works on segments of its own, and writes nothing: those of the log may be closed, moved, cut or compacted meanwhile.
-  2. A time that it could not read stays unknown. A later use on the loop meets the error.
+  1. The thread has its own segment objects and writes nothing: the log's may be closed, moved, cut or compacted meanwhile.
+  2. A time that it could not read stays unknown. A later use on the loop gets the error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SegmentTimes(NamedTuple):
         return self.max_timestamp if self.max_timestamp >= 0 else self.written_ms
 
     def note(self) -> None:
-        """Have the segment know it."""
+        """Store the times in the segment."""
         segment = self.segment
         if not segment.knows("max_timestamp"):
             segment.max_timestamp, segment.offset_of_max_timestamp = self.max_timestamp, self.offset_of_max_timestamp
@@ -44,12 +44,12 @@ class SegmentTimes(NamedTuple):
 
 
 def knows_age(segment: Segment) -> bool:
-    """Whether `newest_ms` of a segment takes no look at the disk."""
+    """Whether `newest_ms` of a segment needs no read from the disk."""
     return segment.knows("max_timestamp") and (segment.max_timestamp >= 0 or segment.knows("written_ms"))
 
 
 class _ApartSegment(Segment):
-    """Reads the files of a segment that is the log's."""
+    """Reads the files of a segment that belongs to a log."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ class _ApartSegment(Segment):
 
 @contextmanager
 def opened_apart(segment: Segment) -> Iterator[Segment]:
-    """The same files, by another segment than the log's."""
+    """Another segment object with the same files, separate from the log's."""
     apart = _ApartSegment.existing(segment.files, segment.directory, segment.base_offset, segment.created_ms, segment.name_suffix)
     apart.next_offset = segment.next_offset
     try:
@@ -69,17 +69,17 @@ def opened_apart(segment: Segment) -> Iterator[Segment]:
 
 
 def times_of(segment: Segment, apart: Segment) -> SegmentTimes:
-    """Blocks. Raises: see UNKNOWABLE."""
+    """The times of `segment`, read through `apart`. Blocks. Raises: see UNKNOWABLE."""
     return SegmentTimes(segment, apart.max_timestamp, apart.offset_of_max_timestamp, apart.written_ms)
 
 
 class TimesLook:
-    """A look at the times of some segments.
+    """Reads the times of some segments.
 
     Args:
-        sealed: looked at in this order, but for those that are known.
-        active: whose first batch's time is looked for, if there is one.
-        is_last: those behind the segment of which this is true need no look.
+        sealed: the segments to read, in this order; known ones are skipped.
+        active: the segment whose first batch's time is read; None if it is not needed.
+        is_last: whether the segments after the one with these times need no read.
     """
 
     def __init__(self, sealed: Sequence[Segment], active: Segment | None, is_last: Callable[[SegmentTimes], bool]) -> None:
@@ -91,7 +91,7 @@ class TimesLook:
         self._cuts = 0 if active is None else active.integrity.cuts
 
     def run(self) -> None:
-        """Look; blocks."""
+        """Read the times; blocks."""
         try:
             if self._active is not None:
                 with opened_apart(self._active) as apart:
@@ -108,7 +108,7 @@ class TimesLook:
             return
 
     def note(self) -> None:
-        """Have the segments know what was found; on the loop."""
+        """Store the result in the segments; on the loop."""
         for times in self._found:
             times.note()
         active = self._active

@@ -8,9 +8,9 @@ Owns its bytes, which are Kafka's version 1, big-endian:
     "older" | count int32, and for each, oldest first:
           producer id int64, last sequence int32, last offset int64, offset delta int32, timestamp int64
 
-An entry of Kafka's has the last batch of its producer only, but a client may have five under way when the broker ends, and tries all of
-them again. So the earlier batches come after the entries, where Kafka does not read: it reads `count` entries and a CRC over
-all the rest. Without such batches, and in snapshots that Kafka wrote, there is nothing behind the entries.
+Kafka's entry has only the last batch of its producer. But a client may wait for the answers to five batches when the broker ends, and
+sends all of them again. So the earlier batches come after the entries, where Kafka does not read: it reads `count` entries and a CRC
+over all the rest. Without such batches, and in snapshots that Kafka wrote, nothing follows the entries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def decode_snapshot(data: bytes, path: Path) -> list[ProducerEntry]:
     """The entries of a snapshot.
 
     Raises:
-        CorruptLog: it is not one; the caller falls back on an older snapshot, or the log itself.
+        CorruptLog: it is no snapshot; the caller uses an older snapshot, or the log itself.
     """
     if len(data) < HEAD.size:
         raise CorruptLog(str(path), 0, "a snapshot shorter than its header")
@@ -73,7 +73,7 @@ def _encode_older(producers: Iterable[ProducerEntry]) -> bytes:
 
 
 def _decode_older(data: bytes, start: int, entries: dict[int, ProducerEntry], path: Path) -> None:
-    """Put the batches from `start` of `data` on before the last ones of their producers."""
+    """Insert the batches from `start` of `data` on before the last ones of their producers."""
     begin = start + len(OLDER_MARK) + _COUNT.size
     count = _COUNT.unpack_from(data, begin - _COUNT.size)[0] if len(data) >= begin else -1
     if data[start : start + len(OLDER_MARK)] != OLDER_MARK or begin + count * OLDER.size != len(data):

@@ -6,7 +6,8 @@ Owns the names of folders. It repairs its findings at once, if that loses nothin
     <topic>-<partition>.<id>-delete         a deletion that a stop interrupted: removed
     <topic>-<partition>.<id>-future         a copy on its way to this directory: emptied, and `interrupted`, so that it begins again
     <topic>-<partition>.<id>-stray          a log of another topic that had the name, which nobody deleted: left alone
-    one log in two directories              a move that was all but finished, or a log that was made in vain: the other folder is removed
+    one log in two directories              a move that was nearly finished, or a log that was created and not used: the other folder
+                                            is removed
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ Failed = Callable[[LogDirectory, LogDirFailed | OSError], None]
 
 
 class StartupScan:
-    """Looks once, at the start.
+    """The scan at the start.
 
     Args:
-        failed: told of a directory whose disk does not work.
+        failed: called with a directory whose disk does not work.
     """
 
     def __init__(self, files: Files, failed: Failed) -> None:
@@ -60,7 +61,7 @@ class StartupScan:
         self.begun: dict[TopicPartition, Path] = {}  # folders of the interrupted copies
 
     def look(self, directories: Iterable[LogDirectory]) -> None:
-        """Find the logs of the directories that work; what deletions and moves left half done is done."""
+        """Find the logs of the directories that work; finishes half-done deletions and moves."""
         for directory in directories:
             try:
                 for name in self._files.list_directory(directory.path):
@@ -73,9 +74,9 @@ class StartupScan:
                 self._failed(directory, error)
 
     def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
-        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`).
+        """Empty the folder of a copy that a stop or a crash interrupted; the copying begins again (`interrupted`).
 
-        The folder stays, and in it what tells the log: if the broker ends before the copy has begun again, it is not forgotten.
+        The folder and its marker stay: if the broker ends before the copying has begun again, the move is not forgotten.
         """
         marker = path / MARKER
         original = self._files.read_file(marker).decode() if self._files.exists(marker) else path.name.rpartition(".")[0]
@@ -91,10 +92,10 @@ class StartupScan:
                 self._files.unlink(path / name)
 
     def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
-        """Which of two directories has the log that is to be used; the folder in the other one is removed.
+        """The one of two directories whose log is used; the folder in the other one is removed.
 
         Raises:
-            LogDirFailed: neither a move of the log nor a making that a disk ended explains that there are two.
+            LogDirFailed: neither a move of the log nor a creation that a disk error ended explains that there are two.
         """
         moved = [each for each in (one, other) if self._files.exists(each.path / name / MARKER)]
         if not moved:
@@ -115,13 +116,13 @@ class StartupScan:
         return target
 
     def _never_held_records(self, folder: Path) -> bool:
-        """Whether a folder is as the making of a log leaves it, whole or half done: what was emptied later begins past offset 0."""
+        """Whether a folder is as the creation of a log leaves it, whole or half done; a log that was emptied later begins past offset 0."""
         first = file_name(0, LOG_SUFFIX)
         logs = [each for each in self._files.list_directory(folder) if LOG_SUFFIX in each]
         return not logs or (logs == [first] and self._files.file_size(folder / first) == 0)
 
     def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
-        """Which partition a name in a log directory is of; leftovers of deletions are removed."""
+        """The partition of a name in a log directory; removes leftovers of deletions."""
         path = directory.path / name
         match = LOG_FOLDER.fullmatch(name)
         if DELETED_FOLDER.fullmatch(name) and self._files.is_directory(path):
@@ -139,7 +140,7 @@ class StartupScan:
 
 
 def hand_over(key: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
-    """Tell the checkpoints of `target` what those of `source` know of a log that moved, where they do not know it themselves."""
+    """Copy the entries of a moved log from the checkpoints of `source` to those of `target`, where these have none."""
     for name in checkpoints.OFFSET_CHECKPOINTS:
         known, told = target.read(name), source.read(name).get(key)
         if told is not None and key not in known:

@@ -1,7 +1,7 @@
 """Finds records by their time.
 
 Rules
-  1. Only records at or past the log's start count, though a batch that begins before it may hold some.
+  1. Only records at or past the log's start count; a batch that begins before it may have some.
   2. Times need not increase in a log. "The first at or after" means the first in the order of offsets.
   3. Records without a time (-1) are never found.
 """
@@ -49,10 +49,10 @@ def _first_in(segment: Segment, timestamp_ms: int, log_start_offset: int) -> Tim
 
 
 class SealedSearch:
-    """A look for a time in sealed segments, made in a thread: one may have to ask thousands of files which times they hold.
+    """A search for a time in sealed segments, made in a thread: it may have to read the times of thousands of files.
 
     Args:
-        segments: neighbours; of those before them no record is as late.
+        segments: neighbours; no segment before them has a record as late.
         log_start_offset: records below it do not count.
     """
 
@@ -65,7 +65,7 @@ class SealedSearch:
         self.found: TimestampedOffset | None = None
 
     def run(self) -> None:
-        """Look; blocks."""
+        """Search; blocks."""
         try:
             for segment in self._segments:
                 if segment.knows("max_timestamp") and segment.max_timestamp < self._timestamp_ms:
@@ -82,24 +82,24 @@ class SealedSearch:
             return
 
     def note(self) -> None:
-        """Have the segments know which times they hold; on the loop."""
+        """Store the times that were read in the segments; on the loop."""
         for times in self._times:
             times.note()
 
     def holds(self, segments: LogSegments, log_start_offset: int) -> bool:
-        """Whether it has come to an end, and the log is as it was as far as that was looked at."""
+        """Whether the search is complete, and the searched part of the log is unchanged."""
         first = segments.index_of(self._segments[0].base_offset)
         here = [] if first < 0 else list(islice(segments, first, first + len(self._segments)))
         are_sealed = self._segments[-1] is not segments.active
         return self._is_done and are_sealed and log_start_offset == self._log_start_offset and here == self._segments
 
     def behind(self, segments: LogSegments) -> list[Segment]:
-        """The segments of the log behind those that were looked at."""
+        """The segments of the log after the searched ones."""
         return segments.starting_at(self._segments[-1].next_offset)
 
 
 def sealed_search(segments: LogSegments, timestamp_ms: int, log_start_offset: int) -> SealedSearch | None:
-    """A look for a time in the sealed segments; None where it is known that they hold none as late."""
+    """A search for a time in the sealed segments; None if they are known to have no record as late."""
     sealed = segments.starting_at(log_start_offset)[:-1]
     for slot, segment in enumerate(sealed):
         if not segment.knows("max_timestamp") or segment.max_timestamp >= timestamp_ms:
@@ -108,7 +108,7 @@ def sealed_search(segments: LogSegments, timestamp_ms: int, log_start_offset: in
 
 
 def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedOffset | None:
-    """The first record that has the largest time; None if no record has one."""
+    """The first record with the largest time; None if no record has one."""
     segment = max(segments, key=lambda candidate: candidate.max_timestamp)
     found = segment.lookup.find(segment.offset_of_max_timestamp)
     if segment.max_timestamp != NO_TIMESTAMP and found is not None and segment.offset_of_max_timestamp >= log_start_offset:
@@ -127,7 +127,7 @@ def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedO
 
 
 def _newest_in(segment: Segment, start: int, log_start_offset: int, *, only_first: bool = False) -> TimestampedOffset | None:
-    """The newest record of the batches from byte `start` on, or of the first of them."""
+    """The newest record of the batches from byte `start` on, or of the first batch only."""
     best: TimestampedOffset | None = None
     for position, header in segment.scan.walk(start):
         if header.last_offset >= log_start_offset and (best is None or header.max_timestamp > best.timestamp):

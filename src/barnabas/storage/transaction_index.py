@@ -39,7 +39,7 @@ class AbortedTransactions:
                 yield _transaction(*entry)
 
     def ending_from(self, offset: int) -> Iterator[CompletedTransaction]:
-        """Those that ended at or past `offset`; reads what it gives, and a few entries to find the first."""
+        """The transactions that ended at or past `offset`; reads these, and a few entries to find the first."""
         if not self._files.exists(self.path):
             return
         fileno = self._files.open(self.path)
@@ -55,9 +55,9 @@ class AbortedTransactions:
             self._files.close(fileno)
 
     def is_whole(self, end_offset: int) -> bool:
-        """Whether the file can be what was written: of whole entries, the first and the last such as a segment up to `end_offset` has.
+        """Whether the file can be complete: whole entries, and a first and last one that fit into a segment up to `end_offset`.
 
-        It is made with its first entry, so an empty one was cut off.
+        The file is created with its first entry, so an empty file was cut off.
         """
         if not self._files.exists(self.path):
             return True
@@ -90,9 +90,9 @@ class AbortedTransactions:
         return _transaction(*ENTRY.unpack(self._files.pread(fileno, ENTRY.size, slot * ENTRY.size)))
 
     def truncate(self, end_offset: int) -> None:
-        """Keep the transactions that ended before `end_offset`, up to the first entry that cannot be one.
+        """Keep the transactions that ended before `end_offset`, up to the first entry that cannot be right.
 
-        After a loss of power the file may be as long as it was and full of zeros, which look like a transaction of producer 0.
+        After a power failure the file may have its old length and be full of zeros, which look like a transaction of producer 0.
         """
         if not self._files.exists(self.path):
             return
@@ -115,7 +115,7 @@ class AbortedTransactions:
             sync_file(self._files, self.path)
 
     def _put(self, fileno: int, count: int, added: list[CompletedTransaction]) -> None:
-        """Add entries behind the first `count`, and cut what follows."""
+        """Write entries after the first `count`, and cut what follows."""
         data = encode_entries(added)
         write_all(self._files, fileno, data, count * ENTRY.size)
         self._files.truncate(fileno, count * ENTRY.size + len(data))
@@ -134,16 +134,16 @@ def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
 
 
 def aborted_in(segment: Segment, offset: int) -> Iterable[CompletedTransaction]:
-    """Those that end in a segment at or past `offset`, for its readers: where there are none, nobody asks the disk twice."""
+    """The transactions that end in a segment at or past `offset`, for its readers; if it has no file, the disk is asked only once."""
     return aborted_of(segment).ending_from(offset) if segment.has_aborted else ()
 
 
 def add_aborted(segment: Segment, transaction: CompletedTransaction) -> None:
-    """A transaction that ends in a segment was aborted."""
+    """Add an aborted transaction to the segment in which it ended."""
     aborted_of(segment).append(transaction)
     segment.has_aborted = True
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    """The file of a segment's."""
+    """The aborted transactions of a segment."""
     return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX), segment.base_offset)

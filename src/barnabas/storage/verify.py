@@ -23,9 +23,9 @@ _OFFSETS = Struct(">q15xi")  # base offset, last offset delta
 
 
 class Verified(NamedTuple):
-    """The bytes up to `end` are whole batches, whose offsets end before `next_offset`; `damage` follows them, or nothing does.
+    """The bytes up to `end` are whole batches, whose offsets end before `next_offset`; `damage` follows them, or None.
 
-    `has_records`: one of the batches is more than a header. The file has `size` bytes.
+    `has_records`: one of the batches is more than a header. `size`: bytes of the file.
     """
 
     end: int
@@ -41,13 +41,13 @@ def verify(
     """Check the batches that fill the bytes [start, end).
 
     Args:
-        least_offset: at most the first batch's base offset.
-        end_offset: the segment's; no batch reaches past it.
+        least_offset: lower bound of the first batch's base offset.
+        end_offset: end offset of the segment; no batch reaches past it.
         reach: as in `FileRegion`: if not 0, the last batch may go past `end`, and then does not count, unless it is the first.
-        tail: where the bytes begin that this process wrote, as it was before `end_offset` was read: a batch there may be younger than that.
+        tail: start of the bytes that this process wrote, read before `end_offset` was: a batch there may be newer than `end_offset`.
 
     Raises:
-        OSError: the disk fails, other than by not giving certain bytes.
+        OSError: the disk fails, except that it cannot read certain bytes.
     """
     position, expected, gap, has_records = start, least_offset, False, False
     before = start, least_offset
@@ -86,10 +86,10 @@ def verify(
 
 
 def _contradiction(base_offset: int, delta: int, expected: int, end_offset: int) -> tuple[str | None, bool]:
-    """The fault in the offsets of a batch that follows batches which end before `expected`, or None.
+    """The fault in the offsets of a batch, which follows batches that end before `expected`, or None.
 
-    Also whether the batch before may be the wrong one, because it claims too high offsets: this batch begins at one of them, or has no room
-    behind them.
+    Also whether the batch before may be the wrong one, because it claims too high offsets: this batch begins at one of them, or has no
+    space after them.
     """
     if base_offset < expected:
         return "the base offset goes back", True
@@ -99,7 +99,7 @@ def _contradiction(base_offset: int, delta: int, expected: int, end_offset: int)
 
 
 def _contradicts(files: Files, fileno: int, position: int, expected: int, end_offset: int, tail: int) -> bool:
-    """Whether the batch at `position`, behind those that were verified, shows that the last of these claims too much."""
+    """Whether the batch at `position`, after the verified ones, shows that the last of these claims too much."""
     size = files.size(fileno)
     head = _read(files, fileno, HEADER_SIZE, position, size)
     if len(head) < HEADER_SIZE or head[16] != MAGIC:
@@ -116,7 +116,7 @@ def _contradicts(files: Files, fileno: int, position: int, expected: int, end_of
 
 
 def _read_batch(files: Files, fileno: int, size: int, position: int, end: int) -> memoryview:
-    """The batch at `position` and what follows within a step; all of it that lies before `end`, however large it says it is."""
+    """The batch at `position` and the bytes after it within a step; all of the batch that is before `end`."""
     data = memoryview(_read(files, fileno, max(STEP_BYTES, size), position, end))
     size = _size_at(data, 0)
     if len(data) < size <= end - position:
@@ -125,7 +125,7 @@ def _read_batch(files: Files, fileno: int, size: int, position: int, end: int) -
 
 
 def _size_at(data: memoryview, at: int) -> int:
-    """Bytes of the batch that begins at `at`; 0 if its header is not all there."""
+    """Bytes of the batch that begins at `at`; 0 if its header is not complete."""
     if at + HEADER_SIZE > len(data):
         return 0
     (length,) = _LENGTH.unpack_from(data, at)
@@ -166,10 +166,10 @@ def _read(files: Files, fileno: int, size: int, position: int, end: int) -> byte
 
 
 def measure(files: Files, fileno: int, position: int, first_offset: int, reason: str, within: int | None = None) -> Damage:
-    """How far the damage that begins at `position` reaches: to the next whole batch, or to the end of the file.
+    """The extent of the damage that begins at `position`: up to the next whole batch, or to the end of the file.
 
     Args:
-        within: the byte up to which to look; None for the file's end. The answer's `end` where nothing is found before.
+        within: the byte where the search ends; None for the file's end. If no batch is found before, it is the `end` of the result.
     """
     size = files.size(fileno) if within is None else within
     start = position + 1

@@ -57,7 +57,12 @@ class ClientSource:
             places = [(self.topic, each) for each in sorted(found.partitions)]
             starts, ends = (client.list_offsets(dict.fromkeys(places, word)) for word in (EARLIEST, LATEST))
             bounds = {place[1]: Bounds(starts[place].offset, max(starts[place].offset, ends[place].offset)) for place in places}
-            return Snapshot(self.topic, found.topic_id.hex if found.topic_id.int else "", bounds)
+            epochs = {index: each.leader_epoch for index, each in found.partitions.items() if each.leader_epoch >= 0}
+            return Snapshot(self.topic, found.topic_id.hex if found.topic_id.int else "", bounds, epochs)
+
+    def end_of_epoch(self, partition: int, epoch: int) -> int:
+        with self._client() as client:
+            return client.end_of_epoch(self.topic, partition, epoch)
 
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         if timestamp_ms < 0:  # negative timestamps have other meanings in the request

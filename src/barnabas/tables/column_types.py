@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
+from barnabas.schemas.arrow.shapes import MARK, map_type
 from barnabas.tables.errors import TableError
 
-MARK = b"barnabas.type"
 JSON, UUID = "json", "uuid"
 UTC = pa.timestamp("us", tz="UTC")
 LOCAL = pa.timestamp("us")
@@ -37,7 +37,6 @@ NAMES: dict[pa.DataType, str] = {
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 Field: TypeAlias = "pa.Field[Any]"
-map_of: Any = pa.map_  # the stubs take no field for the values, which pyarrow does
 
 
 def json_field(name: str) -> Field:
@@ -89,7 +88,7 @@ def _table_type(kind: Any, path: str) -> Any:  # noqa: C901 - one case for each 
     if pt.is_struct(kind) and kind.num_fields:
         return pa.struct([table_field(each, f"{path}.{each.name}") for each in kind])
     if pt.is_map(kind) and (pt.is_string(kind.key_type) or pt.is_integer(kind.key_type)):
-        return map_of(kind.key_type, table_field(kind.item_field, f"{path}[]").with_name("value"))
+        return map_type(kind.key_type, table_field(kind.item_field, f"{path}[]").with_name("value"))
     raise TableError(f"the column {path} cannot have the type {kind}; " + SUPPORTED)
 
 

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from barnabas.tables.column_types import JSON, LOCAL, MARK, MAX_DIGITS, TIME, UTC, UUID, Field, map_of, table_field
+from barnabas.schemas.arrow.shapes import MARK, map_type
+from barnabas.tables.column_types import JSON, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field
 from barnabas.tables.errors import TableError
 
 MAX_DEPTH = 32  # types inside of each other
@@ -119,7 +120,7 @@ class _Parser:
             self._take(",")
             value = self._type("value")
             self._take(close)
-            return table_field(pa.field(name, map_of(key.type, value)))
+            return table_field(pa.field(name, map_type(key.type, value)))
         if word in ("struct", "row"):
             fields = self.columns(self._open())
             if not fields:

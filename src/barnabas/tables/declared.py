@@ -7,15 +7,18 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.schemas.errors import SchemaDataError
 from barnabas.tables.column_types import Field, json_field
 from barnabas.tables.declaration import declared
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
 from barnabas.tables.json_format import JsonFormat
+from barnabas.tables.registered_format import RegisteredFormat, newest
 from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES, Columns
 
 FORMATS = ("raw", "text", "json", "avro", "protobuf", "json_schema", "auto")
+_SCHEMA_TYPES = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
 Declaration = str | pa.Schema | Sequence[Field]
 
 
@@ -35,8 +38,9 @@ def columns_of(
             declaration, one column `value` of JSON text. `avro`, `protobuf`, `json_schema`: the newest schema of the subject
             `TOPIC-value` gives the columns. `auto`: that schema if there is a registry and the subject; else `raw`.
         columns: a text such as `id bigint, name text`, or Arrow fields.
-        key: `raw` (the default, a column `_key` of bytes), `text` (a column `_key` of text), or a declaration: one column takes the whole
-            key, several columns are fields of a JSON object.
+        key: `raw` (the default, a column `_key` of bytes), `text` (a column `_key` of text), `registered` (the newest schema of the
+            subject `TOPIC-key`; a schema without fields gives one column `_key`), or a declaration: one column takes the whole key,
+            several columns are fields of a JSON object.
         registry: a URL, or an address with settings.
         mode: of records that do not fit: `permissive`, `drop` or `fail`.
 
@@ -48,7 +52,7 @@ def columns_of(
         raise TableError(f"the format is {format!r}; it can be {', '.join(FORMATS)}")
     if mode not in MODES:
         raise TableError(f"the mode is {mode!r}; it can be {', '.join(MODES)}")
-    made = Columns(_key_format(key), _value_format(topic, format, _fields(columns), registry), mode)
+    made = Columns(_key_format(topic, key, registry), _value_format(topic, format, _fields(columns), registry), mode)
     _check_names(made)
     return made
 
@@ -62,14 +66,37 @@ def _value_format(topic: str, name: str, fields: Sequence[Field] | None, registr
         return Raw("value", pa.string())
     if name == "raw" or (name == "auto" and registry is None):
         return Raw("value")
-    raise TableError(f"the format {name} cannot be read")
+    return _registered(topic, name, _address(registry, f"the format {name}"))
 
 
-def _key_format(key: Declaration | None) -> ColumnFormat:
+def _address(registry: RegistryAddress | str | None, what: str) -> RegistryAddress:
+    if registry is None:
+        raise TableError(f"{what} cannot be read without the URL of a schema registry")
+    return RegistryAddress(registry) if isinstance(registry, str) else registry
+
+
+def _registered(topic: str, name: str, address: RegistryAddress, *, is_key: bool = False) -> ColumnFormat:
+    try:
+        schema = newest(address, topic, is_key=is_key)
+    except SchemaDataError as error:
+        if name == "auto" and not is_key:
+            return Raw("value")
+        raise TableError(f"the format {name} needs a schema: {error}") from None
+    if name not in ("auto", _SCHEMA_TYPES.get(schema.schema_type)):
+        raise TableError(f"the format is {name}, and the newest schema of {topic}-value is {_SCHEMA_TYPES[schema.schema_type]}")
+    try:
+        return RegisteredFormat(address, schema, is_key=is_key, name="_key" if is_key else "value")
+    except SchemaDataError as error:
+        raise TableError(f"the schema of {topic}-value gives no columns: {error}") from None
+
+
+def _key_format(topic: str, key: Declaration | None, registry: RegistryAddress | str | None) -> ColumnFormat:
     if key is None or key == "raw":
         return Raw("_key")
     if key == "text":
         return Raw("_key", pa.string())
+    if key == "registered":
+        return _registered(topic, "auto", _address(registry, "keys with schemas"), is_key=True)
     fields = _fields(key) or []
     return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
 

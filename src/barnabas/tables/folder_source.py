@@ -52,7 +52,7 @@ class FolderSource:
 
     def __init__(self, topic: str, data_folder: DataFolder) -> None:
         self.topic = topic
-        self._dirs = LogDirs(_paths(data_folder))
+        self._dirs = LogDirs(paths_of(data_folder))
         self._lock = threading.Lock()
         self._folders: dict[tuple[Path, str], PartitionFolder] = {}
 
@@ -90,11 +90,14 @@ class FolderSource:
         if {each.path: each.topic_id for each in found.values()} != self._dirs.topic_ids(self.topic):
             raise _Unsettled("its folders were renamed")
         self._folders = {(each.path, each.topic_id): self._folders[each.path, each.topic_id] for each in found.values()}
-        return FolderSnapshot(self.topic, ids.pop(), {each: view.bounds for each, view in views.items()}, views)
+        return FolderSnapshot(self.topic, ids.pop(), {each: view.bounds for each, view in views.items()}, views=views)
 
     def _view(self, found: FoundPartition) -> PartitionView:
         folder = self._folders.setdefault((found.path, found.topic_id), PartitionFolder(found.path))
         return folder.view(found.log_start, found.high_watermark)
+
+    def end_of_epoch(self, partition: int, epoch: int) -> int:
+        raise TableError(f"{self.topic}-{partition}: a data folder tells no ends of epochs")
 
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         return {
@@ -134,7 +137,8 @@ class FolderSource:
         return later
 
 
-def _paths(data_folder: DataFolder) -> list[Path]:
+def paths_of(data_folder: DataFolder) -> list[Path]:
+    """The folders, from each form in which they are given."""
     if isinstance(data_folder, str):
         return [Path(each.strip()) for each in data_folder.split(",")]
     return [Path(data_folder)] if isinstance(data_folder, os.PathLike) else [Path(each) for each in data_folder]

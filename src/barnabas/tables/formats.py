@@ -2,22 +2,27 @@
 
 Rules
   1. A format converts a whole array at once; it never sees single records.
-  2. A record that does not fit has null in every column, and a reason. The scan decides what becomes of it.
+  2. A record that does not fit has null in each column that cannot be made of it, and a reason. The scan decides what becomes of it.
+     A column does not depend on the other columns that are asked for.
   3. A null payload is no bad record: all its columns are null, as a deletion in a compacted topic has them.
   4. Encoded rows decode to the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.tables.errors import TableError
 
 Array = Any  # pyarrow.Array of any type
+MAX_CELLS = 1 << 20  # rows times columns that kernels decode at once; a cell takes up to 17 bytes besides its value
+MIN_ROWS = 256
 
 
 class Decoded(NamedTuple):
@@ -25,7 +30,7 @@ class Decoded(NamedTuple):
 
     Args:
         columns: in the order asked for; each as long as the payloads.
-        reasons: a text for each record that does not fit, null for the others; None if all fit.
+        reasons: a text for each record that does not fit the columns asked for, null for the others; None if all fit.
     """
 
     columns: Sequence[Array]
@@ -87,6 +92,39 @@ def columns_for(fields: Sequence[pa.Field[Any]], batch: pa.RecordBatch) -> list[
             reason = str(error).splitlines()[0][:300]
             raise TableError(f"the column {field.name} does not fit {field.type}: {reason}") from None
     return columns
+
+
+def replaced(columns: Sequence[Array], rows: npt.NDArray[np.intp], others: Decoded) -> Decoded:
+    """The columns with the rows of others in place of some of theirs."""
+    count = len(columns[0])
+    places = np.arange(count)
+    places[rows] = np.arange(count, count + len(rows))
+    taken = pa.array(places)
+    made = [pa.concat_arrays([one, other]).take(taken) for one, other in zip(columns, others.columns, strict=True)]
+    if others.reasons is None:
+        return Decoded(made)
+    return Decoded(made, pa.concat_arrays([pa.nulls(count, pa.string()), others.reasons]).take(taken))
+
+
+def by_slices(decode: Callable[[Array, Array | None], Decoded], payloads: Array, headers: Array | None, columns: int) -> Decoded:
+    """What `decode` makes of the payloads, so many at a time that rows times columns are at most `MAX_CELLS`."""
+    step = max(MAX_CELLS // max(columns, 1), MIN_ROWS)
+    if len(payloads) <= step:
+        return decode(payloads, headers)
+    begins = range(0, len(payloads), step)
+    parts = [decode(payloads.slice(at, step), None if headers is None else headers.slice(at, step)) for at in begins]
+    return joined(parts, [min(step, len(payloads) - at) for at in begins])
+
+
+def joined(parts: Sequence[Decoded], rows: Sequence[int]) -> Decoded:
+    """The parts behind each other; `rows` has the number of each."""
+    columns = [pa.concat_arrays(list(each)) for each in zip(*(part.columns for part in parts), strict=True)]
+    if all(part.reasons is None for part in parts):
+        return Decoded(columns)
+    reasons: list[Array] = [
+        pa.nulls(count, pa.string()) if part.reasons is None else part.reasons for part, count in zip(parts, rows, strict=True)
+    ]
+    return Decoded(columns, pa.concat_arrays(reasons))
 
 
 def without_deleted(payloads: Array, deleted: Array | None) -> Array:

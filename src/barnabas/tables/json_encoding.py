@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from barnabas.tables.column_types import JSON, Field, mark_of
 from barnabas.tables.errors import TableError
-from barnabas.tables.json_values import Misfit, parse
+from barnabas.tables.json_text import Misfit, parse
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 Plain = Callable[[Any], Any]

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.tables.column_types import Field, table_field
-from barnabas.tables.formats import Array, Decoded, columns_for, without_deleted
+from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, replaced, without_deleted
+from barnabas.tables.json_columns import decode_objects
 from barnabas.tables.json_encoding import rows_of
-from barnabas.tables.json_values import Misfit, row_converter
+from barnabas.tables.json_values import row_converter
 
 
 class JsonFormat:
@@ -30,7 +32,7 @@ class JsonFormat:
         self._by_name = {each.name: each for each in self.fields}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
-        return decode_each([self._by_name[name] for name in wanted], payloads)
+        return decode_json([self._by_name[name] for name in wanted], payloads)
 
     def payload_of(self, column: str, value: Any) -> bytes | None:
         return None  # spaces and other fields may stand around it
@@ -40,18 +42,25 @@ class JsonFormat:
         return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
 
 
+def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:
+    """Columns of payloads that have so many bytes before their JSON objects."""
+    if not fields:
+        return Decoded([])
+
+    def decode(some: Array, headers: None) -> Decoded:
+        columns, later = decode_objects(fields, some, prefix)
+        if not len(later):
+            return Decoded(columns)
+        others = some.take(pa.array(later))
+        return replaced(columns, later, decode_each(fields, pc.binary_slice(others, prefix) if prefix else others))
+
+    return by_slices(decode, payloads, None, len(fields))
+
+
 def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:
     """Columns of the payloads, by the rules of `json_values` for one payload after the other."""
     convert = row_converter(fields)
-    nothing = [None] * len(fields)
-    rows: list[list[Any]] = []
-    reasons: list[str | None] = []
-    for payload in payloads.to_pylist():
-        try:
-            rows.append(convert(payload))
-            reasons.append(None)
-        except Misfit as misfit:
-            rows.append(nothing)
-            reasons.append(str(misfit))
-    columns = [pa.array([row[number] for row in rows], field.type) for number, field in enumerate(fields)]
+    found = [convert(payload) for payload in payloads.to_pylist()]
+    reasons = [reason for _, reason in found]
+    columns = [pa.array([row[number] for row, _ in found], field.type) for number, field in enumerate(fields)]
     return Decoded(columns, pa.array(reasons, pa.string()) if any(reasons) else None)

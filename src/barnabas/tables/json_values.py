@@ -35,109 +35,43 @@ import pyarrow.types as pt
 from barnabas import limits
 from barnabas.tables import iso_times
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, type_name
+from barnabas.tables.json_text import Misfit, Number, items, members, parse
 
 Convert = Callable[[Any, str, str], Any]  # a parsed value, its JSON text, the path to it
 
 _NAMED_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
-_SPACE = re.compile(r"[ \t\n\r]*")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WIDE = Context(prec=100)
 _SHOWN = 60  # characters of a value in a reason
 
 
-class Misfit(ValueError):
-    """A record that does not fit; the text is the reason."""
-
-
-class Number(str):
-    """The text of a number."""
-
-    __slots__ = ()
-
-
-def _no_constant(name: str) -> None:
-    raise Misfit(f"it is no JSON: {name}")
-
-
-_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
-_scan = _DECODER.raw_decode
-
-
-def parse(payload: bytes) -> tuple[Any, str]:
-    """The JSON value of a payload, with numbers as `Number`s, and its text without spaces around it. Raises Misfit."""
-    try:
-        text = payload.decode().strip(" \t\n\r")
-        check_depth(text)
-        return _DECODER.decode(text), text
-    except UnicodeDecodeError as error:
-        raise Misfit(f"it is no JSON: byte {error.start} is no UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise Misfit(f"it is no JSON: {error.msg} at character {error.pos + 1}") from None
-    except RecursionError:
-        raise Misfit(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays") from None
-
-
-def check_depth(text: str) -> None:
-    """Raises Misfit for more than `MAX_VALUE_DEPTH` objects and arrays inside of each other."""
-    if text.count("[") + text.count("{") <= limits.MAX_VALUE_DEPTH:
-        return
-    depth = 0
-    for match in _BRACKETS.finditer(text):
-        depth += bool(match[1]) - bool(match[2])
-        if depth > limits.MAX_VALUE_DEPTH:
-            raise Misfit(f"it is nested deeper than {limits.MAX_VALUE_DEPTH} objects and arrays")
-
-
-def members(text: str) -> dict[str, tuple[Any, str]]:
-    """The values of an object with their texts; `text` is valid JSON."""
-    found: dict[str, tuple[Any, str]] = {}
-    at = _after_space(text, 1)
-    while text[at] != "}":
-        name, at = _scan(text, at)
-        begin = _after_space(text, _after_space(text, at) + 1)
-        value, end = _scan(text, begin)
-        found[name] = value, text[begin:end]
-        at = _after_comma(text, end)
-    return found
-
-
-def items(text: str) -> list[tuple[Any, str]]:
-    """The values of an array with their texts; `text` is valid JSON."""
-    found: list[tuple[Any, str]] = []
-    at = _after_space(text, 1)
-    while text[at] != "]":
-        value, end = _scan(text, at)
-        found.append((value, text[at:end]))
-        at = _after_comma(text, end)
-    return found
-
-
-def _after_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
-
-def _after_comma(text: str, at: int) -> int:
-    at = _after_space(text, at)
-    return _after_space(text, at + 1) if text[at] == "," else at
-
-
-def row_converter(fields: Sequence[Field]) -> Callable[[bytes | None], list[Any]]:
-    """A function that makes the values of the fields from a payload that is a JSON object, or null. It raises Misfit."""
+def row_converter(fields: Sequence[Field]) -> Callable[[bytes | None], tuple[list[Any], str | None]]:
+    """A function that makes the values of the fields from a payload that is a JSON object, or null; and a reason if it does not fit."""
     converters = [(field.name, converter(field)) for field in fields]
+    nothing = [None] * len(converters)
 
-    def convert(payload: bytes | None) -> list[Any]:
+    def convert(payload: bytes | None) -> tuple[list[Any], str | None]:
         if payload is None:
-            return [None] * len(converters)
-        value, text = parse(payload)
+            return nothing, None
+        try:
+            value, text = parse(payload)
+        except Misfit as misfit:
+            return nothing, str(misfit)
         if value is None:
-            return [None] * len(converters)
+            return nothing, None
         if type(value) is not dict:
-            raise Misfit(f"it is {_shown(text)}, not a JSON object")
+            return nothing, f"it is {_shown(text)}, not a JSON object"
         found = members(text)
-        return [each(*found.get(name, _MISSING), name) for name, each in converters]
+        row: list[Any] = []
+        reason = None
+        for name, each in converters:
+            try:
+                row.append(each(*found.get(name, _MISSING), name))
+            except Misfit as misfit:
+                row.append(None)
+                reason = reason or str(misfit)
+        return row, reason
 
     return convert
 
@@ -275,7 +209,7 @@ def _text(value: Any, text: str, path: str) -> str:
 
 
 def _uuid(value: Any, text: str, path: str) -> str:
-    if type(value) is not str or not _UUID.fullmatch(value):
+    if type(value) is not str or not UUID_TEXT.fullmatch(value):
         _wrong(path, text, UUID)
     return str(UuidClass(value))
 
@@ -309,6 +243,7 @@ def _list(kind: Any, name: str) -> Convert:
     def convert(value: Any, text: str, path: str) -> list[Any]:
         if type(value) is not list:
             _wrong(path, text, name)
+        _check_items(value, path)
         return [item(each, raw, f"{path}[{number}]") for number, (each, raw) in enumerate(items(text))]
 
     return convert
@@ -333,6 +268,7 @@ def _map(kind: Any, name: str) -> Convert:
     def convert(value: Any, text: str, path: str) -> list[tuple[Any, Any]]:
         if type(value) is not dict:
             _wrong(path, text, name)
+        _check_items(value, path)
         found = {}
         for each, (value_of, raw) in members(text).items():
             inside = f"{path}.{each}"
@@ -342,6 +278,11 @@ def _map(kind: Any, name: str) -> Convert:
         return list(found.items())
 
     return convert
+
+
+def _check_items(value: Any, path: str) -> None:
+    if len(value) > limits.MAX_TABLE_ITEMS:
+        raise Misfit(f"{path} has more than {limits.MAX_TABLE_ITEMS} items")
 
 
 def _map_key(value: Any, text: str, path: str) -> str:

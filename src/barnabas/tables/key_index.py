@@ -21,6 +21,7 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +32,11 @@ import pyarrow as pa
 from barnabas.tables.kernels.hashing import hash_strings
 from barnabas.tables.source import Bounds
 
-BLOCK_RECORDS = 4_096
+BLOCK_RECORDS = 1_024
 STRIPE_RECORDS = BLOCK_RECORDS * 256
 MAGIC = b"BKI1"
 SUFFIX = ".keys"
+KEPT = 100_000  # stripes whose checksum a process remembers
 _NAME = re.compile(r"(\d{20})-(\d{20})\.keys")
 _HEADER = np.dtype(
     [("magic", "S4"), ("crc", "<u4"), ("blocks", "<u4"), ("entries", "<u4"), ("start", "<i8"), ("end", "<i8"), ("epoch", "<i8")]
@@ -129,6 +131,23 @@ class StripeBuilder:
         )
 
 
+class StoredStripe(NamedTuple):
+    """A stripe in a file. The file is open only while it is searched: a topic may have thousands of them.
+
+    Args:
+        epoch: the leader epoch of the partition when the stripe was built.
+    """
+
+    path: Path
+    bounds: Bounds
+    epoch: int
+
+    def holding(self, wanted: Iterable[int]) -> list[Bounds]:
+        """The blocks that may hold keys with these hashes; the whole stripe if its file has become unreadable."""
+        stripe = _read(self.path, is_checked=True)
+        return [self.bounds] if stripe is None else stripe.holding(wanted)
+
+
 class KeyIndex:
     """The stripes of one topic in a folder.
 
@@ -139,20 +158,13 @@ class KeyIndex:
 
     def __init__(self, folder: Path, topic: str, topic_id: str) -> None:
         self._folder = folder / f"{topic}-{topic_id}"
-        self._loaded: dict[Path, Stripe | None] = {}
 
-    def stripes(self, partition: int) -> list[Stripe]:
+    def stripes(self, partition: int) -> list[StoredStripe]:
         """Those of a partition, in the order of offsets, none over another."""
-        found: list[Stripe] = []
+        found: list[StoredStripe] = []
         folder = self._folder / str(partition)
-        names = sorted(os.listdir(folder)) if folder.is_dir() else []
-        for name in names:
-            if not _NAME.fullmatch(name):
-                continue
-            path = folder / name
-            if path not in self._loaded:
-                self._loaded[path] = _read(path)
-            stripe = self._loaded[path]
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+            stripe = _stored(folder / name) if _NAME.fullmatch(name) else None
             if stripe is not None and (not found or found[-1].bounds.end <= stripe.bounds.start):
                 found.append(stripe)
         return found
@@ -163,11 +175,19 @@ class KeyIndex:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{stripe.bounds.start:020}-{stripe.bounds.end:020}{SUFFIX}", stripe)
 
-    def drop(self, partition: int, stripe: Stripe) -> None:
-        """Remove a stripe that is no longer right."""
-        path = self._folder / str(partition) / f"{stripe.bounds.start:020}-{stripe.bounds.end:020}{SUFFIX}"
-        self._loaded.pop(path, None)
-        path.unlink(missing_ok=True)
+
+@lru_cache(KEPT)
+def _stored_at(path: Path, _changed_ns: int) -> StoredStripe | None:
+    stripe = _read(path, is_checked=False)
+    return None if stripe is None else StoredStripe(path, stripe.bounds, stripe.epoch)
+
+
+def _stored(path: Path) -> StoredStripe | None:
+    """A stripe, whose checksum is checked once in a process; None if the file is damaged or gone."""
+    try:
+        return _stored_at(path, path.stat().st_mtime_ns)
+    except OSError:
+        return None
 
 
 def _write(path: Path, stripe: Stripe) -> None:
@@ -184,8 +204,12 @@ def _write(path: Path, stripe: Stripe) -> None:
         raise
 
 
-def _read(path: Path) -> Stripe | None:
-    """A stripe of a file, mapped into memory; None if the file is damaged or gone."""
+def _read(path: Path, *, is_checked: bool) -> Stripe | None:
+    """A stripe of a file, mapped into memory for as long as the stripe is used; None if the file is damaged or gone.
+
+    Args:
+        is_checked: whether the checksum is known to be right.
+    """
     try:
         data = np.memmap(path, np.uint8, "r")
     except (OSError, ValueError):
@@ -195,7 +219,9 @@ def _read(path: Path) -> Stripe | None:
     header = data[: _HEADER.itemsize].view(_HEADER)[0]
     blocks, entries = int(header["blocks"]), int(header["entries"])
     body = data[_HEADER.itemsize :]
-    if header["magic"] != MAGIC or len(body) != 8 * (blocks + 1) + 5 * entries or zlib.crc32(body.data) != header["crc"]:
+    if header["magic"] != MAGIC or len(body) != 8 * (blocks + 1) + 5 * entries:
+        return None
+    if not is_checked and zlib.crc32(body.data) != header["crc"]:
         return None
     first, second = 8 * (blocks + 1), 8 * (blocks + 1) + 4 * entries
     return Stripe(body[:first].view("<i8"), body[first:second].view("<u4"), body[second:], int(header["epoch"]))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from barnabas.tables.key_index import KeyIndex, Stripe, StripeBuilder, hashes_of
+from barnabas.tables.key_index import KeyIndex, StoredStripe, StripeBuilder, hashes_of
 from barnabas.tables.source import Bounds
 
 
@@ -48,16 +48,16 @@ class KeyLookup:
         self._prepare(partition, bounds, stripes)
         return found
 
-    def _stripes(self, partition: int) -> list[Stripe]:
+    def _stripes(self, partition: int) -> list[StoredStripe]:
         kept = []
         for stripe in self._index.stripes(partition):
             if stripe.epoch == self._epochs[partition] or stripe.bounds.end <= self._end_of_epoch(partition, stripe.epoch):
                 kept.append(stripe)
             else:
-                self._index.drop(partition, stripe)
+                stripe.path.unlink(missing_ok=True)
         return kept
 
-    def _prepare(self, partition: int, bounds: Bounds, stripes: Sequence[Stripe]) -> None:
+    def _prepare(self, partition: int, bounds: Bounds, stripes: Sequence[StoredStripe]) -> None:
         """A builder from the end of the last stripe on, if the scan reads from there."""
         start = max(bounds.start, stripes[-1].bounds.end) if stripes else bounds.start
         if start < bounds.end and (not stripes or start == stripes[-1].bounds.end):

@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.predicate import Among, Comparison, Every, Predicate, Some, Unknown
 from barnabas.tables.scan import OFFSET, PARTITION, VALUE, Columns, Scan, ScanReport
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
@@ -83,9 +85,15 @@ class NewestRows:
     """The newest row of each key of a snapshot; see the module."""
 
     def __init__(
-        self, source: TopicSource, snapshot: Snapshot, columns: Columns, names: Sequence[str], predicate: Predicate
+        self,
+        source: TopicSource,
+        snapshot: Snapshot,
+        columns: Columns,
+        names: Sequence[str],
+        predicate: Predicate,
+        index: KeyIndex | None = None,
     ) -> None:
-        self._source, self._snapshot, self._columns = source, snapshot, columns
+        self._source, self._snapshot, self._columns, self._index = source, snapshot, columns, index
         self._names = list(names)
         key_names = [each.name for each in columns.key.fields]
         self._condition = kept_conditions(predicate, [PARTITION, *key_names])
@@ -97,12 +105,19 @@ class NewestRows:
         )
 
     def _scan(self, snapshot: Snapshot, columns: Columns, names: Sequence[str], predicate: Predicate) -> Scan:
-        return Scan(self._source, snapshot, columns, names, predicate)
+        return Scan(self._source, snapshot, columns, names, predicate, self._index)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, partition by partition in the order of offsets. Raises BadRecord in the mode `fail`."""
         for partition in self.report.planned:
             yield from self._partition(partition, self._snapshot)
+
+    def count(self) -> int:
+        """The number of rows that `batches` gives; one pass where no format may refuse a record."""
+        if self._columns.mode != "permissive" or self._condition != Every():
+            return sum(batch.num_rows for batch in self.batches())
+        marks = (self._newest(partition, self._snapshot).marks() for partition in self.report.planned)
+        return sum(int(np.count_nonzero(each & 1)) for each in marks)
 
     def _partition(self, partition: int, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
         newest = self._newest(partition, snapshot)
@@ -119,7 +134,7 @@ class NewestRows:
             if partition not in now.partitions:
                 return
             later = Bounds(max(end, now.partitions[partition].start), now.partitions[partition].end)
-            snapshot = Snapshot(now.topic, now.topic_id, {partition: later})
+            snapshot = replace(now, partitions={partition: later})
             newest = self._newest(partition, snapshot)
             newest.only(keys)
         raise TableError(f"{snapshot.topic}-{partition}: compaction removes records faster than they are read")
@@ -167,7 +182,7 @@ class NewestRows:
 
 
 def _of(snapshot: Snapshot, partition: int) -> Snapshot:
-    return Snapshot(snapshot.topic, snapshot.topic_id, {partition: snapshot.partitions[partition]})
+    return replace(snapshot, partitions={partition: snapshot.partitions[partition]})
 
 
 def _ranges(wanted: Offsets) -> Predicate:

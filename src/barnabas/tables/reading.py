@@ -5,7 +5,7 @@ Owns the exact filter, the order of the columns, the limit, and the account of a
 
 Rules
   1. A scan may give too many rows; the filter is applied to every batch. For libraries a pushed filter is done.
-  2. Whoever takes only some batches closes the generator, and the scan then releases its connection.
+  2. A reading that ends early is closed as a generator, and the scan then releases its connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
 from barnabas.tables.predicate import Every, Predicate, Unknown
-from barnabas.tables.scan import META_FIELDS, Columns, ScanReport
+from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
 
 BY_POSITION = "FieldPath("  # in the text of an expression that names columns by their position
 
@@ -35,6 +35,9 @@ class Rows(Protocol):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows."""
+
+    def count(self) -> int:
+        """The number of rows that `batches` gives."""
 
 
 Read = Callable[[Sequence[str], Predicate], Rows]
@@ -164,14 +167,16 @@ class Reading:
         return pa.Table.from_batches(kept, self.schema)
 
     def count_rows(self) -> int:
-        """The number of rows."""
+        """The number of rows; without a filter, records are not decoded unless a format may drop some."""
+        if self.filter.expression is None and isinstance(self._rows, Scan):
+            return self._rows.count()
         return sum(batch.num_rows for batch in self.batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]  # the stubs leave its types out
 
     def explain(self) -> Explanation:
-        """What is fetched and skipped; after the rows were taken, also what was read."""
+        """The offsets to read and to skip; after rows were taken, also the counts of what was read."""
         report, expression = self._rows.report, self.filter.expression
         text = None if expression is None else str(expression)
         return Explanation.of(self._topic, self._names, text, self.filter.predicate, report, self._returned)

@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from barnabas.columnar.count import RecordCounter
 from barnabas.columnar.decode import HEADER_TYPE, RecordDecoder
 from barnabas.tables.errors import BadRecord, UnknownColumn
 from barnabas.tables.formats import ColumnFormat, Decoded
+from barnabas.tables.key_index import KeyIndex
+from barnabas.tables.key_lookup import KeyLookup
 from barnabas.tables.predicate import LOWEST, Every, Predicate, Region, regions_of
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
@@ -25,6 +28,9 @@ META_FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field(TIMESTAMP, pa.timestamp("us", tz="UTC")),
 )
 EXTRA_FIELDS: tuple[pa.Field[Any], ...] = (pa.field(HEADERS, HEADER_TYPE), pa.field(VALUE, pa.binary()))
+BAD_SCHEMA = pa.schema([
+    *META_FIELDS[:2], pa.field("_key", pa.binary()), pa.field(VALUE, pa.binary()), pa.field("_reason", pa.string(), nullable=False)
+])  # fmt: skip
 MODES = ("permissive", "drop", "fail")
 
 
@@ -33,7 +39,8 @@ class Columns(Struct, frozen=True):
 
     Args:
         key, value: the formats of both parts of a record.
-        mode: of records that do not fit: `permissive` (their columns are null), `drop` or `fail`.
+        mode: of records that do not fit: `permissive` (columns that cannot be made of them are null), `drop` or `fail`. With `drop` and
+            `fail` a record must fit all columns, also those that a scan does not ask for.
     """
 
     key: ColumnFormat
@@ -58,14 +65,16 @@ class ScanReport(Struct):
         planned: for each partition the ranges of offsets that are read.
         offsets: in the snapshot.
         skipped_offsets: of them, those that were not asked for.
+        indexed_offsets: of them, those for which the index of keys was asked.
         bytes: of record batches that were read.
         rows: that were decoded.
-        bad: records that do not fit the table.
+        bad: records that do not fit the columns; with `permissive`, those that the scan asked for.
     """
 
     planned: dict[int, list[Bounds]] = {}
     offsets: int = 0
     skipped_offsets: int = 0
+    indexed_offsets: int = 0
     bytes: int = 0
     rows: int = 0
     bad: int = 0
@@ -77,6 +86,7 @@ class Scan:
     Args:
         names: of the columns, in their order.
         predicate: rows outside of it may be left out.
+        index: of keys, for a predicate with keys. A scan that reads everything extends it.
     """
 
     def __init__(
@@ -86,8 +96,10 @@ class Scan:
         columns: Columns,
         names: Sequence[str],
         predicate: Predicate | None = None,
+        index: KeyIndex | None = None,
     ) -> None:
         self._source, self._snapshot, self._columns = source, snapshot, columns
+        self._lookup = None if index is None else KeyLookup(index, snapshot.epochs, source.end_of_epoch)
         fields = {each.name: each for each in columns.full_schema}
         for name in names:
             if name not in fields:
@@ -100,13 +112,14 @@ class Scan:
         self.report.offsets = sum(bounds.end - bounds.start for bounds in snapshot.partitions.values())
         asked = sum(bounds.end - bounds.start for ranges in self.report.planned.values() for bounds in ranges)
         self.report.skipped_offsets = self.report.offsets - asked
+        self.report.indexed_offsets = 0 if self._lookup is None else self._lookup.indexed_offsets
 
     def _plan(self, predicate: Predicate) -> dict[int, list[Bounds]]:
         regions = regions_of(predicate, [each.name for each in self._columns.key.fields])
         starts = {low: self._source.offsets_from(self._snapshot, -(-low // 1000)) for low in _times(regions)}
         plan: dict[int, list[Bounds]] = {}
         for partition, whole in self._snapshot.partitions.items():
-            found = []
+            found: list[Bounds] = []
             for region in regions:
                 if not region.partitions.low <= partition <= region.partitions.high:
                     continue
@@ -115,23 +128,81 @@ class Scan:
                     low = max(low, starts[region.timestamps.low][partition])
                 high = min(whole.end, region.offsets.high + 1)
                 if low < high:
-                    found.append(Bounds(low, high))
+                    found += self._with_keys(partition, Bounds(low, high), region)
             if found:
                 plan[partition] = _merged(found)
         return plan
 
+    def _with_keys(self, partition: int, bounds: Bounds, region: Region) -> Sequence[Bounds]:
+        """The parts of the bounds in which the keys of the region may be."""
+        if self._lookup is None or region.keys is None or partition not in self._snapshot.epochs:
+            return [bounds]
+        payloads = [self._columns.key.payload_of(column, value) for column, value in region.keys]
+        known = [each for each in payloads if each is not None]
+        return [bounds] if len(known) < len(payloads) else self._lookup.ranges(partition, bounds, known)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, partition by partition in the order of offsets. Raises BadRecord in the mode `fail`."""
+        for records in self._records():
+            batch = self._batch(records)
+            self.report.rows += batch.num_rows
+            yield batch
+
+    def bad_records(self, limit: int | None = None) -> pa.Table:
+        """The records of the scan that do not fit the table's columns, in any mode: partition, offset, key, value and reason.
+
+        Args:
+            limit: the most rows.
+        """
+        found: list[pa.RecordBatch] = []
+        rows = 0
+        for records in self._records():
+            reason = self._reasons(records)
+            if reason is None:
+                continue
+            columns = [*(records.column(name) for name in ("partition", "offset", "key", "value")), reason]
+            bad = pa.RecordBatch.from_arrays(columns, schema=BAD_SCHEMA).filter(reason.is_valid())
+            found.append(bad if limit is None else bad.slice(0, limit - rows))
+            rows += found[-1].num_rows
+            if rows == limit:
+                break
+        return pa.Table.from_batches(found, BAD_SCHEMA)
+
+    def _reasons(self, records: pa.RecordBatch) -> Any:
+        """Why each record does not fit; None if all do."""
+        headers = records.column("headers") if "headers" in records.schema.names else None
+        found = []
+        for layout, name in ((self._columns.key, "key"), (self._columns.value, "value")):
+            reasons = layout.decode(records.column(name), headers, [each.name for each in layout.fields]).reasons
+            if reasons is not None:
+                found.append(reasons)
+        return pc.coalesce(*found) if found else None
+
+    def _records(self) -> Iterator[pa.RecordBatch]:
+        needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
         for partition, ranges in self.report.planned.items():
-            needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
             decoder = RecordDecoder(self._snapshot.topic, partition, include_headers=needs_headers)
             for start, end in ranges:
                 for chunk in self._source.chunks(self._snapshot, partition, start, end):
                     self.report.bytes += len(chunk.records)
                     for records in decoder.decode(chunk.records, start, end, chunk.aborted):
-                        batch = self._batch(records)
-                        self.report.rows += batch.num_rows
-                        yield batch
+                        if self._lookup is not None:
+                            self._lookup.observe(partition, records)
+                        yield records
+
+    def count(self) -> int:
+        """The number of rows that `batches` gives, by batch headers alone where no format may refuse a record."""
+        if self._columns.mode != "permissive":
+            return sum(batch.num_rows for batch in self.batches())
+        total = 0
+        for partition, ranges in self.report.planned.items():
+            counter = RecordCounter(self._snapshot.topic, partition)
+            for start, end in ranges:
+                for chunk in self._source.chunks(self._snapshot, partition, start, end):
+                    self.report.bytes += len(chunk.records)
+                    total += counter.count(chunk.records, start, end, chunk.aborted)
+        self.report.rows += total
+        return total
 
     def _batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
         headers = records.column("headers") if "headers" in records.schema.names else None
@@ -150,9 +221,12 @@ class Scan:
         return self._without_bad(batch, records, [each.reasons for each in (keys, values) if each.reasons is not None])
 
     def _decoded(self, layout: ColumnFormat, payloads: Any, headers: Any, names: Sequence[str]) -> Decoded:
-        wanted = names if names or self._columns.mode == "permissive" else [layout.fields[0].name] if layout.fields else []
+        if self._columns.mode == "permissive":
+            return layout.decode(payloads, headers, names)
+        wanted = [each.name for each in layout.fields]
         found = layout.decode(payloads, headers, wanted)
-        return found if names else Decoded([], found.reasons)
+        made = dict(zip(wanted, found.columns, strict=True))
+        return Decoded([made[name] for name in names], found.reasons)
 
     def _without_bad(self, batch: pa.RecordBatch, records: pa.RecordBatch, reasons: list[Any]) -> pa.RecordBatch:
         if not reasons:

@@ -32,11 +32,13 @@ class Snapshot(Struct, frozen=True):
     Args:
         topic_id: as hexadecimal digits; empty if the cluster has none. It tells a topic from a later one of the same name.
         partitions: the bounds of each.
+        epochs: the leader epoch of each partition, if the source knows them; an index needs them.
     """
 
     topic: str
     topic_id: str
     partitions: Mapping[int, Bounds]
+    epochs: Mapping[int, int] = {}
 
 
 class Chunk(NamedTuple):
@@ -72,6 +74,11 @@ class TopicSource(Protocol):
             TableError: the partition cannot be read; also if the topic was deleted, or deleted and made again.
             ClientError, CorruptLog: the cluster or the disk gave no answer.
         """
+
+    def end_of_epoch(self, partition: int, epoch: int) -> int:
+        """The offset behind the last record of a leader epoch, or of the last earlier one that the log has; -1 if it has none.
+
+        It is asked of sources whose snapshots have epochs."""
 
     def close(self) -> None:
         """Release connections and files; safe to call twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from barnabas.tables.declared import Declaration, columns_of
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.folder_source import DataFolder, FolderSource
+from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate
 from barnabas.tables.reading import Reading, Rows
@@ -34,11 +36,12 @@ def table(
     *,
     data_folder: DataFolder | None = None,
     settings: Mapping[str, str] | None = None,
-    format: str = "raw",  # noqa: A002 - the word that users write
+    format: str = "raw",
     columns: Declaration | None = None,
     key: Declaration | None = None,
     registry: RegistryAddress | str | None = None,
     mode: str = "permissive",
+    key_index: str | Path | None = None,
 ) -> Table:
     """The table of a topic, of a cluster or straight from the data folder of a broker that runs or is stopped.
 
@@ -46,15 +49,21 @@ def table(
         bootstrap_servers: `host:port` pairs of any Kafka cluster.
         data_folder: in place of servers: the broker's `log.dirs`, as one path, several with commas between them, or a list of paths.
         settings: of the client, by Kafka's names, such as `security.protocol`.
-        format, columns, key, registry, mode: what the records become; see `columns_of`.
+        format, columns, key, registry, mode: what becomes of the bytes of a record; see `declared.columns_of`.
+        key_index: the folder of the indexes of keys; None: no index. A first reading with a condition on the key builds the index, and
+            later ones read only the parts of the topic that may have the key. It takes some five bytes a record.
 
     Raises:
         ConfigError: a setting has a bad value.
-        TableError: the words for the columns do not fit each other; neither servers nor a folder are given, or both; or there is no such
-            folder.
+        TableError: neither servers nor a folder are given, or both; there is no such folder; or the words for the columns do not fit.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     source = _source(topic, bootstrap_servers, data_folder, settings)
-    return Table(source, columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode))
+    return Table(
+        source,
+        columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode),
+        key_index=None if key_index is None else Path(key_index),
+    )
 
 
 def _source(
@@ -79,11 +88,20 @@ class Table(TopicDataset):
         columns: what the records become.
         at: the offsets to read; None: those of the moment of each reading.
         newest: whether only the newest row of each key is read.
+        key_index: the folder of the indexes of keys, by which readings with a condition on the key read less; None: no index.
     """
 
-    def __init__(self, source: TopicSource, columns: Columns, at: Snapshot | None = None, *, newest: bool = False) -> None:
+    def __init__(
+        self,
+        source: TopicSource,
+        columns: Columns,
+        at: Snapshot | None = None,
+        *,
+        newest: bool = False,
+        key_index: Path | None = None,
+    ) -> None:
         super().__init__(columns.schema)
-        self._source, self._columns, self._at, self._newest = source, columns, at, newest
+        self._source, self._columns, self._at, self._newest, self._key_index = source, columns, at, newest, key_index
 
     def __enter__(self) -> Table:
         return self
@@ -103,13 +121,20 @@ class Table(TopicDataset):
         return self._source.topic
 
     @property
+    def source(self) -> TopicSource:
+        """Where the records are."""
+        return self._source
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of the value, `_key`, `_partition`, `_offset` and `_timestamp`. A scan may also name `_headers` and `_value`."""
         return self._columns.schema
 
     def snapshot(self) -> Table:
         """The table at this moment; all its readings see the same records."""
-        return Table(self._source, self._columns, self._at or self._source.snapshot(), newest=self._newest)
+        return Table(
+            self._source, self._columns, self._at or self._source.snapshot(), newest=self._newest, key_index=self._key_index
+        )
 
     def newest_by_key(self) -> Table:
         """The newest row of each key, without deletions (records whose value is null) and without records that have no key.
@@ -117,7 +142,7 @@ class Table(TopicDataset):
         A key belongs to its partition, as in compaction. Filters are applied to the newest rows. A reading takes two passes and the
         memory of the keys of one partition.
         """
-        return Table(self._source, self._columns, self._at, newest=True)
+        return Table(self._source, self._columns, self._at, newest=True, key_index=self._key_index)
 
     def dataset(self) -> Table:
         """The table at this moment, as a `pyarrow.dataset.Dataset` for libraries that read it several times."""
@@ -128,13 +153,21 @@ class Table(TopicDataset):
         names = self.schema.names if columns is None else columns
         at = self._at or self._source.snapshot()
         if self._newest:
-            return NewestRows(self._source, at, self._columns, names, predicate or Every())
-        return Scan(self._source, at, self._columns, names, predicate)
+            return NewestRows(self._source, at, self._columns, names, predicate or Every(), self._index(at))
+        return Scan(self._source, at, self._columns, names, predicate, self._index(at))
+
+    def _index(self, at: Snapshot) -> KeyIndex | None:
+        """The index of keys; None if there is no folder for it, or the source does not tell what an index needs."""
+        return (
+            None
+            if self._key_index is None or not at.epochs or not at.topic_id
+            else KeyIndex(self._key_index, at.topic, at.topic_id)
+        )
 
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         *,
         limit: int | None = None,
         batch_size: int | None = None,
@@ -154,31 +187,31 @@ class Table(TopicDataset):
         """
         return Reading(self.topic, self.read, self._columns, columns, filter, most=limit, batch_size=batch_size)
 
-    def explain(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Explanation:  # noqa: A002
-        """What `scan` with these arguments would fetch and skip. `scan(…).explain()` also says what was read."""
+    def explain(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Explanation:
+        """The account of a `scan` with these arguments, before it reads. `scan(…).explain()` also counts the rows that were read."""
         return self.scan(columns, filter).explain()
 
-    def count(self, filter: pc.Expression | None = None) -> int:  # noqa: A002 - pyarrow's word
+    def count(self, filter: pc.Expression | None = None) -> int:
         """The number of rows for which the filter is true."""
         return self.scan([OFFSET], filter).count_rows()
 
-    def batches(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
+    def batches(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, as Arrow batches that are made as they are taken."""
         return self.scan(columns, filter).batches()
 
-    def reader(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.RecordBatchReader:  # noqa: A002
+    def reader(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.RecordBatchReader:
         """The rows as a stream."""
         return self.scan(columns, filter).to_reader()
 
-    def arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:  # noqa: A002
+    def arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """All rows."""
         return self.scan(columns, filter).to_table()
 
-    def to_pandas(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Any:  # noqa: A002
+    def to_pandas(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Any:
         """All rows as a `pandas.DataFrame`."""
         return self.arrow(columns, filter).to_pandas()
 
-    def to_polars(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pl.DataFrame:  # noqa: A002
+    def to_polars(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pl.DataFrame:
         """All rows as a `polars.DataFrame`. Raises TableError without Polars."""
         frame: pl.DataFrame = _polars().from_arrow(self.arrow(columns, filter))
         return frame

@@ -5,9 +5,9 @@
     with Broker() as kafka:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-With pytest nothing needs to be imported: the plugin brings the fixtures `kafka` and `kafka_session`.
+With pytest you import nothing: the plugin provides the fixtures `kafka` and `kafka_session`.
 
-Modules are loaded at their first use, because pytest imports this package in every run wherever barnabas is installed.
+The package loads its modules at their first use, because pytest imports it in every run if barnabas is installed.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ here works with any other barnabas.
 Rules
   1. The first start takes a free port; every later start uses the same port, so that clients find the broker again.
   2. After `close()` no process and no file is left. A data folder of the caller stays.
-  3. When the process that created the Broker dies in any way, the standard input of the child ends; the child then stops and
-     removes the temporary folder itself.
+  3. When the process that created the Broker ends for any reason, the standard input of the child ends. The child then stops
+     and removes the temporary folder itself.
 
 Ugly: between `kill()` and `start()` another process could take the port. The kernel assigns ephemeral ports from a wide range,
 so this is unlikely; the start then fails with a clear error.
@@ -75,8 +75,8 @@ class Broker:
     Args:
         config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
         tls: listen with TLS, with a certificate of its own authority; see `certificates`. Clients may present certificates.
-        data_dir: keep the data here instead of in a temporary folder; it is not removed.
-        log_dirs: number of log directories, as on several disks; those after the first are beside it.
+        data_dir: the folder of the data, instead of a temporary one; `close` does not remove it.
+        log_dirs: number of log directories, as on several disks; the others are beside the first one.
         log_level: level of the broker's log (see `log`): debug, info, warning or error.
         ready_timeout_s: seconds until a start that is not ready counts as failed.
         users: passwords by user name; clients must then log in, see `login`.
@@ -148,7 +148,7 @@ class Broker:
         Callers do not log in. Needs `pip install 'barnabas[registry]'`.
 
         Raises:
-            ServicesFailed: it does not start.
+            ServicesFailed: the registry does not start.
         """
         if self._registry is None:
             from barnabas.testing.services import ServicesProcess  # imported here, because few tests need it
@@ -223,14 +223,14 @@ class Broker:
         return self
 
     def is_running(self) -> bool:
-        """Whether its process exists; it may be paused."""
+        """Whether the broker's process exists; it may be paused."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
         """Stop cleanly (SIGTERM) and wait for the end; the data stays for the next `start()`.
 
         Raises:
-            BrokerFailed: it did not end in time and was killed, or ended with an exit code other than 0.
+            BrokerFailed: the broker did not end in time and was killed, or its exit code is not 0.
         """
         if self._process is None:
             return
@@ -259,8 +259,8 @@ class Broker:
     def close(self) -> None:
         """Kill the broker and remove its temporary folder; may be called again.
 
-        A broker on a temporary folder is killed, because its data is removed anyway. A broker on a folder of the caller is
-        stopped cleanly.
+        This kills a broker on a temporary folder, because the folder is removed anyway. It stops a broker on the caller's
+        folder cleanly.
         """
         registry, self._registry = self._registry, None
         self._release_registry_port()
@@ -288,7 +288,7 @@ class Broker:
         return f"<Broker {state}>"
 
     def _hold_registry_port(self) -> None:
-        """Bind a port that the broker is told, so that nobody else takes it before the registry."""
+        """Bind a port and name it in the broker's settings, so that no other process takes it before the registry."""
         held = socket.socket()
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
@@ -321,7 +321,7 @@ class Broker:
         return {**TEST_DEFAULTS, "log.dirs": log_dirs, **tls, **self._config, "listeners": listeners}
 
     def _with_its_port(self, listener: str) -> str:
-        """A listener of the configuration with its earlier port; an advertised listener without a port gets none."""
+        """A listener of the configuration with the port of the first start; an advertised listener without a port gets none."""
         name, _, address = listener.partition("://")
         host, _, port = address.rpartition(":")
         got = self._listeners.get(name)

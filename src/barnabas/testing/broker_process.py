@@ -1,9 +1,10 @@
 """The child process of `barnabas.testing.Broker`: the server, and a thread that detects the end of the parent.
 
-The parent never writes to the pipe on standard input, so its end means that the parent died or dropped the broker. A parent
-death signal would follow the thread that started the child, and test runners use threads that end.
+The parent never writes to the pipe on standard input, so the end of the pipe means that the parent died or dropped the broker.
+A parent death signal is no alternative: it comes at the end of the thread that started the child, and test runners use threads
+that end.
 
-The settings come in the environment: everybody on the machine sees the arguments of a process, and settings contain passwords.
+The settings come in the environment, because they contain passwords: every user of the machine sees the arguments of a process.
 """
 
 from __future__ import annotations

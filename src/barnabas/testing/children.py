@@ -1,16 +1,17 @@
-"""Child processes that end with the process that started them, however it ends: benchmarks, demonstrations and torture tests
-start many.
+"""Child processes that end with the process that started them, even if that is killed. Benchmarks, demonstrations and torture
+tests start many.
 
 Rules
-  1. Each `Child` has a session of its own, so that a terminal's signal reaches only the parent, and all its own children are in
-     its process group.
+  1. Each `Child` has a session of its own, so that a terminal's signal reaches only the parent. The children of a `Child` are
+     in its process group.
   2. While there are children, one `sh` reads their ids from a pipe. The end of the pipe means that the parent ended, perhaps by
-     SIGKILL, and `sh` kills the remaining groups. (A parent death signal follows the thread that started a child, and reaches
-     no grandchildren.)
-  3. A child begins with its command when its id is written. If the parent is killed before, the child ends without having begun.
+     SIGKILL, and `sh` kills the remaining groups. (A parent death signal comes at the end of the thread that started a child,
+     and does not reach grandchildren.)
+  3. A child starts its command after its id is written. If the parent is killed before, the child ends without starting the
+     command.
   4. A `with` block of a child kills the group if it ends with an exception; otherwise it waits for the child.
 
-Ugly: a child inherits the read end of the pipe by which it was told to begin. A command that does not exist is exit code 127.
+Ugly: a child inherits the read end of the pipe that tells it to start. A command that does not exist is exit code 127.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Guard:
     """Kills the remaining process groups after this process ended; thread-safe.
 
     Args:
-        folder: also removed then.
+        folder: the guard also removes this folder then.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -56,7 +57,7 @@ class Guard:
             self._tell()
 
     def forget(self, pid: int) -> bool:
-        """Stop watching an ended group, whose id another process may get; returns whether other groups are left."""
+        """Stop watching a group that has ended, since another process may get its id; returns whether other groups are left."""
         with self._lock:
             if pid in self._watched:
                 self._watched.discard(pid)
@@ -68,7 +69,7 @@ class Guard:
         self._process.stdin.write(" ".join(map(str, sorted(self._watched))) + "\n")
 
     def close(self) -> None:
-        """End the groups that are still watched, and the guard."""
+        """End the groups that the guard still watches, and the guard."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()

@@ -6,12 +6,13 @@
             tree = MemoryTree()
             return lambda: MemoryStore(tree)
 
-`open_store()` opens a session with the same stored data each time. Stores that only one process may open (`StoreConformance`
-alone) are closed before they are opened again. `SessionConformance` is for stores that several processes use; its subclasses
-also define how to disturb a session: `suspend` and `resume` (the connection), `expire` (the session).
+`open_store()` opens a session with the same stored data each time. Some stores allow only one process: their tests subclass
+`StoreConformance` alone, and close the store before they open it again. `SessionConformance` is for stores that several
+processes use; its subclasses also define how to disturb a session: `suspend` and `resume` (the connection), `expire` (the
+session).
 
-Watchers are notified after some time, so the tests wait for the notification; with a store that notifies at once they do not
-wait.
+A store may notify its watchers after some time, so the tests wait for the notification. If the store notifies at once, there is
+no wait.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Ear:
         assert heard == list(states), f"the session had the states {heard}"
 
     def wait_for_last_states(self, *states: SessionState) -> None:
-        """Wait until these were the last states of the session, possibly with others before."""
+        """Wait until these are the last states of the session; other states may come before them."""
 
         def last() -> list[SessionState]:
             return [event.state for event in self.events[-len(states) :]]
@@ -295,7 +296,7 @@ class SessionConformance(StoreConformance):
     """Tests for stores that several processes use at once."""
 
     def suspend(self, store: MetadataStore) -> None:
-        """Cut the connection; returns when the store knows."""
+        """Cut the connection; returns when the store has noticed it."""
         raise NotImplementedError
 
     def resume(self, store: MetadataStore) -> None:

@@ -1,4 +1,4 @@
-"""The real files, with a disk that fails or fills up on command of the test.
+"""The real files on a disk that fails or fills up when the test says so.
 
 Each fault is for one folder, so that log directories can fail independently. Successful operations change the real files: after
 `heal`, or with other files, a broker can start again on the same folder.
@@ -40,7 +40,7 @@ class FailingFiles(OsFiles):
         """`folder` is full from now on; removing and truncating still work.
 
         Args:
-            until_removal: removing the next segment frees space, and so does the space reserved for a stop.
+            until_removal: removing the next segment frees space; so does removing the file that reserves space for a stop.
         """
         self.fail(TAKING_ROOM, folder, errno.ENOSPC)
         self._freed_by_removal = until_removal

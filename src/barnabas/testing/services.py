@@ -24,16 +24,16 @@ class ServicesFailed(BarnabasError):
 
 
 class ServicesProcess:
-    """One service, on a free port of 127.0.0.1 unless told otherwise.
+    """One service, on a free port of 127.0.0.1 by default.
 
     Args:
-        name: as in the table of services.
-        properties: client settings, `bootstrap.servers` among them.
+        name: the name in the table of services.
+        properties: client settings, including `bootstrap.servers`.
         log: the file for its standard error.
-        listener: where it listens.
+        listener: the address on which it listens.
 
     Raises:
-        ServicesFailed: it did not become ready; the text has its standard error.
+        ServicesFailed: the service did not become ready; the text has its standard error.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str], log: Path, listener: str = "http://127.0.0.1:0") -> None:

@@ -20,7 +20,7 @@ PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def settings_for(users: Mapping[str, str], *, tls: bool = False) -> dict[str, str]:
-    """Broker settings with which `users` (passwords by name) log in with every mechanism that has passwords."""
+    """Broker settings that let `users` (passwords by name) log in with every mechanism that uses passwords."""
     options = " ".join(f"{quote(f'user_{user}')}={quote(password)}" for user, password in users.items())
     return {
         "listeners": TLS_LISTENERS if tls else LISTENERS,

@@ -5,12 +5,12 @@ Owns the processes it starts and their folder.
 Rules
   1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
   2. They are stopped by their process id; after `close` no process is left, and no folder that this module created.
-  3. When the process that started them dies in any way, a guard (`children.Guard`) does the same.
+  3. When the process that started them dies for any reason, a guard (`children.Guard`) stops them and removes the folder.
   4. A server gets a descriptor of its folder instead of a path. So a folder may have any name: zoo.cfg is decoded as ISO-8859-1
      with escapes and loses spaces at an end, and Java knows only names that the locale's encoding has.
 
-Ugly: ZooKeeper cannot report a port that the system chose, so free ports are chosen first. If another process takes one in
-between, the server ends at once, and all servers start again on other ports.
+Ugly: ZooKeeper cannot report a port that the system chose, so free ports are chosen first. If another process takes one of them
+before, the server ends at once, and all servers start again on other ports.
 
     with ZooKeeper() as zookeeper:
         store = ZooKeeperStore(zookeeper.address)
@@ -71,8 +71,8 @@ class ZooKeeper:
 
     Args:
         servers: their number.
-        folder: for their files; `close` keeps it. Without it, a temporary folder that `close` removes.
-        properties: for the servers' JVMs, in addition to the defaults.
+        folder: the folder of their files; `close` keeps it. None: a temporary folder, which `close` removes.
+        properties: system properties of the servers' JVMs, in addition to the defaults.
         secure: the servers accept TLS only, with the stores that `properties` name; the readiness check uses this context.
         longest_session_ms: the longest session timeout that a client may request; by default twenty ticks.
     """
@@ -192,7 +192,7 @@ class ZooKeeper:
         return "Mode:" in self.ask(index, b"srvr")
 
     def ask(self, index: int, word: bytes) -> str:
-        """The answer to a four-letter word, empty while there is none."""
+        """The answer to a four-letter word; empty if there is none."""
         try:
             with self._connect(self.ports[index]) as connection:
                 connection.sendall(word)
@@ -241,7 +241,7 @@ class ZooKeeper:
             process.send_signal(number)
 
     def close(self) -> None:
-        """End all servers, and remove their folder unless it was given."""
+        """End all servers, and remove their folder unless the caller gave it."""
         for index in range(len(self._processes)):
             self.kill(index)
         self._guard.close()
@@ -267,7 +267,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that were free a moment ago."""
+    """Ports of loopback that were free when this was called."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -2,7 +2,7 @@
 own.
 
 Owns the creation of keys and certificates (elliptic curves, P-256). Everything is written as PEM and as PKCS12, so that every
-client finds a format that it reads; only the owner can read keys (mode 0600).
+client finds a format that it can read. Only the owner can read keys (mode 0600).
 
 Rule: an existing file is never overwritten, because replacing an authority by accident invalidates all its certificates.
 """
@@ -49,7 +49,7 @@ class Authority:
     """A certificate that signs others, in a folder.
 
     Args:
-        password: of the PKCS12 stores.
+        password: the password of the PKCS12 stores.
     """
 
     folder: Path
@@ -107,7 +107,7 @@ class Authority:
         """A certificate for a broker (with `hosts`) or for a client; both may connect as clients. Raises FileExistsError.
 
         Args:
-            name: of the files, and the common name if no other `subject` is given.
+            name: the name of the files, and the common name if no `subject` is given.
             days: a negative number gives an expired certificate.
         """
         key = ec.generate_private_key(ec.SECP256R1())

@@ -1,4 +1,4 @@
-"""The TLS context of a client, which follows changes of its files like a listener's."""
+"""The TLS context of a client; like that of a listener, it follows changes of its files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MakeContext = Callable[[], ssl.SSLContext]  # the client calls it for each conne
 
 
 class ClientTls:
-    """Gives the context for the next connection.
+    """Returns the context for the next connection.
 
     Two objects with the same settings are equal; a pickled one reads its files in the other process.
 

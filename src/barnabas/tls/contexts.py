@@ -8,11 +8,11 @@ Rules
   3. A client trusts its trust store, or without one the authorities of the system, and checks the server's name unless
      configured otherwise.
 
-Sessions are not resumed (no tickets): connections to brokers live long, and a resumed session does not check the client's
-certificate again, which may have expired or lost its authority meanwhile.
+Sessions are not resumed (no tickets). Connections to brokers live long, and a resumed session does not check the client's
+certificate again. This certificate may have expired, or its authority may not be trusted any more.
 
-Ugly: Python's `ssl` of 3.11 cannot choose among the cipher suites of TLS 1.3, so a setting must name all of them, or none,
-which turns TLS 1.3 off.
+Ugly: Python's `ssl` of 3.11 cannot choose among the cipher suites of TLS 1.3, so a setting must name all of them or none; none
+turns TLS 1.3 off.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _refuse_keys(settings: TlsSettings, keys: KeyMaterial, error: Exception) -> 
 
 
 def _believe(context: ssl.SSLContext, settings: TlsSettings, trusted: str) -> None:
-    """Each certificate of a trust store is trusted, as in Java, even if another authority signed it."""
+    """Trust each certificate of a trust store, as in Java, even if another authority signed it."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=trusted)

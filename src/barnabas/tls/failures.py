@@ -8,7 +8,7 @@ OTHER_PROTOCOL = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST",
 
 
 def reason_of(error: BaseException) -> str:
-    """A short text; for an error that is not about TLS its own text."""
+    """A short text for an error; if it is not an error of TLS, its own text."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not taken: {error.verify_message.rstrip('.')}"
     if not isinstance(error, ssl.SSLError):

@@ -1,12 +1,12 @@
-"""Names in a certificate: its subject as Java prints it, and its alternative names.
+"""Names in a certificate: its subject in Java's form, and its alternative names.
 
-Owns a reader for the part of DER that this needs. Access control lists contain Kafka's text of a subject, so it must be the
-same to the character: `X500Principal.getName()`, which is RFC 2253 with these particulars:
+Owns a reader for the necessary part of DER. Access control lists contain Kafka's text of a subject, so the text must be exactly
+the same: that of `X500Principal.getName()`, which is RFC 2253 with these details:
 
   - The most specific part comes first; parts are joined by `,`, the attributes of one part by `+`.
-  - CN, C, L, S(T), O, OU, STREET, DC and UID are named, everything else is its number and the bytes of its value in hexadecimal (`#16...`);
-    so is a value that is no string.
-  - `, = + < > # ; " \\` get a backslash before them wherever they are, blanks at both ends too, and a zero byte is `\\00`.
+  - CN, C, L, S(T), O, OU, STREET, DC and UID have names. Any other attribute, or a value that is not a string, is its number
+    and the bytes of its value in hexadecimal (`#16...`).
+  - `, = + < > # ; " \\` get a backslash before them at every position, blanks only at both ends, and a zero byte is `\\00`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KIND_OF_NAME = {EMAIL_TAG: "email", DNS_TAG: "DNS", URI_TAG: "URI"}
 
 
 class Value(NamedTuple):
-    """One value of DER: its tag, its content, and both with the length between them."""
+    """One value of DER: its tag, its content, and all its bytes (tag, length, content)."""
 
     tag: int
     content: bytes
@@ -42,7 +42,7 @@ class Value(NamedTuple):
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate (DER) that OpenSSL has taken."""
+    """The subject of a certificate (DER) that OpenSSL has accepted."""
     return name_text(_fields(certificate)[5].content)
 
 
@@ -58,7 +58,7 @@ def values_of_subject(certificate: bytes, keyword: str) -> list[str]:
 
 
 def alternative_names_of(certificate: bytes) -> frozenset[str]:
-    """The alternative names, each with its kind in front."""
+    """The alternative names, each with its kind as a prefix."""
     names: set[str] = set()
     for field in _fields(certificate)[7:]:
         if field.tag == EXTENSIONS_TAG:
@@ -72,13 +72,13 @@ def alternative_names_of(certificate: bytes) -> frozenset[str]:
 
 
 def name_text(name: bytes) -> str:
-    """The text of a distinguished name, given the content of its sequence."""
+    """The text of a distinguished name; `name` is the content of its sequence."""
     parts = ["+".join(_attribute_text(attribute) for attribute in _values(part.content)) for part in _values(name)]
     return ",".join(reversed(parts))
 
 
 def _fields(certificate: bytes) -> list[Value]:
-    """Version, serial number, algorithm, issuer, validity, subject, key, and what more there is."""
+    """The fields of a certificate: version, serial number, algorithm, issuer, validity, subject, key, and further ones."""
     (whole,) = _values(certificate)
     fields = list(_values(next(_values(whole.content)).content))
     return fields if fields[0].tag == VERSION_TAG else [fields[0], *fields]  # a version 1 certificate has no version field

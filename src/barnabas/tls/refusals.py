@@ -1,7 +1,6 @@
 """The reason why OpenSSL refuses a certificate or its key.
 
-OpenSSL gives a reason only for texts that it can parse. For other texts `cryptography` parses them again; it is loaded only
-then.
+OpenSSL gives a reason only for texts that it can parse. `cryptography` parses the other texts again; it is loaded only for them.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ class Part(Enum):
 
 
 class Refusal(NamedTuple):
-    """The wrong setting, and the values that would be accepted."""
+    """The wrong setting, and the accepted values."""
 
     part: Part
     allowed: str
 
 
 def refusal_of(keys: KeyMaterial, reason: str | None) -> Refusal:
-    """The reason why these were refused.
+    """The reason why OpenSSL refused these keys.
 
     Args:
-        reason: OpenSSL's, in capital letters; None if it gave none.
+        reason: OpenSSL's reason, in capital letters; None if it gave none.
     """
     if reason in REASONS:
         return Refusal(Part.CERTIFICATE, REASONS[reason])

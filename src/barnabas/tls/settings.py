@@ -1,7 +1,7 @@
 """The TLS settings of one listener or one client, with the names of Kafka's Java code.
 
 Owns the parsing of settings into `TlsSettings`; `stores` and `contexts` check files and keys. librdkafka's names for the same
-settings are accepted too, because people use settings of either client.
+settings are accepted too, because users have settings of either client.
 
 Rule: a `TlsSettings` contains secrets, and its text shows none of them.
 """
@@ -67,7 +67,7 @@ class TlsSettings:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file that is named."""
+        """All files that the settings name."""
         named = (self.keystore_location, self.key_location, self.certificate_location, self.truststore_location)
         return tuple(name for name in named if name)
 
@@ -91,7 +91,7 @@ def server_settings(listener: str, value_of: Callable[[str], object], *, prefix:
 
     Args:
         value_of: function from a key without prefix to its value on this listener.
-        prefix: the text before `ssl.` in messages; that of the broker's listener without one.
+        prefix: the text before `ssl.` in messages; by default that of the broker's listener.
     """
 
     def text(name: str) -> str | None:
@@ -131,7 +131,7 @@ def client_settings(options: Mapping[str, str]) -> TlsSettings:
 
 
 def _identification(text: str) -> bool:
-    """For no check Java has an empty text, librdkafka `none`."""
+    """Whether to check the server's name. For no check, Java has an empty text and librdkafka `none`."""
     if text.lower() not in {"", "none", "https"}:
         raise ConfigError("ssl.endpoint.identification.algorithm", text, "https, or nothing for no check")
     return text.lower() == "https"

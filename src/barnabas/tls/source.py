@@ -1,7 +1,7 @@
-"""A context that follows its settings and their files.
+"""A TLS context that follows changes of its settings and their files.
 
 Owns the replacement of a context: later connections use the replacement, open connections keep theirs. If a file cannot be read
-while the broker runs, the old context stays: replacing a certificate must not take the listener down.
+while the broker runs, the old context stays, because the replacement of a certificate must not stop the listener.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Reads key stores (a side's own certificate) and trust stores (the trusted authorities).
+"""Reads key stores (the own certificate of a broker or client) and trust stores (the trusted authorities).
 
 Owns the formats. A store is a file of PEM text or of PKCS12, or PEM text in the setting itself. Java's own format (JKS) is
 refused with the command that converts it: it is proprietary and superseded, and PKCS12 is Java's default since version 9.
 
 Rules
   1. Every error is a ConfigError that names the key of the setting and never shows a secret.
-  2. If the type is unset, or JKS, which is Kafka's default, the content of the file decides, as in Java.
+  2. If the type is unset or is Kafka's default, JKS, the content of the file decides, as in Java.
   3. `cryptography` is loaded only for PKCS12, since OpenSSL reads PEM itself.
 """
 
@@ -26,7 +26,7 @@ PEM_TYPE, PKCS12_TYPE, JKS_TYPE = "PEM", "PKCS12", "JKS"
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """A side's own certificate with its chain, and its private key, all as PEM."""
+    """The own certificate with its chain, and its private key, all as PEM."""
 
     chain: str
     key: str = field(repr=False)
@@ -163,7 +163,7 @@ def _text(key: str, location: str, data: bytes) -> str:
 
 
 def _type_of(given: str | None, type_key: str, key: str, location: str, data: bytes) -> str:
-    """The type of the store: the configured one, or the one that the file's content suggests."""
+    """The type of the store: the configured type, or the type of the file's content."""
     wanted = (given or JKS_TYPE).upper()
     if wanted not in {PEM_TYPE, PKCS12_TYPE, JKS_TYPE}:
         raise ConfigError(type_key, given or "", f"{PEM_TYPE} or {PKCS12_TYPE}")

@@ -1,4 +1,5 @@
-"""The interfaces of an HTTP service of barnabas: requests, responses, routes (`routing.py`), and its seam to the host (`service.py`).
+"""The interfaces of an HTTP service of barnabas: requests, responses, routes (`routing.py`), and the interface to the host
+(`service.py`).
 
-Nothing here does input or output. The host, with the web server, is in `services/`.
+No I/O. The host, with the web server, is in `services/`.
 """

@@ -1,7 +1,7 @@
-"""Requests, responses and routes, as every HTTP service of barnabas sees them.
+"""The requests, responses and routes of every HTTP service of barnabas.
 
-Routes are found by the segments of the path before they are percent-decoded, so `/subjects/a%2Fb/versions` names the subject `a/b`.
-A dictionary leads from segment to segment: the time does not grow with the number of routes.
+The router splits a path into segments before it decodes percent escapes, so `/subjects/a%2Fb/versions` names the subject `a/b`.
+It looks up each segment in a dictionary, so the time does not depend on the number of routes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class HttpError(Exception):
 
 
 class Response(NamedTuple):
-    """The answer to a client: the status, the body, and headers besides Content-Length, in lower case.
+    """The answer to a client: the status, the body, and headers except Content-Length, in lower case.
 
     A `stream` follows the body, piece by piece as the client takes them. It is closed if the client goes away.
     """
@@ -42,7 +42,7 @@ class Caller:
     """The caller of a request.
 
     Args:
-        principal: as the cluster names the caller, such as `User:alice`; `User:ANONYMOUS` without log-in.
+        principal: the caller's name in the cluster, such as `User:alice`; `User:ANONYMOUS` without log-in.
         host: the client's address.
     """
 
@@ -56,10 +56,10 @@ class Request:
 
     Args:
         method: in capitals.
-        path: percent-encoded as it came, without the query.
-        query: the parameters; of several with one name the last counts, `queries` has all.
-        headers: by name in lower case.
-        body: at most as many bytes as the service allows.
+        path: the path as it came (percent-encoded), without the query.
+        query: the parameters; if a name is repeated, the last value. `queries` has all values.
+        headers: the headers by name in lower case.
+        body: the whole body, within the service's limit.
     """
 
     method: str
@@ -96,7 +96,7 @@ class Router:
         self._root = _Node()
 
     def add(self, method: str, pattern: str, handler: Handler) -> None:
-        """`pattern` is a path whose `{}` segments are given to the handler."""
+        """Add a route. `pattern` is a path; the handler gets its `{}` segments."""
         node = self._root
         for segment in _segments(pattern):
             if segment == NAMED:
@@ -112,10 +112,10 @@ class Router:
         return sorted(_routes(self._root, ""), key=lambda route: (route[1], route[0]))
 
     def find(self, method: str, path: str) -> tuple[Handler, list[str]]:
-        """The handler for `path` (percent-encoded) and the decoded segments that it takes.
+        """The handler for `path` (percent-encoded), and the decoded segments for it.
 
         Raises:
-            HttpError: 404 if no pattern fits, 405 if one fits but for the method.
+            HttpError: 404 if no pattern matches, 405 if a pattern matches but not with this method.
         """
         node, given = _descend(self._root, _segments(path), 0, [])
         if node is None:
@@ -127,7 +127,7 @@ class Router:
 
 
 def not_allowed(methods: Collection[str]) -> HttpError:
-    """The answer to a method that is none of these."""
+    """The error for a method that is not in `methods`."""
     allowed = {*methods, *(["HEAD"] if "GET" in methods else [])}
     return HttpError(405, "HTTP 405 Method Not Allowed", headers=((b"allow", ", ".join(sorted(allowed)).encode()),))
 
@@ -146,7 +146,8 @@ def _segments(path: str) -> list[str]:
 
 
 def _descend(node: _Node, segments: list[str], at: int, given: list[str]) -> tuple[_Node | None, list[str]]:
-    """The node at the end of `segments`. A segment that a pattern names wins over `{}`; if it leads nowhere, `{}` is tried."""
+    """The node at the end of `segments`. A literal segment of a pattern comes before `{}`; if it does not lead to a node, `{}`
+    is tried."""
     if at == len(segments):
         return (node, given) if node.handlers else (None, given)
     segment = unquote(segments[at])

@@ -1,4 +1,4 @@
-"""The seam between the host and a service: what each service brings, and what it is given."""
+"""The interface between the host and a service: the parts of a service, and the values that the host gives to it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class ServiceContext:
     """The values that the host gives to a service.
 
     Args:
-        client: how to reach the cluster, with the log-in of the service itself.
-        listener: the URL at which the service is reached, such as `http://127.0.0.1:8081`, with the port that it really has.
-        settings: those of the service's own configuration keys that were given.
-        secured: whether callers log in, so that `Request.caller` is true and rights are to be asked for.
-        peers: makes the TLS context of connections to other instances of the service; None if the listener is not https.
+        client: the client settings for the cluster, with the log-in of the service itself.
+        listener: the URL of the service, such as `http://127.0.0.1:8081`, with the real port.
+        settings: the given values of the service's own configuration keys.
+        secured: whether callers log in. If so, `Request.caller` is authenticated, and the service must check rights.
+        peers: creates the TLS context for connections to other instances of the service; None if the listener is not https.
     """
 
     client: ClientConfig
@@ -32,39 +32,39 @@ class ServiceContext:
 
 
 class Service(Protocol):
-    """One HTTP surface. The host calls `start` once, then passes requests to `router`, and calls `close` at the end."""
+    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end."""
 
     @property
     def router(self) -> Router:
-        """Its routes; they are complete before `start`."""
+        """The routes of the service; they are complete before `start`."""
 
     async def start(self) -> None:
-        """Become ready: return when requests can be answered. Raises ServiceError with one line if it never will."""
+        """Become ready; returns when the service can answer requests. Raises ServiceError with one line if it cannot start."""
 
     async def close(self) -> None:
         """Stop everything it started; safe to call twice and after a failed start."""
 
     def is_ready(self) -> bool:
-        """Whether a request would be answered now (`/readyz`)."""
+        """Whether the service can answer a request now (`/readyz`)."""
 
     def error(self, error: HttpError) -> Response:
         """An error in the service's own form."""
 
 
 class ServiceError(Exception):
-    """A service cannot start. The message is one line that names the way out."""
+    """A service cannot start. The message is one line that names a solution."""
 
 
 class ServiceEntry(NamedTuple):
     """A row of the table of services.
 
     Args:
-        name: as `--services` and the commands have it.
-        title: as the line that tells that it is ready has it: `barnabas TITLE accepts connections on URL`.
-        port: by convention.
-        extra: of pip, which brings what it needs.
-        libraries: the modules that the extra brings.
-        load: imports the service and makes it.
+        name: its name in `--services` and in the commands.
+        title: its name in the line that it is ready: `barnabas TITLE accepts connections on URL`.
+        port: its usual port.
+        extra: the pip extra that installs its libraries.
+        libraries: the modules that the extra installs.
+        load: imports the service and creates it.
         timeout_s: of a request, up to the first byte of its answer.
         follows_clients: whether a request is cancelled when its client goes away.
     """

@@ -1,8 +1,8 @@
-"""The changes that every broker plans for itself, even if it is not controller: its registration, the content of the
-registration, and ids that it takes from the store.
+"""The changes that every broker plans for itself: its registration, the content of the registration, and ids from the store.
 
-No fence guards these plans, since any broker may write them at any time; the versions of the read entries do, as in every plan.
-If there is no controller, the plans of registering and of unregistering dead brokers also claim that role.
+These plans carry no fence, since any broker may write them at any time. Like every plan, they check the versions of the
+entries that were read. If there is no controller, the plans of registering and of unregistering dead brokers also claim that
+role.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class BrokerPlanner(ControllerState):
     def set_minimum(self) -> Plan:
         """Store the default of min.insync.replicas for all brokers, if it is not stored yet.
 
-        From then on it is the same for every broker, whatever its own configuration is (as in Kafka, with eligible leader
-        replicas).
+        From then on the value is the same for every broker, whatever the broker's own configuration says (as in Kafka, with
+        eligible leader replicas).
         """
         resource = (ResourceType.BROKER, ALL_BROKERS)
         settings = self.image.config(*resource)
@@ -57,9 +57,9 @@ class BrokerPlanner(ControllerState):
         return plan.build()
 
     def register(self, broker: BrokerRegistration) -> Plan:
-        """Register this broker and, if there is no controller, become controller; raises BrokerIdInUse.
+        """Register this broker and, if there is no controller, make it controller; raises BrokerIdInUse.
 
-        In a cluster it begins FENCED, see `has_old_duties`.
+        In a cluster the broker begins FENCED, see `has_old_duties`.
         """
         found = self.image.brokers.get(broker.broker_id)
         if not self._alone:
@@ -93,11 +93,12 @@ class BrokerPlanner(ControllerState):
 
     @property
     def has_old_duties(self) -> bool:
-        """Whether partitions still rely on this broker's state before its registration: then it must not become ACTIVE.
+        """Whether partitions still rely on this broker's state from before its registration; if so, it must not become ACTIVE.
 
-        If it lost the end of its log and continued to lead in the same leader epoch, it would assign offsets that clients have
-        already read to other records. Once the controller has seen it fenced, it leads nothing, and it is in sync only where no
-        other replica is; later elections have a higher epoch. If it may have lost records, it is in sync nowhere.
+        A broker that lost the end of its log must not continue to lead in the same leader epoch: it would give other records
+        the offsets that clients have already read. Once the controller has seen the broker fenced, it leads nothing, and it is
+        in sync only where no other replica is. Later elections have a higher epoch. If the broker may have lost records, it is
+        in sync nowhere.
         """
         mine = self.image.brokers.get(self.broker_id)
         electorate = Electorate.of(() if mine is None else (mine,))
@@ -109,7 +110,7 @@ class BrokerPlanner(ControllerState):
         return False
 
     def change_own_state(self, state: BrokerState) -> Plan:
-        """Change this broker's state: it is ready, or it is about to stop."""
+        """Change this broker's state because it is ready, or about to stop."""
         broker = replace(self.image.brokers[self.broker_id], state=state)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
@@ -124,7 +125,7 @@ class BrokerPlanner(ControllerState):
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def unregister_dead(self, dead: DeadBrokers) -> Plan | None:
-        """Remove the registration of one of these brokers, if this broker has to do it."""
+        """Remove the registration of one of these brokers; None if this broker does not have to do it."""
         for broker in dead.among(self.image.brokers):
             if self._holds_controller_entry(broker):
                 return remove_registration(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
@@ -135,18 +136,18 @@ class BrokerPlanner(ControllerState):
     # Logs of deleted topics
 
     def forget_deleted_topics(self) -> Plan:
-        """Record that no log of these topics is left on this broker; every broker does this for itself. A plan contains only
-        some of many topics.
+        """Record that no log of these topics is left on this broker; every broker does this for itself.
 
-        Live brokers take turns, the lowest id first: they finish at about the same time, and if several write the same entry at
-        once, the store refuses all but one.
+        One plan covers at most `FORGOTTEN_AT_ONCE` topics. Live brokers take turns, the lowest id first. They finish at about
+        the same time, and if several wrote the same entry at once, the store would refuse all but one.
         """
         plan = PlanBuilder(self.versions)
         self._forget(plan, self.broker_id, sorted(filter(self._has_turn, self.deleted_topics))[:FORGOTTEN_AT_ONCE])
         return plan.build()
 
     def _has_turn(self, topic_id: UUID) -> bool:
-        """Brokers that are down, or that cannot confirm because a log directory failed, are not waited for."""
+        """Whether this broker may confirm now; it does not wait for brokers that are down, or that cannot confirm because a
+        log directory failed."""
         found = (self.image.brokers.get(other) for other in self.image.deletions[topic_id] if other < self.broker_id)
         return not any(other is not None and other.is_active and not other.offline for other in found)
 
@@ -161,7 +162,7 @@ class BrokerPlanner(ControllerState):
     # Producer ids
 
     def take_producer_ids(self) -> tuple[range, Plan]:
-        """A block of producer ids for this broker; they are its own once the plan is committed."""
+        """A block of producer ids; they belong to this broker once the plan is committed."""
         start = self._next_block
         if start > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no producer ids are left")

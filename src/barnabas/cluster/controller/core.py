@@ -2,7 +2,7 @@
 
 Owns every decision that only the controller may make, based on `ControllerState`; `BrokerPlanner` has the changes that each
 broker plans for itself. A command returns its answer and a `Plan`; each item of its request succeeds or fails separately. A
-single broker is a cluster of one: it runs the same commands, but no other broker can become controller.
+standalone broker runs the same commands, but no other broker can become controller.
 
 Brokers that come and go, and settings that allow unclean elections, change many partitions. These changes are planned in steps
 of some milliseconds, each with a commit of its own:
@@ -64,8 +64,8 @@ class Controller(BrokerPlanner):
     def unregister(self, broker_id: int) -> Plan:
         """Forget a broker that was removed for good; raises KafkaError.
 
-        A broker stays known while it has replicas or logs to remove; if this process saw it leave, it stays known until this
-        call.
+        A broker that left stays known while it has replicas, or logs to remove. If this process saw the broker leave, the
+        broker stays known until this call.
         """
         if broker_id in self.image.brokers:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is alive; stop it first.")
@@ -80,7 +80,7 @@ class Controller(BrokerPlanner):
     # Partitions
 
     def bump_leader_epochs(self) -> Plan:
-        """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
+        """Start a new leader epoch in every partition that this broker leads: its last stop may have lost the logs' ends.
 
         Consumers that read lost records detect it by the epoch (KIP-320).
         """
@@ -98,7 +98,7 @@ class Controller(BrokerPlanner):
 
     @property
     def is_unsettled(self) -> bool:
-        """Brokers or settings changed, and not all resulting changes are planned yet."""
+        """Whether brokers or settings changed and some of the resulting changes are not planned yet."""
         return bool(self._unsettled)
 
     def settle(self) -> Plan:
@@ -110,8 +110,7 @@ class Controller(BrokerPlanner):
         return plan.build()
 
     def balance_leaders(self, limit: int, but: frozenset[int] = frozenset()) -> tuple[int, Plan]:
-        """Move leadership of up to `limit` partitions back to their preferred leaders; returns how many, possibly fewer than
-        there are.
+        """Move leadership of up to `limit` partitions back to their preferred leaders; returns the number of moved partitions.
 
         Args:
             but: brokers that get no leadership.
@@ -123,10 +122,11 @@ class Controller(BrokerPlanner):
         return moved, plan.build()
 
     def give_back(self, brokers: frozenset[int], limit: int) -> tuple[tuple[int, frozenset[int]], Plan]:
-        """Move leadership of up to `limit` partitions back to those of these brokers that are in sync in all partitions that
-        they are to lead.
+        """Move leadership of up to `limit` partitions back to these brokers, except to brokers that lag.
 
-        Returns: the number of partitions, and the brokers that are not in sync everywhere.
+        A broker lags if it is not in sync in a partition that it should lead.
+
+        Returns: the number of moved partitions, and the brokers that lag.
         """
         plan = self._new_plan()
         planner = self._partitions(plan)
@@ -140,7 +140,7 @@ class Controller(BrokerPlanner):
     ) -> tuple[list[PartitionOutcome], Plan]:
         """Change the in-sync replicas at the request of a leader; raises KafkaError(STALE_BROKER_EPOCH).
 
-        If the leader is about to stop, a replica that comes into sync may lead instead: its topics are settled again.
+        If the leader is about to stop, a replica that came into sync may lead instead, so these topics are settled again.
         """
         plan = self._new_plan()
         planner = self._partitions(plan)
@@ -151,7 +151,7 @@ class Controller(BrokerPlanner):
         return outcomes, plan.build()
 
     def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> tuple[list[PartitionOutcome], Plan]:
-        """None means all partitions; then the result contains only those that needed an election."""
+        """Elect leaders of `partitions`; None means all partitions, and the result has only those that needed an election."""
         plan = self._new_plan()
         return self._partitions(plan).elect(kind, partitions), plan.build()
 
@@ -181,7 +181,7 @@ class Controller(BrokerPlanner):
         return [internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in missing]
 
     def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> tuple[list[DeleteOutcome], Plan]:
-        """Delete topics, each named or with its id."""
+        """Delete topics, each given by its name or its id."""
         if not self.config.delete_topic_enable:
             error = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
             return [DeleteOutcome(name, topic_id, error) for name, topic_id in requests], Plan()
@@ -207,7 +207,8 @@ class Controller(BrokerPlanner):
         return outcomes, plan.build()
 
     def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
-        """Also returns the resulting value; 1, the minimum, if it is not set for all brokers."""
+        """The topics whose min.insync.replicas changes, each with the resulting value; 1 if neither the topic nor all brokers
+        have one."""
         before, of_all = self.image.config, (ResourceType.BROKER, ALL_BROKERS)
         default = int(plan.configs.get(of_all, before(*of_all)).get(MIN_IN_SYNC, 1))
         is_default_new = default != int(before(*of_all).get(MIN_IN_SYNC, 1))

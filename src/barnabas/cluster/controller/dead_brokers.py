@@ -1,15 +1,15 @@
 """Brokers whose processes were found dead: removes their registrations, so that the cluster does not wait for the end of their
 sessions.
 
-A session ends some seconds after the last sign of its broker, since a silent broker may be alive. If a process ends, its
-machine closes its connections and refuses others. A broker that detects this reports it with the epoch of the registration
-(`tell`), and withdraws it if a process listens there after all (`take_back`). The plans of this module have the same effect as
-the end of the session.
+A session ends some seconds after the last message of its broker, since a silent broker may be alive. But if a process ends,
+the machine closes the connections of the process and refuses others. A broker that detects this reports it with the epoch of
+the registration (`tell`). It withdraws the report if a process listens there after all (`take_back`). The plans of this module
+have the same effect as the end of the session.
 
 Rules
   1. Such a report is a hint and may be wrong: removing the registration of a live broker has the same effect as a session that
-     ends too early. Leaders are elected in higher epochs, the fence refuses what the broker writes as controller, and the
-     broker stands down and registers again when it sees that its registration is gone.
+     ends too early. The controller elects leaders in higher epochs, and the fence refuses the broker's writes as controller.
+     The broker stands down and registers again when it sees that its registration is gone.
   2. The controller unregisters other brokers. If the controller is dead, every broker tries, and the first successful commit
      makes its broker the successor.
   3. Only an ACTIVE registration with exactly this epoch is removed. A broker that is SHUTTING_DOWN closes its sockets in order.
@@ -36,7 +36,7 @@ class Successor(NamedTuple):
 
 
 class DeadBrokers:
-    """The reported broker epochs that are still registered."""
+    """The epochs of brokers that were reported dead and are still registered."""
 
     def __init__(self) -> None:
         self._epochs: dict[int, int] = {}  # broker id -> reported epoch
@@ -46,8 +46,8 @@ class DeadBrokers:
         self._epochs[broker_id] = epoch
 
     def take_back(self, broker_id: int, epoch: int) -> None:
-        """Withdraw a report: a broker that is not controller keeps reports, and would unregister a live broker when it becomes
-        controller."""
+        """Withdraw a report; otherwise this broker would unregister a live broker when it becomes controller, since it keeps
+        reports until then."""
         if self._epochs.get(broker_id) == epoch:
             del self._epochs[broker_id]
 
@@ -58,12 +58,13 @@ class DeadBrokers:
 
 
 def remove_registration(broker: BrokerRegistration, versions: Versions, *, successor: Successor | None) -> Plan:
-    """Plans removing the registration, and the controller's entry if the broker is controller.
+    """Plan the removal of the registration, and of the controller's entry if the broker is controller.
 
-    It conflicts if a broker has registered or a controller was elected since the image was made: then the caller checks again.
+    The commit conflicts if a broker has registered or a controller was elected since the image was made. Then the caller
+    checks again.
 
     Args:
-        successor: the next controller if the broker was controller; without it the planner is.
+        successor: the next controller, if the dead broker was controller; None if the planning broker is controller.
     """
     path = store_entries.broker_path(broker.broker_id)
     operations: list[Operation] = [

@@ -1,14 +1,14 @@
 """The election of the controller: events in, instructions out.
 
-Owns one broker's view of the election: whether it is controller, and since which epoch. No store, clock or thread.
+Owns one broker's view of the election: whether it is controller, and since which epoch. It uses no store, clock or thread.
 
 Rules
   1. The controller's entry is ephemeral; the broker that creates it is controller until the entry is removed or another broker
      raises the epoch.
-  2. A claim raises the epoch in the same commit: [make /controller, raise /controller-epoch from the version that was read]. So
-     every epoch has one controller, and a claim based on an old reading is refused.
-  3. `fence` is the version that this broker's own claim gave to /controller-epoch. Every write of the controller checks it. It
-     never comes from a later reading: otherwise a deposed controller could write with its successor's fence.
+  2. A claim raises the epoch in the same commit: [make /controller, raise /controller-epoch from the version that was read].
+     So every epoch has one controller, and the store refuses a claim that is based on old entries.
+  3. `fence` is the version that this broker's own claim gave to /controller-epoch. Every write of the controller checks it.
+     The fence never comes from a later read: otherwise a deposed controller could write with its successor's fence.
   4. After an unanswered claim, a lost connection or a refused write, a broker first reads the two entries again. If it finds
      its own claim, it is controller.
 
@@ -57,7 +57,7 @@ class ClaimOutcome(Enum):
 
 
 class WriteRefusedEvent(Struct, frozen=True):
-    """A write of this controller was refused by its fence."""
+    """The fence refused a write of this controller."""
 
 
 class StopEvent(Struct, frozen=True):
@@ -75,13 +75,13 @@ class ReadController(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Commit these and report the result (ClaimOutcome)."""
+    """Commit these operations and report the result (ClaimOutcome)."""
 
     operations: tuple[Operation, ...]
 
 
 class Withdraw(Struct, frozen=True):
-    """Commit these, then read the entries; a refused or unanswered commit makes no difference."""
+    """Commit these operations, then read the entries, even if the commit was refused or got no answer."""
 
     operations: tuple[Operation, ...]
 
@@ -214,5 +214,5 @@ class Election:
 
 
 def _withdraw(epoch_version: int) -> Withdraw:
-    """Remove the controller's entry, but not that of a successor: every claim raises the epoch's version."""
+    """Remove the controller's entry, but never that of a successor: every claim raises the version of the epoch's entry."""
     return Withdraw((Check(store_entries.CONTROLLER_EPOCH, epoch_version), Remove(store_entries.CONTROLLER)))

@@ -1,14 +1,14 @@
 """Registering a broker, and recognising its own registration.
 
 A registration is an ephemeral entry: it ends with the broker's session, and then the broker counts as gone. Each registration
-gets a unique epoch from a counter in the same commit. So a broker's messages can be told from those before it was gone.
+gets a unique epoch from a counter in the same commit. It separates a broker's messages from those before the registration.
 
 Cases, by the entry at the broker's path:
-    nothing                         register
-    a registration of this process  an earlier session's that is about to vanish, or one whose answer was lost: replace it
-    that of a former process        replace it, and also remove the controller's entry if it was controller: it had the same log
-                                    directories, which this process has locked, so it is dead and only its session is left
-    another process's               the id is in use: refused
+    no entry                    register
+    an entry of this process    replace it: it is from an earlier session that ends soon, or the answer to its commit was lost
+    an entry of a former one    replace it, and also remove the controller's entry if the former one was controller: it had the
+                                same log directories, which this process has locked, so it is dead and only its session is left
+    an entry of another one     refuse: the id is in use
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def register(
         last_epoch: the last epoch that was given to any broker.
 
     Raises:
-        BrokerIdInUse: it is another process's.
+        BrokerIdInUse: another process has the id.
     """
     if found is not None and found.incarnation != broker.incarnation and not is_former_self(broker, found):
         raise BrokerIdInUse(found)
@@ -61,12 +61,12 @@ def register(
 
 
 def is_former_self(broker: BrokerRegistration, found: BrokerRegistration) -> bool:
-    """Whether `found` is of a dead process whose directories `broker` has: two live processes cannot lock the same
+    """Whether `found` is from a dead process that had a directory of `broker`: two live processes cannot lock the same
     directory."""
     return not set(broker.log_dirs).isdisjoint(found.log_dirs)
 
 
 def update(broker: BrokerRegistration, versions: Versions) -> list[Operation]:
-    """Change the content (state, addresses) of the existing registration; conflicts if it is gone."""
+    """Change the content (state, addresses) of the existing registration; the commit conflicts if the registration is gone."""
     path = store_entries.broker_path(broker.broker_id)
     return [Put(path, store_entries.encode_broker(broker), versions.expected(path))]

@@ -5,11 +5,11 @@ brokers would carry its load for minutes. If it got everything at once, leadersh
 broker.
 
 Rules
-  1. A broker is due if it has been ACTIVE for `STABLE_MS` without a break, and is in sync in every partition that it is to
+  1. A broker is due if it has been ACTIVE for `STABLE_MS` without a break, and is in sync in every partition that it should
      lead.
-  2. With each loss within `FORGIVEN_MS` of the previous one it must be ACTIVE twice as long, up to `LONGEST_MS`. Until then it
-     is on probation: it gets no leaderships back, also not by the rounds of balancing. So leaderships move back and forth only
-     a few times, however often the broker fails.
+  2. Each loss within `FORGIVEN_MS` of the previous one doubles the time that the broker must be ACTIVE, up to `LONGEST_MS`.
+     Until then the broker is on probation: the rounds of balancing give it no leaderships either. So leaderships move back and
+     forth only a few times, however often the broker fails.
   3. Every registration has a unique epoch, so a loss is detected even if the broker was back before the next check.
   4. Every broker keeps this record, and the controller uses it: the next controller then knows the same.
 """
@@ -38,7 +38,7 @@ class _Seen(Struct):
 
     @property
     def stable_for_ms(self) -> int:
-        """How long it must be ACTIVE before it gets leaderships."""
+        """How long the broker must be ACTIVE before it gets leaderships."""
         doublings = max(self.losses - 1, 0)
         return LONGEST_MS if doublings > LONGEST_MS // STABLE_MS else min(STABLE_MS * 2**doublings, LONGEST_MS)
 
@@ -53,7 +53,7 @@ class ReturnedBrokers:
         self._seen: dict[int, _Seen] = {}
 
     def look(self, image: MetadataImage, now_ms: int) -> frozenset[int]:
-        """Record the brokers that came and went since the last call; returns the brokers that are due by rule 1, if they are in
+        """Record the brokers that came and went since the last call; returns the brokers that are due by rule 1 if they are in
         sync."""
         for broker_id, seen in list(self._seen.items()):
             if broker_id not in image.brokers:
@@ -82,7 +82,7 @@ class ReturnedBrokers:
         self._seen[broker_id].is_settled = True
 
     def put_off(self, broker_id: int, now_ms: int) -> None:
-        """Record that a broker is not in sync everywhere: its time of being ACTIVE starts again."""
+        """Restart the time that a broker must be ACTIVE, because it is not in sync everywhere."""
         self._seen[broker_id].active_since_ms = now_ms
 
 

@@ -1,7 +1,7 @@
 """The state of a controller: the image and the versions of the store's entries.
 
-No store, clock or randomness. The caller writes a plan's operations to the store, and only after that calls `committed`, which
-makes the next image and returns the instructions.
+The module uses no store, clock or randomness. The caller first writes a plan's operations to the store. Then it calls
+`committed`, which makes the next image and returns the instructions.
 
 Rules
   1. The image is never ahead of the store: it changes only in `committed`, and in `observe` with entries that were read.
@@ -64,7 +64,7 @@ class ControllerState:
         self.settle_all()
 
     def committed(self, plan: Plan) -> tuple[Instruction, ...]:
-        """The plan's operations are in the store: update the image, and return the instructions to execute."""
+        """Update the image after the plan's operations were written to the store; returns the instructions to execute."""
         if not plan.operations:
             return ()
         self.versions.learn(plan.operations)
@@ -111,7 +111,7 @@ class ControllerState:
             self.settle_all()
 
     def _unsettle_reconfigured(self, before: BrokerConfig, delta: MetadataDelta) -> None:
-        """Mark partitions without a leader for `settle`, if settings allow an unclean election since their change."""
+        """Mark partitions without a leader for `settle` if a change of settings now allows an unclean election."""
         if self.config.unclean_leader_election_enable and not before.unclean_leader_election_enable:
             self.settle_all()
             return
@@ -128,13 +128,13 @@ class ControllerState:
 
     @property
     def controller_epoch(self) -> int:
-        """The epoch of the controller, if it is known."""
+        """The epoch of the controller; 0 if it is unknown."""
         controller_entry = self.election.controller_entry if self.election.is_leading else self._controller_entry
         return 0 if controller_entry is None else controller_entry.epoch
 
     @property
     def deleted_topics(self) -> set[UUID]:
-        """Topics whose deletion is stored but may not be done on this broker yet."""
+        """Topics whose deletion is stored, but whose logs this broker may still have."""
         mine = {self.broker_id, store_entries.ANY_BROKER}
         return {topic_id for topic_id, brokers in self.image.deletions.items() if not mine.isdisjoint(brokers)}
 
@@ -151,7 +151,7 @@ class ControllerState:
         return Layers(self.config, of_broker, self.image.config(ResourceType.BROKER, ALL_BROKERS))
 
     def _new_plan(self) -> PlanBuilder:
-        """Raises KafkaError(NOT_CONTROLLER)."""
+        """An empty plan of the controller; raises KafkaError(NOT_CONTROLLER)."""
         if not self._alone and not self.election.is_leading:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         return PlanBuilder(self.versions, self.election.fence)

@@ -1,7 +1,7 @@
-"""Creates missing topics because a request named them, without a long wait.
+"""Creates missing topics that a request names; the request waits only a short time.
 
-The controller may be busy, paused or down, and other requests wait on the connection of the client. Clients retry for a topic
-that does not exist yet; in Kafka they always have to.
+The controller may be busy, paused or down, and the client's other requests wait on the same connection. Clients retry if a topic does
+not exist yet; with Kafka's brokers they always have to.
 
 Rules
   1. Only one request for a topic goes to the controller at a time, however many clients ask for it.
@@ -30,7 +30,7 @@ class AutoTopicCreation:
     """See the module.
 
     Args:
-        make: has the topics made; None for each that exists then.
+        make: creates the topics; its result has None for each topic that exists afterwards.
     """
 
     def __init__(self, make: Callable[[Sequence[str]], Awaitable[Told]]) -> None:
@@ -38,7 +38,7 @@ class AutoTopicCreation:
         self._under_way: dict[str, asyncio.Task[Told]] = {}
 
     async def want(self, names: Iterable[str]) -> Told:
-        """None for each topic that exists, UNKNOWN_TOPIC_OR_PARTITION for what may exist later, or else what it is refused with."""
+        """None for each topic that exists, UNKNOWN_TOPIC_OR_PARTITION for one that may exist later, or the error of its creation."""
         wanted = dict.fromkeys(names)
         room = max(0, limits.MAX_TOPICS_IN_THE_MAKING - len(self._under_way))
         begun = [name for name in wanted if name not in self._under_way][:room]

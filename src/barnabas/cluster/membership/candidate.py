@@ -1,6 +1,6 @@
 """A candidate for controller: executes the election's instructions on a store.
 
-It blocks like the store, so it runs on the store's thread. Callbacks run there too.
+Its methods wait for the store, so they run on the store's thread. Callbacks run there too.
 
 The caller passes in session events and watch events of the controller's entries (`concerns`), and calls `settle` again if the
 last call ended without a decision because the store was unavailable. A call does not retry while the store is unavailable.
@@ -56,7 +56,7 @@ class Candidate:
 
     @staticmethod
     def concerns(paths: Sequence[str]) -> bool:
-        """Whether `settle` must follow a change of these paths."""
+        """Whether the caller must call `settle` after a change of these paths."""
         return not CONTROLLER_PATHS.isdisjoint(paths)
 
     def settle(self) -> None:
@@ -71,7 +71,7 @@ class Candidate:
         self._carry_out(self.election.handle(event.state))
 
     def stop(self) -> None:
-        """Give up the controller's entry if this broker has it, and be no candidate any more."""
+        """Remove the controller's entry if it is this broker's, and stop being a candidate."""
         self._carry_out(self.election.handle(StopEvent()))
 
     def _carry_out(self, instructions: Sequence[ElectionInstruction]) -> None:

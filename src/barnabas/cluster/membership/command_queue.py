@@ -1,10 +1,9 @@
-"""Executes commands for the controller in a broker of a cluster: one after the other, each to its end, or refused if another
-broker is controller.
+"""Executes the controller's commands on a broker of a cluster, one after the other, if this broker is controller.
 
 Rules
   1. A started command runs to its end, even if its caller was cancelled.
   2. If the fence refuses a write, this broker is not controller any more; its waiting commands fail with NotController.
-  3. A command is answered after its instructions were executed on this broker.
+  3. The caller gets the answer after this broker has executed the command's instructions.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class CommandQueue(FollowedStore):
         return self._auto_topic_creation.is_under_way(name)
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """Like that of a standalone broker, but with a short wait: a topic that is missing after it may exist at the next
+        """As on a standalone broker, but with a short wait: a topic that is still missing afterwards may exist at the next
         request."""
         if self._closed:
             raise Closed("the metadata store is closed")
@@ -87,7 +86,7 @@ class CommandQueue(FollowedStore):
             left -= moved
 
     async def catch_up(self) -> None:
-        """Wait until everything that was written before is in the image and executed on this broker.
+        """Wait until all earlier changes of the store are in the image and executed on this broker.
 
         Raises:
             StoreUnavailable: the store does not answer.
@@ -146,8 +145,8 @@ class CommandQueue(FollowedStore):
         return answer
 
     def _check_store(self) -> None:
-        """Refuse a command at once if the session has no connection: the store would wait for it, and many commands would wait
-        one after the other."""
+        """Refuse a command at once if the session has no connection; otherwise it would wait for the store, and others would
+        wait behind it."""
         if self._closed:
             raise Closed("the metadata store is closed")
         if self.is_down and self._store.session.state is SessionState.SUSPENDED:
@@ -173,7 +172,7 @@ class CommandQueue(FollowedStore):
 
 
 def _taken(task: asyncio.Task[R]) -> None:
-    """Retrieve the exception of a command whose caller was cancelled (`shield` does not do it), so that asyncio does not report
+    """Retrieve the exception of a command whose caller was cancelled, so that asyncio does not report it; `shield` does not do
     it."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
 """The commands of the controller that handlers call: the core plans each command, and the owner of the store executes the plan.
 
-`StandaloneController` does so for a standalone broker, `Member` for a broker of a cluster, which executes commands only while
-it is controller.
+`StandaloneController` is the owner on a standalone broker, `Member` on a broker of a cluster. `Member` executes commands only
+while its broker is controller.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ REFUSALS: ContextVar[list[NotController] | None] = ContextVar(
 
 
 class Commands:
-    """The interface for handlers; `broker.controller` is one of these."""
+    """The interface for handlers; `broker.controller` implements it."""
 
     def __init__(self, core: Controller) -> None:
         self._core = core
@@ -73,7 +73,7 @@ class Commands:
         self._producer_id_turn = asyncio.Lock()
 
     async def _run(self, command: Command[R]) -> R:
-        """Execute a command after the waiting ones, to its end; raises NotController."""
+        """Execute a command to its end, after the commands that already wait; raises NotController."""
         raise NotImplementedError
 
     async def _plan_only(self, command: Command[R]) -> R:
@@ -91,7 +91,7 @@ class Commands:
 
     @property
     def config(self) -> BrokerConfig:
-        """With the dynamic settings applied."""
+        """The configuration with the dynamic settings applied."""
         return self._core.config
 
     @property
@@ -108,12 +108,12 @@ class Commands:
         """The revision of the store that this broker's metadata has, after reading all reported changes.
 
         Raises:
-            StoreUnavailable: it is not known.
+            StoreUnavailable: the revision is unknown.
         """
         raise NotImplementedError
 
     def warn_of_minimum(self) -> None:
-        """The value for all brokers overrides the file; a user who changes the file needs a warning."""
+        """Warn if min.insync.replicas in the file differs from the value for all brokers, which overrides the file."""
         given, counts = self.static.given.get(MIN_IN_SYNC), self.layers.of_all_brokers.get(MIN_IN_SYNC)
         if given is not None and counts is not None and given != counts:
             note = "barnabas config alter broker default --set changes it"
@@ -127,7 +127,7 @@ class Commands:
         return self._core.topic_config(name)
 
     async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicOutcome]:
-        """One outcome for each name."""
+        """Create topics; returns one outcome for each name."""
         if self.policies is not None:
             return await self._create_as_policies_want(self.policies, requests, validate_only=validate_only)
         if validate_only:
@@ -161,11 +161,11 @@ class Commands:
         return told
 
     def is_being_made(self, name: str) -> bool:
-        """Whether the creation of a missing topic is running already, so that another request needs nothing more."""
+        """Whether the creation of a missing topic is running already; if so, another request need not start it."""
         return False
 
     async def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
-        """Delete topics, each given by its name (and the zero id) or by its id (and None)."""
+        """Delete topics; each is given by its name and the zero id, or by None and its id."""
         try:
             return await self._run(lambda: self._core.delete_topics(requests))
         except ChangesTooMuch:
@@ -179,7 +179,7 @@ class Commands:
         )
 
     async def create_partitions(self, requests: Sequence[MorePartitions], *, validate_only: bool = False) -> list[TopicOutcome]:
-        """One outcome for each name."""
+        """Add partitions to topics; returns one outcome for each name."""
         if validate_only:
             return await self._plan_only(lambda: self._core.create_partitions(requests))
         return await self._topics_in_parts(self._core.create_partitions, requests)
@@ -223,7 +223,7 @@ class Commands:
         return outcomes
 
     async def alter_configs(self, requests: Sequence[ResourceChange], *, validate_only: bool = False) -> list[KafkaError | None]:
-        """An outcome for each request, None for success."""
+        """Change settings; returns one outcome for each request, None for success."""
         if self.policies is not None:
             return await self._alter_as_policies_want(self.policies, requests, validate_only=validate_only)
         if validate_only:
@@ -245,13 +245,13 @@ class Commands:
         return outcomes
 
     async def declare(self, declaring: Declaring[R], *, validate_only: bool = False) -> R:
-        """The result of `declaring`, after its declarations were committed; raises its exceptions, and KafkaError."""
+        """Commit the declarations of `declaring` and return its answer; raises the exceptions of `declaring`, and KafkaError."""
         if validate_only:
             return await self._plan_only(lambda: self._core.declare(declaring))
         return await self._run(lambda: self._core.declare(declaring))
 
     async def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
-        """None means all partitions; then the result contains only those that needed an election."""
+        """Elect leaders of `partitions`; None means all partitions, and the result has only those that needed an election."""
         return await self._run(lambda: self._core.elect_leaders(kind, partitions))
 
     async def reassign(self, requests: Sequence[MoveRequest], *, may_change_factor: bool = True) -> list[PartitionOutcome]:

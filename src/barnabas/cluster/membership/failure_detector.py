@@ -1,25 +1,25 @@
 """Detects brokers that accept connections but do not answer: decides when a silent broker counts as dead.
 
-A paused or unreachable process refuses no connection, so no error reports it; but it does not answer. Every broker probes every
-other broker regularly. This module decides which broker to probe, and which one has been silent for too long. A silent broker
-counts as dead (`controller/dead_brokers.py`). That is only a hint, and safety does not depend on it: it affects how soon a dead
-broker loses its leaderships, and how often a live broker loses them by mistake.
+A paused or unreachable process refuses no connection, so no error reports it; but it does not answer. Every broker probes
+every other broker regularly. This module decides which broker to probe, and which one has been silent for too long. Such a
+broker counts as dead (`controller/dead_brokers.py`). The verdict is only a hint, and safety does not depend on it. It affects
+how soon a dead broker loses its leaderships, and how often a live broker loses them by mistake.
 
 Rules
-  1. Time is this broker's own: the time between two checks counts as one interval at most, because a broker that was paused
-     itself cannot judge others.
+  1. The time between two checks counts as at most one interval: a broker that was paused itself cannot judge others.
   2. A broker judges others only while it hears a majority of the brokers, itself included: an isolated broker hears none. So
-     with two brokers nobody is found silent.
+     of two brokers, neither finds the other silent.
   3. The patience for a broker is a few intervals, plus a share for each of its replicas (all may change roles at once), plus a
-     multiple of this broker's own recent delays (both may share a machine). If larger, it is a multiple of the broker's recent
-     answer times, so that a busy cluster does not declare its own brokers dead. It is longer after a registration and after
-     brokers came or went, because that causes work.
-  4. If a broker was found silent but answers within a session's time, it was slow and not dead: for a long time it gets much
-     more patience.
+     multiple of this broker's own recent delays (both may share a machine). A multiple of the broker's recent answer times
+     replaces this sum if it is larger, so that a busy cluster does not declare its own brokers dead. The patience is longer
+     after a registration and after brokers came or went, because both cause work.
+  4. A broker that was found silent but answers within a session's time was slow, not dead: it gets much more patience for a
+     long time.
   5. If the patience is as long as a session, no broker is found silent: the end of the session has the same effect.
 
 How it works
-  Times are in milliseconds. Slowness is kept as the longest recent time: it halves at intervals, until a longer one comes.
+  Times are in milliseconds. The slowness of a broker is its longest recent time; the value halves with every half-life until a
+  longer time is measured.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MAX_ASKED_PER_S = 100  # probes per second to all other brokers together; with m
 
 
 class DetectorReport(NamedTuple):
-    """The actions due after some time."""
+    """The brokers to probe now, and the brokers that were found silent."""
 
     ask: list[Registered]
     silent: list[Registered]
@@ -75,8 +75,8 @@ class FailureDetector:
     """See the module.
 
     Args:
-        interval_ms: between two probes of one broker, in a small cluster.
-        session_timeout_ms: after which a broker's session ends anyway.
+        interval_ms: time between two probes of one broker, in a small cluster.
+        session_timeout_ms: time after which a silent broker's session ends anyway.
     """
 
     def __init__(self, interval_ms: float, session_timeout_ms: float) -> None:
@@ -124,7 +124,7 @@ class FailureDetector:
         self._heard(registered[0])
 
     def look(self, clock_ms: float) -> DetectorReport:
-        """The actions due now, by a monotonic clock."""
+        """The brokers to probe and the brokers found silent, at this time of a monotonic clock."""
         interval_ms = self.interval_ms
         passed_ms = 0.0 if self._looked_ms is None else min(clock_ms - self._looked_ms, interval_ms)
         if self._looked_ms is not None:
@@ -168,7 +168,7 @@ class FailureDetector:
         return max(least_ms, TIMES_AS_SLOW * other.slowness.now(self._now_ms), other.at_first.now(self._now_ms), doubt_ms)
 
     def _heard(self, broker_id: int) -> None:
-        """If it was found silent recently, that was a mistake."""
+        """The broker answered; if it was found silent recently, that was a mistake."""
         found_ms = self._found_ms.pop(broker_id, None)
         if found_ms is None or self._now_ms - found_ms >= self._session_timeout_ms:
             return

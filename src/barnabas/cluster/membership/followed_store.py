@@ -11,8 +11,8 @@ Rules
   1. Changes of other writers enter the image through watch events (`metadata/observation.py`); the difference goes to `apply`,
      in order.
   2. Roles of replicas are passed on only while this broker is ACTIVE in a session that counts as live (`is_down` is false).
-  3. After StoreUnavailable the entries of the failed write are read before the next plan: only then their state is final (rule
-     8 of the store).
+  3. After StoreUnavailable this module reads the entries of the failed write before the next plan: only this read shows their
+     final state (rule 8 of the store).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class FollowedStore(Commands):
 
     @property
     def _own_registration(self) -> BrokerRegistration | None:
-        """This process's registration in the image; None for one of another process."""
+        """This process's registration in the image; None if there is none, or if it belongs to another process."""
         mine = self.image.brokers.get(self._core.broker_id)
         return mine if mine is not None and mine.incarnation == self._core.incarnation else None
 

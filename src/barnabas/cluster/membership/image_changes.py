@@ -3,8 +3,8 @@
 Pure. A standalone broker gets its instructions from its own planners. In a cluster other brokers make most changes, so the
 images are compared, but only in the parts that the delta touched.
 
-Order: settings first, so that no change of in-sync replicas is judged by an outdated `min.insync.replicas`; then deletions (a
-topic may be deleted and created again in between), then new logs, then roles.
+Order: settings come first, so that no change of in-sync replicas uses an outdated `min.insync.replicas`. Then come deletions
+(a topic may be deleted and created again in between), new logs and roles.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def replica_instructions(
 
 
 def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica]:
-    """The role of every replica of this broker, after it had stood down."""
+    """The role of every replica of this broker; the broker needs them after it had stood down."""
     for topic in image.topics.values():
         for number, state in _mine(topic, broker_id).items():
             yield ChangeReplica(topic.name, number, topic.topic_id, state)

@@ -20,7 +20,7 @@ class InstructionQueue:
     """A queue with one reader.
 
     Args:
-        on_idle: called each time when the queue is empty and executed.
+        on_idle: called each time when all instructions were executed.
     """
 
     def __init__(self, on_idle: Callable[[], None]) -> None:

@@ -1,11 +1,12 @@
 """Reports the ends of this broker's logs of lost partitions, which the controller needs to elect a leader again.
 
 A broker reports them in its own registration. The registration ends with the broker, so a report never counts for a later
-process of it. It reports only logs that it has stopped to follow: they do not change before an election, and that raises the
-partition's leader epoch.
+process of this broker. The broker reports only logs that have stopped to follow a leader. Such a log does not change before an
+election, and the election raises the partition's leader epoch.
 
-Source: KIP-966 has the controller ask each broker for its log's end and epoch (unclean recovery). Here brokers report it
-unasked. So a controller elects from stored reports, and its successor need not know which brokers were asked.
+Source: KIP-966 (unclean recovery), where the controller asks each broker for the end and the epoch of its log. Here brokers
+report it without a request. So a controller elects from stored reports, and its successor need not know which brokers were
+asked.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class LostPartitions:
         self._topics: dict[str, list[int]] = {}
 
     def follow(self, image: MetadataImage, changed: Iterable[str]) -> None:
-        """Update these changed topics."""
+        """Find the lost partitions of these changed topics."""
         for name in changed:
             topic = image.topics.get(name)
             lost = [] if topic is None else [number for number, state in enumerate(topic.partitions) if state.is_lost]
@@ -38,7 +39,7 @@ class LostPartitions:
                 self._topics.pop(name, None)
 
     def log_ends(self, image: MetadataImage, find: FindLog) -> tuple[LogEnd, ...]:
-        """The reports to send now: first those that make an election possible, so that no partition waits for others."""
+        """The reports to send now; those that make an election possible come first, so that no partition waits for others."""
         ripe: list[tuple[Topic, int, int]] = []
         waiting: list[tuple[Topic, int, int]] = []
         for name in sorted(self._topics):

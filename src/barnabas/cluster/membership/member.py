@@ -9,11 +9,11 @@ How it works
   entry, register, become active, and as controller settle the changes of other brokers, one step at a time.
 
 Rules
-  1. Roles of replicas are passed on only while this broker is ACTIVE in a session that counts as live: for the session timeout
-     minus a margin, from the last time at which the store certainly heard from this broker. After that time without a
-     connection, after the session expired, or if the registration is gone, the broker stands down. It takes its roles again
-     when it is back.
-  2. If the write of a plan was not done, its topics are settled again.
+  1. The broker passes roles on to its replicas only while it is ACTIVE in a session that counts as live. A session counts as
+     live for its timeout minus a margin, from the last time at which the store certainly heard from this broker. The broker
+     stands down after that time without a connection, after the session expired, or if the registration is gone. It takes its
+     roles again when it is back.
+  2. If the write of a plan fails, its topics are settled again.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Member(CommandQueue):
     # Joining and leaving
 
     async def open(self, cluster_id: str, *, timeout_ms: int = 0) -> str:
-        """Read the store; returns the cluster's id, which becomes `cluster_id` if it had none.
+        """Read the store and return the cluster's id; a cluster without an id gets `cluster_id`.
 
         Raises:
             StoreUnavailable: the connection was lost meanwhile, and the store could not be read within `timeout_ms`.
@@ -134,8 +134,7 @@ class Member(CommandQueue):
         """Register and become active; from now on instructions go to `apply`.
 
         Args:
-            settled: called once, when no partition relies on this broker's former state any more, just before it becomes
-                active.
+            settled: called once, just before the broker becomes active, when no partition relies on its former state any more.
 
         Raises:
             BrokerIdInUse: another live broker has the id, and still had it after `timeout_ms`.
@@ -177,7 +176,7 @@ class Member(CommandQueue):
         )
 
     async def close(self) -> None:
-        """Finish the running command, refuse waiting ones, give up the controller's entry and end the session."""
+        """Finish the running command, refuse waiting ones, remove this broker's entry as controller, and end the session."""
         self._closed = True
         if self._lapse is not None:
             self._lapse.cancel()
@@ -200,7 +199,7 @@ class Member(CommandQueue):
         return self._core.deleted_topics
 
     def forget_deleted_topics(self) -> None:
-        """Record that their logs are removed; it is written to the store later."""
+        """Record that the logs of these topics are removed; the store gets the record later."""
         self._wake.set()
 
     # Events and reports
@@ -234,7 +233,7 @@ class Member(CommandQueue):
         self._wake.set()
 
     def take_back_dead(self, broker_id: int, epoch: int) -> None:
-        """Withdraw the report: it is alive."""
+        """Withdraw the report: the process is alive."""
         self._dead.take_back(broker_id, epoch)
 
     # The loop
@@ -292,7 +291,7 @@ class Member(CommandQueue):
 
     @property
     def _may_stand(self) -> bool:
-        """Brokers that look for the controller find it only if it is registered."""
+        """Whether this broker may be a candidate; it must be registered: brokers find the controller by its registration."""
         return self.broker_epoch >= 0 and (self.is_controller or not self._is_leaving)
 
     @property
@@ -320,7 +319,7 @@ class Member(CommandQueue):
         return core.say_offline(self.offline.said) if mine.offline != self.offline.said else None
 
     def _forget_deletions(self) -> Plan | None:
-        """Confirm that the logs of deleted topics are out of use here, once all instructions were executed."""
+        """Confirm that no logs of deleted topics are in use here, once all instructions were executed."""
         may_forget = self._instruction_queue.is_idle and self._registration is not None and not self.offline.has_failed
         plan = self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
         return plan if plan is not None and plan.operations else None  # an empty plan gives another broker its turn
@@ -333,7 +332,7 @@ class Member(CommandQueue):
         return core.settle() if core.election.is_leading and core.is_unsettled else None
 
     def _maybe_take_roles(self) -> None:
-        """This broker is active again: pass on the roles to its replicas."""
+        """If this broker is active again, pass on the roles to its replicas."""
         mine = self._own_registration
         if mine is None or self._registration is None or self._is_leaving:
             return

@@ -34,7 +34,7 @@ class OfflineReplicas:
         return sum(map(len, self._partitions.values()))
 
     def add(self, partitions: Iterable[tuple[UUID, int]]) -> None:
-        """A directory failed that has, or would get, the logs of these."""
+        """Add these partitions: a directory failed that has, or would get, their logs."""
         self.has_failed = True
         for topic_id, partition in partitions:
             self._partitions.setdefault(topic_id, set()).add(partition)

@@ -34,7 +34,7 @@ class Policies:
     """See the module.
 
     Args:
-        create_topic, alter_config: the policies; None for none.
+        create_topic, alter_config: the policies; None if there is none.
         thread: runs them; closed by `close`.
     """
 
@@ -84,19 +84,19 @@ class Policies:
         return outcomes
 
     async def _ask(self, questions: Sequence[Question]) -> list[KafkaError | None]:
-        """Calls the policy for each item, one after the other."""
+        """Call the policy for each item, one after the other."""
         if not questions:
             return []
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: [_answer(ask) for ask in questions])
 
     def close(self) -> None:
-        """Blocks until a running policy has ended."""
+        """End the policies' thread; blocks until a running policy has ended."""
         self._thread.shutdown()
 
 
 def altered(change: ResourceChange, before: Mapping[str, str]) -> AlterConfigMetadata:
-    """The settings that a request changes. As in Kafka, unchanged settings are left out except for brokers, and so are settings
-    that a full replacement removes."""
+    """The settings that a request changes. As in Kafka, they do not include settings that a full replacement removes, nor
+    unchanged settings (except for brokers)."""
     after = settings_after(change, before)
     is_broker = change.kind == ResourceType.BROKER
     names = dict.fromkeys(name for name, *_ in change.changes)

@@ -3,9 +3,9 @@
 Owns the store and the order of commands: one at a time, each planned on the result of the previous one. A commit waits for the
 disk, so it runs on a thread of its own. A started command runs to its end, even if its caller was cancelled.
 
-If the store refuses a plan because of another writer, everything is read again and the command is planned again. If the store
-fails, the command fails with UNKNOWN_SERVER_ERROR, and everything is read again before the next command, because the write may
-or may not have been done.
+If the store refuses a plan because of another writer, the controller reads everything again and plans the command again. If
+the store fails, the command fails with UNKNOWN_SERVER_ERROR. The write may or may not have been done, so the controller reads
+everything again before the next command.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class StandaloneController(Commands):
         return self._core.deleted_topics
 
     def forget_deleted_topics(self) -> None:
-        """Record that their logs are removed. Blocks for a commit: call it before serving."""
+        """Record that the logs of these topics are removed. Blocks for a commit: call it before serving."""
         self._commit_now(self._core.forget_deleted_topics())
 
     async def close(self) -> None:
@@ -100,7 +100,7 @@ class StandaloneController(Commands):
         return await asyncio.shield(task)
 
     def _done(self, task: asyncio.Task[object]) -> None:
-        """The caller may have been cancelled meanwhile: then a refusal is ignored, but an internal error is reported."""
+        """Report an internal error, because the caller may have been cancelled meanwhile; a refusal is not reported."""
         self._running.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, BarnabasError):
@@ -163,4 +163,4 @@ class StandaloneController(Commands):
 
 
 async def _ignore(_: Sequence[Instruction]) -> None:
-    """Nothing is served yet."""
+    """Executes no instruction: the broker serves nothing yet."""

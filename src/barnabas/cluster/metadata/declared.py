@@ -7,7 +7,7 @@ The cluster stores and distributes declarations without knowing their meaning: e
 Rules
   1. A kind's mapping in the image is another object after a change of that kind, and the same object otherwise.
   2. A change is a pure function from an image to a plan; it may be called again on a later image.
-  3. Keys may hold any character; their UTF-8 is of at most `MAX_KEY_BYTES`.
+  3. Keys may hold any character; their UTF-8 encoding has at most `MAX_KEY_BYTES`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOTHING: Declarations = MappingProxyType({})
 
 
 def apply_changes(before: Mapping[Kind, Declarations], changes: Changes) -> Mapping[Kind, Declarations]:
-    """All declarations after some were changed."""
+    """All declarations after these changes."""
     after = dict(before)
     for kind in {kind for kind, _ in changes}:
         mine = {key: value for (of, key), value in changes.items() if of is kind}

@@ -9,7 +9,7 @@ Rules
   2. `epoch` grows by one with each delta.
 
 Ugly: a delta copies the dictionaries it touches, O(topics) for each creation. A copy of 200,000 entries is about a millisecond
-(dictionaries are copied as a block), and creations come in batches, so persistent maps would not pay for their slower look-ups.
+(dictionaries are copied as a block), and creations come in batches, so persistent maps, whose look-ups are slower, would cost more.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class BrokerRegistration(Struct, frozen=True):
 
     @property
     def is_active(self) -> bool:
-        """It may lead and be in sync."""
+        """Whether the broker may lead and be in sync."""
         return self.state is BrokerState.ACTIVE
 
     def endpoint(self, listener: str) -> Endpoint | None:
@@ -95,9 +95,9 @@ class BrokerRegistration(Struct, frozen=True):
 class PartitionState(Struct, frozen=True):
     """The leader and the replicas of one partition.
 
-    Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. A lost partition has no leader and no eligible replicas. The last known ones are within replicas.
-    During a move, replicas lists the target in its order, then the replicas to remove.
+    Invariants: leader is in isr, or NO_LEADER. isr and eligible are subsets of replicas without a common element, and last_known is a
+    subset of replicas. The first of replicas is the preferred leader. A lost partition has no leader and no eligible replicas. During a
+    move, replicas lists the target in its order, then the replicas to remove.
     """
 
     leader: int
@@ -114,7 +114,7 @@ class PartitionState(Struct, frozen=True):
 
     @property
     def is_moving(self) -> bool:
-        """Its replicas are being reassigned."""
+        """Whether the replicas are being reassigned."""
         return bool(self.adding or self.removing)
 
 
@@ -125,13 +125,13 @@ class Topic(Struct, frozen=True):
 
     @property
     def is_internal(self) -> bool:
-        """The topic is internal."""
+        """Whether the topic is internal."""
         return self.name in INTERNAL_TOPICS
 
 
 class MetadataDelta(Struct, frozen=True):
-    """Changes: created or changed topics (complete), deleted names, replaced settings (empty: none left), added or removed
-    brokers."""
+    """Changes of an image: created or changed topics (complete), deleted names, added or removed brokers, replaced settings (an empty
+    mapping removes them)."""
 
     topics: tuple[Topic, ...] = ()
     deleted_topics: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class MetadataDelta(Struct, frozen=True):
 
 
 class MetadataImage(Struct, frozen=True):
-    """One moment of the cluster. The dictionaries may be read directly; nobody writes them."""
+    """The cluster at one moment. Callers may read the dictionaries directly, and must not change them."""
 
     cluster_id: str
     controller_id: int = NO_CONTROLLER
@@ -193,7 +193,7 @@ class MetadataImage(Struct, frozen=True):
         return topic.partitions[partition] if topic is not None and 0 <= partition < len(topic.partitions) else None
 
     def partition_count(self, name: str) -> int:
-        """0 for an unknown topic."""
+        """The number of partitions of a topic; 0 if the topic is unknown."""
         topic = self.topics.get(name)
         return 0 if topic is None else len(topic.partitions)
 
@@ -202,7 +202,7 @@ class MetadataImage(Struct, frozen=True):
         return self.configs.get((kind, name), EMPTY)
 
     def has_open_log_dir(self, broker: BrokerRegistration) -> bool:
-        """Whether new partitions may be placed on a broker: not if all of its log directories are cordoned."""
+        """Whether new partitions may be placed on a broker; false if all of its log directories are cordoned."""
         text = self.config(ResourceType.BROKER, str(broker.broker_id)).get(CORDONED_LOG_DIRS)
         words = broker.cordoned if text is None else words_of(text)
         return not words or len(cordoned_among(words, broker.log_dir_paths)) < len(broker.log_dir_paths)
@@ -211,7 +211,7 @@ class MetadataImage(Struct, frozen=True):
         return self.configs.get((ResourceType.TOPIC, name), EMPTY)
 
     def declarations(self, kind: Kind) -> Declarations:
-        """All of a kind; the same object as long as none of them changes."""
+        """All declarations of a kind; the same object as long as none of them changes."""
         return self.declared.get(kind, NOTHING)
 
     def apply(self, delta: MetadataDelta) -> MetadataImage:

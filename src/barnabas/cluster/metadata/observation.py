@@ -6,11 +6,11 @@ the store's thread; the result goes to `ControllerState.observe` on the loop.
 Rules
   1. Only reported changes are read: the entry of a topic, and the changed chunks of its partitions. For a topic that is not in
      the image, or has another id or count there, all chunks are read.
-  2. ROOT means everything; parts of the image that the store does not have are then removed.
-  3. A topic with missing chunks is being deleted or created again: it stays unchanged. Watchers report the outcome, which is
-     then read.
+  2. ROOT stands for all entries; the delta then also removes the parts of the image that the store does not have.
+  3. A topic with missing chunks is being deleted or created again: it stays unchanged in the image. A watch event reports the
+     outcome, and then the topic is read again.
 
-Ugly: the reads are of different moments. Before the caller applies an observation, it checks for changes that were reported
+Ugly: the reads happen at different moments. Before the caller applies an observation, it checks for changes that were reported
 meanwhile, and observes these again.
 """
 
@@ -35,7 +35,7 @@ class Observation(Struct, frozen=True):
     Args:
         delta: relative to the given image.
         entries: all read entries by path; None for a missing one.
-        is_complete: the store has no others.
+        is_complete: the store has no other entries.
     """
 
     delta: MetadataDelta
@@ -72,7 +72,7 @@ def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) ->
 
 
 def observe_all(image: MetadataImage, entries: Iterable[Entry]) -> Observation:
-    """The same for all entries."""
+    """All entries, compared with `image`."""
     found: dict[str, Entry | None] = {entry.path: entry for entry in entries}
     topics = store_entries.decode_topics(_under(found, store_entries.TOPICS), _under(found, store_entries.PARTITIONS))
     changed = [topic for topic in topics if topic != image.topics.get(topic.name)]
@@ -95,7 +95,7 @@ def _chunks_to_read(before: Topic | None, head: Entry | None) -> list[str]:
 
 
 def _put_together(before: Topic | None, head: Entry, found: Mapping[str, Entry | None]) -> Topic | None:
-    """The topic from the read chunks; the other chunks come from the image."""
+    """The topic from the chunks that were read; the other chunks come from the image. None while a chunk is missing."""
     name = store_entries.topic_of_path(head.path)
     topic_id, count = store_entries.decode_head(head.value)
     states = list(before.partitions) if before is not None and before.topic_id == topic_id else []
@@ -115,7 +115,7 @@ def _under(found: Mapping[str, Entry | None], prefix: str) -> list[Entry]:
 
 
 def _paths_of(image: MetadataImage) -> Iterable[str]:
-    """The delta of everything except topics."""
+    """The paths of everything in an image except topics and partitions."""
     yield from map(store_entries.broker_path, image.brokers)
     yield from map(store_entries.config_path, image.configs)
     yield from map(store_entries.deleted_topic_path, image.deletions)

@@ -100,7 +100,7 @@ def declaration_path(kind: Kind, key: str) -> str:
 
 
 def declaration_of_path(path: str) -> tuple[Kind, str] | None:
-    """The kind of declaration at `path`; None if there can be none."""
+    """The kind and the key of the declaration at `path`; None if there can be none."""
     _, kind, key = path.split("/", 2) if path.count("/") == 2 else ("", "", "")
     return (_KINDS[kind], unescape(key)) if key and kind in _KINDS else None
 
@@ -110,7 +110,7 @@ def encode_deletion(brokers: Sequence[int]) -> bytes:
 
 
 def decode_deletion(entry: Entry) -> tuple[UUID, tuple[int, ...]]:
-    """The topic's id, and the brokers; the topic's name instead of them, which a broker without a cluster may have left, means any."""
+    """The topic's id and the brokers; a standalone broker may have stored the topic's name instead, which stands for any broker."""
     brokers = decode(entry.value)
     return UUID(entry.path.removeprefix(DELETED_TOPICS)), (ANY_BROKER,) if isinstance(brokers, str) else tuple(brokers)
 
@@ -219,7 +219,8 @@ def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[P
 
 
 def _is_unchanged(state: PartitionState, fields: Sequence[Any]) -> bool:
-    """Each change of a state changes its partition epoch; the other fields are compared in case another program wrote them."""
+    """Whether a stored state equals a known one. Each change of a state changes its partition epoch; the other fields are compared in
+    case another program wrote them."""
     leader, leader_epoch, replicas, isr, partition_epoch, *_ = fields
     return (
         state.partition_epoch == partition_epoch
@@ -231,7 +232,7 @@ def _is_unchanged(state: PartitionState, fields: Sequence[Any]) -> bool:
 
 
 def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
-    """Path and value of each entry that holds partitions of `topic`; only of those that differ from `before`."""
+    """Path and value of each entry with partitions of `topic`; only the entries that differ from `before`."""
     old = () if before is None else before.partitions
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
@@ -240,13 +241,13 @@ def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, 
 
 
 def _encode_states(states: Sequence[PartitionState]) -> bytes:
-    """Like `encode` of all their fields; partitions that share a state share its text."""
+    """Like `encode` of the fields of all states; partitions that share a state share its text."""
     texts = {number: _state_text(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
     return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
 
 
 def _state_text(fields: Sequence[Any]) -> bytes:
-    """Like `encode`, but formatted by hand in the simple case: a chunk is written whole when one of its partitions changes."""
+    """Like `encode`, but faster in the simple case: a chunk is written whole when one of its partitions changes."""
     if len(fields) != USUAL_FIELDS:
         return encode(fields)
     leader, leader_epoch, replicas, isr, partition_epoch = fields
@@ -281,12 +282,12 @@ def _state(fields: Sequence[Any]) -> PartitionState:
 
 
 def topic_of_path(path: str) -> str:
-    """The topic that an entry under TOPICS or PARTITIONS is of."""
+    """The topic of an entry under TOPICS or PARTITIONS."""
     return path.removeprefix(TOPICS) if path.startswith(TOPICS) else path.removeprefix(PARTITIONS).rpartition("/")[0]
 
 
 def decode_topic(head: Entry, chunks: Iterable[Entry]) -> Topic | None:
-    """A topic with its partitions, from its entry and those of its chunks in their order; None while chunks are missing."""
+    """A topic with its partitions, from its entry and the entries of its chunks in order; None while chunks are missing."""
     name = topic_of_path(head.path)
     topic_id, count = decode_head(head.value)
     partitions = tuple(state for chunk in chunks for state in decode_chunk(chunk.value))[:count]
@@ -303,8 +304,7 @@ def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topi
 
 
 def is_config_path(path: str) -> bool:
-    """Whether the path is an entry of settings. Watchers also report parents: /configs/broker has no value, and does not mean
-    all brokers."""
+    """Whether the path is an entry of settings; watches also report parents such as /configs/broker, which have no value."""
     return path.startswith(CONFIGS) and "/" in path.removeprefix(CONFIGS)
 
 

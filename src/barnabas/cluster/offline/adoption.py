@@ -1,13 +1,14 @@
 """Adopts data folders of Apache Kafka: finds their topics, and creates the metadata that this broker needs to serve them.
 
-Owns the plan (what is adopted, what is not, and obstacles) and its one commit. The logs stay unchanged, byte by byte: the
-format is the same. Only `metadata.db` is written, in the first folder; until it is complete it has another name.
+Owns the plan (adopted items, others, and obstacles) and its one commit. The logs stay unchanged, byte by byte: the format is
+the same. The adoption writes `metadata.db` in the first folder; until it is complete, the file has another name. It also fills
+empty checkpoints and cuts preallocated space from indexes.
 
 Rules
   1. Topic ids come from the partitions' folders; names and counts come from the folders and from Kafka's metadata log, which
      must agree.
   2. Every leader epoch is above those that Kafka used, so that clients and followers see a new leader.
-  3. Producer ids that Kafka has given out are not given out again.
+  3. The broker does not give out producer ids that Kafka has given out.
   4. Access control lists, SCRAM users, quotas and delegation tokens are adopted from Kafka's metadata log.
   5. The adoption is all or nothing: one obstacle refuses it.
 """
@@ -80,7 +81,7 @@ def plan_adoption(files: Files, paths: Sequence[Path], metadata_dir: Path | None
         metadata_dir: folder of Kafka's metadata log (metadata.log.dir); None searches the data folders.
 
     Raises:
-        OSError: they cannot be read.
+        OSError: the folders cannot be read.
     """
     plan = Adoption([read_data_folder(files, path) for path in paths])
     _check_owner(files, plan)
@@ -190,7 +191,7 @@ def _next_epoch(files: Files, plan: Adoption, path: Path, told: int) -> int:
 
 
 def _note_producers(files: Files, plan: Adoption, path: Path) -> None:
-    """Producer ids in use, for the case that the metadata log does not have them."""
+    """Note the producer ids in use, in case the metadata log does not have them."""
     for name in files.list_directory(path):
         if name.endswith(SNAPSHOT_SUFFIX):
             try:
@@ -280,7 +281,7 @@ def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
 
 
 def _make_database(files: Files, folder: Path, operations: Sequence[Operation]) -> None:
-    """Create `metadata.db` with these operations, or not at all: with an empty one a broker would treat all logs as strays."""
+    """Create `metadata.db` with these operations, or not at all: with an empty file a broker would treat all logs as strays."""
     _remove_unfinished(files, folder)  # a killed run may have left it
     try:
         with EmbeddedStore(folder, UNFINISHED) as store:

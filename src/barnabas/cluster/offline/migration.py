@@ -74,7 +74,7 @@ def migrate(source: MetadataStore, target: MetadataStore) -> Migration:
 
 
 def is_named(entries: Iterable[Entry]) -> bool:
-    """Whether there is a cluster to copy."""
+    """Whether the entries contain a cluster to copy."""
     return any(entry.path == store_entries.CLUSTER for entry in entries)
 
 

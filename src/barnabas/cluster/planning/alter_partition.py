@@ -3,10 +3,10 @@ KIP-903).
 
 The checks are in Kafka's order, because a leader acts on the first one that fails:
     NOT_CONTROLLER           the leader knows a later state than this controller
-    FENCED_LEADER_EPOCH      it was deposed
-    INVALID_REQUEST          it is not the leader, or the request is invalid
-    INVALID_UPDATE_VERSION   the state changed after it read it
-    INELIGIBLE_REPLICA       a named replica is down, is leaving, or was restarted meanwhile
+    FENCED_LEADER_EPOCH      the leader was deposed
+    INVALID_REQUEST          the broker is not the leader, or the request is invalid
+    INVALID_UPDATE_VERSION   the state changed after the leader had read it
+    INELIGIBLE_REPLICA       a named replica is down, is leaving, or was restarted in the meantime
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def alter(
         electorate: the brokers from the view of this partition, where some may count as dead.
 
     Raises:
-        KafkaError: see the module; NEW_LEADER_ELECTED is not raised, the caller derives it from the state: a move ended with
-            another leader.
+        KafkaError: see the module. NEW_LEADER_ELECTED is not raised: if a move ended with another leader, the caller sees it
+            in the state.
     """
     electorate = electorate or Electorate.of(brokers.values())
     _check(state, asked, leader, brokers, electorate)

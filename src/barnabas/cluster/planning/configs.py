@@ -51,7 +51,7 @@ Change = tuple[str, int, str | None]  # key, operation, value
 
 
 class ResourceChange(Struct, frozen=True):
-    """A change of one resource: operations, or with `replaces` all of its settings."""
+    """A change of one resource: operations, or with `replaces` the complete settings."""
 
     kind: int
     name: str
@@ -64,7 +64,7 @@ class ConfigPlanner:
 
     Args:
         static: the broker's configuration without dynamic settings.
-        config: the same with them.
+        config: the broker's configuration with dynamic settings.
         alone: there are no other brokers.
     """
 
@@ -78,7 +78,7 @@ class ConfigPlanner:
         self.plan = plan
 
     def alter(self, requests: Sequence[ResourceChange]) -> list[KafkaError | None]:
-        """An outcome for each request, in their order; None is success."""
+        """Plan the changes; returns an outcome for each request, in their order, None for success."""
         times = Counter((request.kind, request.name) for request in requests)
         outcomes: list[KafkaError | None] = []
         for request in requests:
@@ -148,8 +148,8 @@ class ConfigPlanner:
             check_client_metrics(settings)
 
     def _check_threads(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Only a broker itself knows its start configuration, and it checks a change against that before the change gets here;
-        here only later settings are known."""
+        """Check the sizes of a broker's thread pools. Only the broker itself knows its start configuration, and has checked
+        the change against it before. Here only its later settings are known."""
         config = self.config
         if broker not in {ALL_BROKERS, str(self.static.node_id)}:
             layers = {**self.image.config(ResourceType.BROKER, ALL_BROKERS), **self.image.config(ResourceType.BROKER, broker)}
@@ -158,9 +158,9 @@ class ConfigPlanner:
         check_threads(config, settings)
 
     def _check_minimum(self, resource: Resource, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """A leader must not acknowledge with fewer in-sync replicas than the minimum that the controller knows, otherwise
-        eligible replicas (KIP-966) are not sound. So brokers of a cluster have no minimum of their own, and there is always one
-        for all."""
+        """Check that all brokers of a cluster have one minimum, which may not be removed. A leader must not acknowledge with
+        fewer in-sync replicas than the minimum that the controller knows. Otherwise eligible replicas (KIP-966) may lack
+        acknowledged records."""
         kind, name = resource
         if kind is not ResourceType.BROKER or before.get(MIN_IN_SYNC) == after.get(MIN_IN_SYNC):
             return
@@ -173,7 +173,7 @@ class ConfigPlanner:
             )
 
     def _check_cordoned(self, broker_id: int, text: str) -> None:
-        """The log directories of a broker that is down are unknown."""
+        """Check the named log directories; those of a broker that is down are unknown and not checked."""
         found = self.image.brokers.get(broker_id)
         known = self.static.log_dirs if broker_id == self.static.node_id else () if found is None else found.log_dir_paths
         try:
@@ -183,7 +183,7 @@ class ConfigPlanner:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
     def _instruct(self) -> None:
-        """The instructions for this broker from all changes together."""
+        """Add the instructions for this broker that follow from all changes together."""
         broker_id = str(self.static.node_id)
         resources = [(ResourceType.BROKER, name) for name in (ALL_BROKERS, broker_id)]
         config, changed = self.config, self.plan.configs

@@ -1,4 +1,4 @@
-"""The topics of a DeleteTopics request, by name or by id, and its contradictions (KIP-516)."""
+"""Finds the topics of a DeleteTopics request, given by name or by id, and refuses contradictions (KIP-516)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeleteOutcome(NamedTuple):
 
 
 def resolve_deletions(image: MetadataImage, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
-    """One outcome for each topic; a topic that occurs twice is refused once."""
+    """One outcome for each topic; a topic that occurs twice gets one refusal."""
     times = Counter(requests)
     by_name = {name for name, topic_id in requests if name is not None and topic_id == ZERO_UUID}
     outcomes: dict[tuple[str | None, UUID], DeleteOutcome] = {}

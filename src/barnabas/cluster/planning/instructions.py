@@ -13,7 +13,7 @@ from barnabas.config.topic import TopicConfig
 
 
 class CreateLog(Struct, frozen=True):
-    """This broker gets another replica and, if `is_leader`, leads it in `leader_epoch`."""
+    """This broker gets a new replica and, with `is_leader`, leads the partition in `leader_epoch`."""
 
     topic: str
     partition: int
@@ -50,13 +50,13 @@ class StandDown(Struct, frozen=True):
 
 
 class ForgetTopics(Struct, frozen=True):
-    """In a cluster: these topics were deleted, on any brokers; state that is kept by their names is void."""
+    """In a cluster: these topics were deleted, on any broker; drop state that is kept by their names."""
 
     names: tuple[str, ...]
 
 
 class UpdateTopicConfig(Struct, frozen=True):
-    """The settings of a topic changed; for every replica of it on this broker."""
+    """The settings of a topic changed; concerns every replica of the topic on this broker."""
 
     topic: str
     config: TopicConfig

@@ -1,7 +1,7 @@
 """The topics of the coordinators' records: their partitions, replicas and settings.
 
 A standalone broker creates them with one replica, whatever the keys say: Kafka's default is 3, so on a single broker the first
-`consume` would hang. In a cluster the keys are followed exactly.
+`consume` would hang. In a cluster the topics get exactly what the keys say.
 """
 
 from __future__ import annotations

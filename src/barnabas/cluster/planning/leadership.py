@@ -11,13 +11,13 @@ Rules
      it is active again. If only eligible replicas are left, they become the in-sync ones, by rule 3. If none is left, the
      partition is lost: the last in-sync replica stays recorded, and there is no leader. There are two exceptions: a partition
      with no other replica keeps its leader with the remaining records; and after a power failure, topics that sync each record
-     before it counts are not affected.
-  5. A replica that leaves by rule 4 because its machine lost power, and not its disk, stays among the last known ones (KIP-966)
-     until min.insync.replicas replicas are in sync. Each of them has the acknowledged records, except an unsynced end. A lost
-     partition gets a leader again when all of them are back and have reported the ends of their logs: the one with the furthest
-     end. Before that only an unclean election ends the loss. Records that are missing then were lost on more replicas than the
-     guarantee covers. But while one of them is down, or none is left that had records, only an operator can decide whether to
-     wait.
+     before a replica counts as having it are not affected.
+  5. A replica that leaves by rule 4 because its machine lost power, and not its disk, stays among the last known replicas
+     (KIP-966) until min.insync.replicas replicas are in sync. Each last known replica has the acknowledged records, except an
+     unsynced end. A lost partition gets a leader again when all last known replicas are back and have reported the ends of
+     their logs: the replica with the furthest end leads. Records that are missing then were lost on more replicas than the
+     guarantee covers. While a last known replica is down, or if none is left, only an operator can decide whether to wait: an
+     unclean election gives the partition a leader at once.
   6. A broker whose log of a partition is on a failed disk (KIP-112) counts as dead for that partition and as alive for others.
   7. Each change of a state raises its partition epoch by one. A change of the leader or a removal of replicas also raises its
      leader epoch by one. An unclean election, and one by rule 5, raises both, even if it confirms the last leader.
@@ -41,7 +41,7 @@ NO_ENDS: LogEnds = {}
 
 
 class Electorate(Struct, frozen=True):
-    """The live brokers by their states."""
+    """The live brokers, by their states."""
 
     active: frozenset[int]  # may lead and be in sync
     leaving: frozenset[int] = frozenset()  # shutting down: keep only leaderships that no other broker can take
@@ -108,7 +108,7 @@ def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bo
 
     Args:
         lossy: records of this topic may be lost.
-        unknown: all of them may be lost.
+        unknown: all records of this topic may be lost.
     """
     if unknown and broker_id in state.last_known:
         return True
@@ -118,7 +118,7 @@ def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bo
 
 
 def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
-    """The state after brokers came, went or began to leave; `state` itself without a change."""
+    """The state after brokers came, went or began to leave; `state` itself if nothing changes."""
     kept = _without(state, electorate.lossy(policy), electorate.unknown)
     after = _settle(kept, electorate, policy)
     # If replicas were only removed, the partition epoch must still grow.
@@ -147,7 +147,7 @@ def elect_preferred(state: PartitionState, electorate: Electorate, policy: Polic
 
 
 def recover(state: PartitionState, electorate: Electorate, ends: LogEnds) -> PartitionState:
-    """A lost partition with a leader again, by rule 5; `state` itself if that is not possible yet.
+    """The state of a lost partition with a leader again, by rule 5; `state` itself if that is not possible yet.
 
     Args:
         ends: the reported ends of the logs, by broker.
@@ -164,8 +164,7 @@ def _is_told(state: PartitionState, electorate: Electorate, ends: LogEnds, broke
 
 
 def _furthest(state: PartitionState, ends: LogEnds) -> int:
-    """The replica with the newest leader epoch in its log, among these the one with the furthest end, among equals the
-    first."""
+    """The replica with the newest leader epoch in its log; among equals the one with the furthest end, then the first one."""
     return max(
         ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id))
     )
@@ -174,8 +173,8 @@ def _furthest(state: PartitionState, ends: LogEnds) -> int:
 def elect_unclean(
     state: PartitionState, electorate: Electorate, policy: Policy, ends: LogEnds = NO_ENDS
 ) -> PartitionState | None:
-    """The state after an unclean election, which loses records; None if no replica is alive, or if a clean election is
-    possible.
+    """The state after a clean election if one is possible, otherwise after an unclean one, which loses records. None if no
+    replica is alive.
 
     Args:
         ends: for a lost partition, the reported ends of the logs, by broker.
@@ -207,7 +206,7 @@ def _led_with_loss(state: PartitionState, leader: int, *, last_known: tuple[int,
 def change(
     state: PartitionState, policy: Policy, *, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...] | None = None
 ) -> PartitionState:
-    """`state` with these values and raised epochs; `state` itself without a change."""
+    """`state` with these values and raised epochs; `state` itself if nothing changes."""
     replicas = state.replicas if replicas is None else replicas
     eligible = _eligible(state, in_sync, replicas, policy)
     last_known = state.last_known and _still_known(state, leader, in_sync, replicas, policy)
@@ -246,7 +245,7 @@ def with_epochs(before: PartitionState, after: PartitionState) -> PartitionState
 
 
 def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, ...]:
-    """The replicas that stay in sync; never empty."""
+    """The replicas that stay in sync: those on active brokers, otherwise those on leaving brokers, otherwise all; never empty."""
     if state.is_lost:
         return state.isr
     for alive in (electorate.active, electorate.leaving):
@@ -257,7 +256,7 @@ def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, 
 
 
 def candidate(state: PartitionState, in_sync: tuple[int, ...], electorate: Electorate) -> int | None:
-    """The leader if these are in sync: the current one if it can stay, else the first replica that can lead."""
+    """The leader for these in-sync replicas: the current one if it can stay, otherwise the first replica that can lead."""
     if state.is_lost:
         return None
     for alive in (electorate.active, electorate.leaving):
@@ -278,14 +277,14 @@ def _eligible(before: PartitionState, in_sync: tuple[int, ...], replicas: tuple[
 def _still_known(
     state: PartitionState, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...], policy: Policy
 ) -> tuple[int, ...]:
-    """The last known replicas; they are dropped once records may be acknowledged that they do not have."""
+    """The last known replicas; none of them once the leader may acknowledge records that they do not have."""
     if leader != NO_LEADER and len(in_sync) >= min(policy.min_in_sync, len(replicas)):
         return ()
     return tuple(replica for replica in state.last_known if replica in replicas)
 
 
 def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[int]) -> PartitionState:
-    """Applies rules 4 and 5, with unchanged epochs and leader."""
+    """Apply rules 4 and 5; epochs and leader stay unchanged."""
     if not unknown.isdisjoint(state.last_known):
         state = replace(state, last_known=tuple(replica for replica in state.last_known if replica not in unknown))
     if state.is_lost or (lossy.isdisjoint(state.isr) and lossy.isdisjoint(state.eligible)):
@@ -304,5 +303,5 @@ def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[in
 
 
 def _holders(state: PartitionState) -> tuple[int, ...]:
-    """The replicas that may have records: without those that a move adds and that have not caught up."""
+    """The replicas that may have records; not those that a move adds and that have not caught up yet."""
     return tuple(r for r in state.replicas if r not in state.adding or r in state.isr or r in state.eligible)

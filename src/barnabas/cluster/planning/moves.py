@@ -4,8 +4,8 @@ There are three plans: move all replicas off some brokers (`drain`), change the 
 load evenly (`balance`). Each changes as little as possible: other replicas stay, in their order, because the first replica
 leads.
 
-The weight of a partition is its bytes plus a constant, because an empty one costs too. Among possible brokers, one in a rack
-without a replica of the partition comes first, then the one with the least weight.
+The weight of a partition is its bytes plus a constant, because an empty partition costs too. Among possible brokers, one in a
+rack without a replica of the partition comes first, then the one with the least weight.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Weights:
                 self.of_broker[broker] += sign * self.of(partition)
 
     def best(self, partition: Partition, others: Sequence[int], racks: Racks) -> int:
-        """The broker for a replica in addition to those on `others`; raises CannotPlace."""
+        """The broker for one more replica, beside those on `others`; raises CannotPlace."""
         used = {racks.get(broker) for broker in others} - {None}
         candidates = [broker for broker in racks if broker not in others]
         if not candidates:
@@ -129,7 +129,7 @@ def balance(assignment: Assignment, racks: Racks, sizes: Mapping[Partition, int]
 
 
 def _next_move(assignment: Assignment, racks: Racks, weights: _Weights) -> tuple[Partition, int, int] | None:
-    """The largest partition whose move reduces the difference of the fullest broker and an emptier one."""
+    """The largest partition whose move makes two brokers more equal, with its source and its target; None without one."""
     by_weight = sorted(racks, key=lambda broker: weights.of_broker[broker])
     tolerated = max(PARTITION_BYTES, EVEN * sum(weights.of_broker[broker] for broker in racks) / max(len(racks), 1))
     for source in reversed(by_weight):
@@ -146,7 +146,7 @@ def _next_move(assignment: Assignment, racks: Racks, weights: _Weights) -> tuple
 
 
 def _keeps_racks(replicas: Replicas, source: int, target: int, racks: Racks) -> bool:
-    """Whether the partition is in as many racks afterwards."""
+    """Whether the partition is in at least as many racks after the move."""
     after = [target if broker == source else broker for broker in replicas]
     return len({racks.get(broker) for broker in after}) >= len({racks.get(broker) for broker in replicas})
 
@@ -177,8 +177,8 @@ class _Leaders:
                 self._leads(partition, replicas)
 
     def chain_from(self, source: int) -> list[int]:
-        """The shortest chain of brokers from `source` to one with the fewest leaderships, at least two fewer, along which
-        partitions can be passed."""
+        """The shortest chain of brokers along which `source` can pass a leadership to the broker with the fewest. It has only
+        `source` if no broker in reach has at least two leaderships fewer."""
         before = {source: source}
         reached = [source]
         for broker in reached:

@@ -1,7 +1,7 @@
 """Commands on partitions: leaders, in-sync replicas, and placement.
 
 Pure, like the other planners: takes an image and fills a `PlanBuilder`. Each partition of a request succeeds or fails
-separately. Several changes of one topic become one.
+separately. Several changes of one topic become one change.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class PartitionPlanner:
         )
 
     def elect(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
-        """Elect leaders; for None (all partitions) those that need no election are left out."""
+        """Elect leaders; None means all partitions, and then the result contains only those that needed an election."""
         if kind not in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
         asked = self._all() if partitions is None else partitions
@@ -118,7 +118,7 @@ class PartitionPlanner:
         return waiting
 
     def _settle_chunk(self, topic: Topic, start: int) -> bool:
-        """Whether a partition of the topic changed."""
+        """Settle the chunk of a topic that begins at partition `start`; returns whether a partition changed."""
         changed = False
         for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
             electorate = self.electorate.of_partition(topic.topic_id, number)
@@ -134,7 +134,7 @@ class PartitionPlanner:
         return changed
 
     def lagging(self, brokers: frozenset[int]) -> frozenset[int]:
-        """The brokers that are not in sync in at least one partition of which they are the preferred leader."""
+        """The brokers that are the preferred leader of at least one partition in which they are not in sync."""
         return frozenset(
             state.replicas[0]
             for topic in self.image.topics.values()
@@ -143,8 +143,8 @@ class PartitionPlanner:
         )
 
     def balance(self, limit: int, may_lead: Callable[[int], bool]) -> int:
-        """Move leadership back to preferred leaders that can lead, at most `limit` partitions and at most one plan; returns how
-        many."""
+        """Move leadership of at most `limit` partitions back to preferred leaders that can lead; returns how many were moved.
+        One call changes at most as many partitions as fit into one plan."""
         chunks = rewritten = moved = 0
         for topic in self.image.topics.values():
             for start in range(0, len(topic.partitions), CHUNK):
@@ -172,12 +172,12 @@ class PartitionPlanner:
         return moved
 
     def forget_eligible(self, topic: Topic, minimum: int) -> None:
-        """Handle a change of min.insync.replicas: from now on records may be acknowledged that eligible and last known replicas
-        do not have.
+        """Handle a change of min.insync.replicas: from now on leaders may acknowledge records that eligible and last known
+        replicas do not have.
 
         Args:
-            minimum: a lower bound of the changed value. With fewer in-sync replicas nothing is acknowledged, as before, and the
-                eligible replicas stay.
+            minimum: a lower bound of the changed value. A leader with fewer in-sync replicas acknowledges nothing, as before,
+                so the eligible replicas stay.
         """
         for number, state in enumerate(topic.partitions):
             if len(state.isr) < min(minimum, len(state.replicas)):
@@ -271,7 +271,7 @@ class PartitionPlanner:
         return [(topic.name, number) for topic in self.image.topics.values() for number in range(len(topic.partitions))]
 
     def _state(self, topic: str, partition: int) -> PartitionState:
-        """The state of a topic in this plan so far."""
+        """The state of a partition in this plan so far."""
         changed = self._changed.get(topic, {}).get(partition)
         found = changed or self.image.partition(topic, partition)
         if found is None:
@@ -282,7 +282,7 @@ class PartitionPlanner:
         return self.electorate.of_partition(self.image.topics[topic].topic_id, partition)
 
     def _put(self, topic: str, partition: int, state: PartitionState) -> bool:
-        """Returns whether that is a change."""
+        """Set the state of a partition; returns whether that is a change."""
         if state == self._state(topic, partition):
             return False
         self._changed.setdefault(topic, {})[partition] = state

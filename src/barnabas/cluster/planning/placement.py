@@ -1,11 +1,11 @@
 """Places the replicas of new partitions, checks assignments given by hand, and chooses the first leaders.
 
-Brokers form a ring that alternates between racks. Each partition starts one place after the previous one, so leaders are spread
-evenly. Its followers come from the next places, first one from each rack without a replica of it. The distance of the followers
+Brokers form a ring that alternates between racks. Each partition starts one place after the previous one, so leaders are
+spread evenly. Its followers come from the next places; racks without a replica of it come first. The distance of the followers
 grows with each round of the ring, so that all other brokers share the load of a lost broker, not only one neighbour.
 
-If there are fewer live brokers than replicas, brokers that are down get the rest, for when they are back. They are never first,
-so they are not the preferred leader.
+If there are fewer live brokers than replicas, brokers that are down get the remaining replicas, and serve them when they are
+back. Such a broker is never first, so it is not the preferred leader.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Ring:
 
 
 def check_assignment(known: Container[int], assignment: Sequence[int], replication_factor: int | None = None) -> None:
-    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) in Kafka's words.
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT), with Kafka's message, for an assignment that is not valid.
 
     Args:
         known: brokers that may hold the partition.
-        replication_factor: that of the topic's other partitions.
+        replication_factor: number of replicas of the topic's other partitions.
     """
     kind = "The manual partition assignment includes"
     if not assignment:
@@ -90,17 +90,16 @@ def check_assignment(known: Container[int], assignment: Sequence[int], replicati
 
 
 def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
-    """The states of new partitions; partitions with the same replicas share one."""
+    """The states of new partitions; partitions with the same replicas share one state."""
     states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
     return tuple([states[brokers] for brokers in replicas])
 
 
 def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:
-    """The state of a new partition: the first replica that may lead is the leader, and all replicas that may be in sync are in
-    sync.
+    """The state of a new partition: its active replicas are in sync, and the first of them leads.
 
     Raises:
-        KafkaError: INVALID_REPLICA_ASSIGNMENT, none of them may.
+        KafkaError: INVALID_REPLICA_ASSIGNMENT, no replica is active.
     """
     in_sync = tuple(replica for replica in replicas if replica in active)
     if not in_sync:
@@ -112,7 +111,7 @@ def new_partition(replicas: tuple[int, ...], active: Container[int]) -> Partitio
 
 
 def _some_of(groups: Sequence[Sequence[int]], count: int, turn: int) -> list[int]:
-    """`count` of these brokers, earlier groups first; within a group in rotation."""
+    """`count` of these brokers: earlier groups first, and within a group in rotation."""
     chosen: list[int] = []
     for group in groups:
         chosen += [group[(turn + step) % len(group)] for step in range(min(count - len(chosen), len(group)))]
@@ -129,7 +128,8 @@ def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
 def _replicas(
     ring: Sequence[int], racks: Mapping[int, str | None], rack_count: int, place: int, replication_factor: int
 ) -> tuple[int, ...]:
-    """Considers only a few of the other brokers: a cluster may have hundreds, and a topic thousands of partitions."""
+    """The replicas of one partition; looks at few of the other brokers, since a cluster may have hundreds, and a topic
+    thousands of partitions."""
     size, others = len(ring), len(ring) - 1
     first = place % size
     shift = (place // size) % others if others else 0

@@ -1,8 +1,8 @@
 """A planned change of the cluster: operations for the store, the delta of the image, and instructions for brokers.
 
 A plan is based on one image and one set of entry versions. Every write in it expects the version that was read. So if another
-broker wrote in between, the store refuses the whole plan, and it is planned again. A controller's plan also checks its fence,
-so that the plans of a deposed controller are refused for good.
+broker wrote in between, the store refuses the whole plan, and the caller plans again. A controller's plan also checks its
+fence, so the store refuses every later plan of a deposed controller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Versions:
         return self._of.get(path, ABSENT)
 
     def reread(self, found: Mapping[str, Entry | None]) -> None:
-        """The entries at some paths, None for a missing one."""
+        """Record the versions of entries that were read; None for a missing one."""
         for path, entry in found.items():
             if entry is None:
                 self._of.pop(path, None)
@@ -42,7 +42,7 @@ class Versions:
                 self._of[path] = entry.version
 
     def learn(self, operations: Iterable[Operation]) -> None:
-        """The operations were committed."""
+        """Record the versions after these operations were committed."""
         for operation in operations:
             if isinstance(operation, Put):
                 self._of[operation.path] = self.expected(operation.path) + 1
@@ -58,7 +58,7 @@ class Plan(Struct, frozen=True):
 
 
 class PlanBuilder:
-    """Builds a plan; each method gives a target state, from which the writes follow.
+    """Builds a plan; each method takes a target state and adds the writes that lead to it.
 
     Args:
         fence: the version of CONTROLLER_EPOCH from this controller's election; None before it.
@@ -86,7 +86,7 @@ class PlanBuilder:
         return Plan((*guard, *self._checks, *self._operations), delta, tuple(self.instructions))
 
     def rests_on(self, path: str) -> None:
-        """The plan is valid only while this entry is unchanged."""
+        """Make the plan valid only while this entry is unchanged."""
         check = Check(path, self._versions.expected(path))
         if check.expected != ABSENT and check not in self._checks:
             self._checks.append(check)
@@ -106,7 +106,7 @@ class PlanBuilder:
         self._topics.append(topic)
 
     def change_topic(self, before: Topic, after: Topic) -> None:
-        """Partitions were added to a topic or changed; only entries that differ are written."""
+        """Add or change partitions of a topic; only entries that differ are written."""
         if len(before.partitions) != len(after.partitions):
             self.put(store_entries.topic_path(after.name), store_entries.encode_topic(after))
         for path, value in store_entries.chunks_of(after, before):

@@ -5,10 +5,10 @@
                         └──┘ begin again with another target; the original target cancels the move
 
 Rules
-  1. A replica is removed only when every added one is in sync and one of the target can lead, so the partition never has fewer
-     replicas or possible leaders than before.
-  2. Replicas that an abandoned move had added are removed at once, unless the partition depends on them: then they are removed
-     when one of the target has caught up.
+  1. A replica is removed only when every added replica is in sync and a replica of the target can lead, so the partition never
+     has fewer replicas or possible leaders than before.
+  2. Replicas that an abandoned move had added are removed at once. If the partition depends on them, they stay until a replica
+     of the target has caught up.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cancel(state: PartitionState, electorate: Electorate, policy: Policy) -> Par
 
 
 def complete(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
-    """The state after the move if it may end; else `state` itself."""
+    """The state after the move if it may end; otherwise `state` itself."""
     if not state.is_moving or not set(state.adding) <= set(state.isr):
         return state
     done = _drop(state, state.removing, electorate, policy)
@@ -67,7 +67,7 @@ def _drop(state: PartitionState, leaving: tuple[int, ...], electorate: Electorat
 
 
 def under_way(image: MetadataImage, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> list[tuple[str, int, PartitionState]]:
-    """The partitions that are being moved; of all topics if `wanted` is None."""
+    """The partitions that are being moved, of these topics and numbers; of all topics if `wanted` is None."""
     names = [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()] if wanted is None else wanted
     found = [(topic, number, image.partition(topic, number)) for topic, numbers in names for number in numbers]
     return [(topic, number, state) for topic, number, state in found if state is not None and state.is_moving]

@@ -1,4 +1,4 @@
-"""Creates topics, deletes them and adds partitions; refuses requests with Kafka's words.
+"""Creates topics, deletes them and adds partitions; refuses requests with Kafka's messages.
 
 Owns the rules of names, counts and assignments. Pure: every function takes the image and fills a `PlanBuilder`; each topic of a
 request succeeds or fails separately.
@@ -58,7 +58,7 @@ class TopicOutcome(Struct, frozen=True):
 
 
 class MorePartitions(Struct, frozen=True):
-    """A request to grow a topic to `count` partitions; `assignments` are the brokers of each added one."""
+    """A request to grow a topic to `count` partitions; `assignments` are the brokers of each added partition."""
 
     name: str
     count: int
@@ -66,7 +66,7 @@ class MorePartitions(Struct, frozen=True):
 
 
 def check_name(name: str) -> None:
-    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) for a name no topic may have."""
+    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) for a name that no topic may have."""
     reason = _reason_against(name)
     if reason is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
@@ -93,7 +93,7 @@ R = TypeVar("R", NewTopic, MorePartitions)
 
 
 def _outcomes(requests: Sequence[R], carry_out: Callable[[R], TopicOutcome]) -> list[TopicOutcome]:
-    """One outcome for each name; a name that occurs twice is refused once."""
+    """One outcome for each name; a name that occurs twice gets one refusal."""
     times = Counter(request.name for request in requests)
     outcomes = {}
     for request in requests:
@@ -112,7 +112,7 @@ class TopicPlanner:
     Args:
         config: with the dynamic settings applied.
         new_id: function that returns an unused topic id.
-        broker_id: the broker for the instructions.
+        broker_id: the broker that gets the instructions.
         departed: brokers that this process saw leave and that were not unregistered.
     """
 
@@ -141,7 +141,7 @@ class TopicPlanner:
 
     @cached_property
     def _away(self) -> tuple[tuple[int, ...], ...]:
-        """Brokers that are down but may hold replicas when they are back, in groups by likelihood.
+        """Brokers that are down but may hold replicas when they are back, in groups.
 
         First registered brokers, then brokers that have replicas, then brokers that only existed at some time.
         """
@@ -150,7 +150,7 @@ class TopicPlanner:
         return tuple(tuple(sorted(some)) for some in (registered, holders, self.departed - image.brokers.keys() - holders))
 
     def _known(self, assignment: Sequence[int]) -> Set[int]:
-        """Brokers for an assignment by hand: the registered ones; if the assignment has another broker, all known ones."""
+        """The brokers that an assignment by hand may name: the registered ones; if it names another broker, all known ones."""
         registered = self.image.brokers.keys()
         return registered if registered >= set(assignment) else frozenset(registered).union(*self._away)
 
@@ -164,7 +164,7 @@ class TopicPlanner:
         return self.image.has_open_log_dir(broker)
 
     def create(self, requests: Sequence[NewTopic]) -> list[TopicOutcome]:
-        """One outcome for each name; a name that occurs twice is refused once."""
+        """Create topics; returns one outcome for each name. A name that occurs twice gets one refusal."""
         if sum(self._partitions_asked(request) for request in requests) > limits.MAX_PARTITIONS_PER_REQUEST:
             error = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             return [TopicOutcome(request.name, error) for request in requests]
@@ -253,7 +253,7 @@ class TopicPlanner:
                     self.plan.instructions.append(DeleteLog(name, number, topic.topic_id))
 
     def add_partitions(self, requests: Sequence[MorePartitions]) -> list[TopicOutcome]:
-        """One outcome for each name."""
+        """Add partitions to topics; returns one outcome for each name."""
         return _outcomes(requests, self._add_to_one)
 
     def _add_to_one(self, request: MorePartitions) -> TopicOutcome:
@@ -290,7 +290,7 @@ class TopicPlanner:
 
 
 def _settings(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
-    """Settings by key; of a key given twice the last one counts."""
+    """Settings by key; if a key was given twice, its last value counts. Raises KafkaError(INVALID_CONFIG) for a null value."""
     settings: dict[str, str] = {}
     for key, value in configs:
         if value is None:

@@ -1,11 +1,11 @@
 """The store of a single broker: one SQLite file, `metadata.db`, in its data folder.
 
 Rules
-  1. A commit is one SQLite transaction with synchronous=FULL in WAL mode: fsynced before `commit` returns, so an acknowledged
+  1. A commit is one SQLite transaction with synchronous=FULL in WAL mode: SQLite calls fsync before `commit` returns, so an acknowledged
      creation survives the loss of power.
   2. One process uses the file at a time (the data folder's lock ensures it), so ephemeral entries belong to the current
      session: opening the file drops older ones, because their owner is gone.
-  3. If the disk has no space for a commit, the `Reserve` is freed and the commit is tried once more.
+  3. If the disk has no space for a commit, the store frees the `Reserve` and tries the commit once more.
   4. The file holds secrets (keys of SCRAM users, passwords among settings), so only its owner may read it; SQLite gives the files beside it
      (-wal, -shm, -journal) the same mode.
   5. The session is connected from opening to closing. Its id counts the openings.
@@ -65,7 +65,7 @@ class EmbeddedStore:
     """An open `metadata.db`; any thread may use it, but not two at once.
 
     Args:
-        name: another name of the file, while it is being created and brokers must not find it.
+        name: the name of the file; another name hides it from brokers while it is being created.
     """
 
     def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
@@ -129,7 +129,7 @@ class EmbeddedStore:
         return math.inf
 
     def catch_up(self) -> None:
-        """Each commit notifies watchers, and there is no other session."""
+        """Does nothing: each commit notifies watchers, and there is no other session."""
 
     def get(self, path: str) -> Entry | None:
         row = self._run("SELECT path, value, version FROM entry WHERE path = ?", path).fetchone()
@@ -157,12 +157,12 @@ class EmbeddedStore:
         return self.revision
 
     def _has_room_now(self, error: BaseException | None) -> bool:
-        """Whether a failure for lack of space can be retried now."""
+        """Whether a commit that failed for lack of space can be tried again now."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
         return code in NO_ROOM and self._reserve.give_up()
 
     def _commit(self, operations: Sequence[Operation]) -> Sequence[str]:
-        """The paths that changed."""
+        """Execute the operations in one transaction; returns the changed paths."""
         self._run("BEGIN IMMEDIATE")
         try:
             changed = [path for operation in operations if (path := self._do(operation)) is not None]
@@ -231,7 +231,7 @@ class EmbeddedStore:
 
 
 def _keep_private(path: Path) -> None:
-    """Create the file, and make it and the files of a killed broker beside it readable for its owner only."""
+    """Create the file, and make it and the files that a killed broker left beside it readable for its owner only."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
     for suffix in ("", WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX):
         file = path.with_name(path.name + suffix)

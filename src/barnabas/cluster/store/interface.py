@@ -4,29 +4,30 @@ A store is a small tree of entries, each with a path, bytes and a version, as in
 dictionary implement it too. `metadata/store_entries.py` defines the entries (paths, encodings) for every store.
 
 Rules
-  1. `commit` is all or nothing: if every operation's expectation holds, all are done; otherwise `StoreConflict` is raised and
-     none is done.
+  1. `commit` is all or nothing: if every operation's expectation holds, the store does all of them; otherwise it does none and
+     raises `StoreConflict`.
   2. Versions start at 0 when an entry is made and grow by one with each write. An operation that carries an expected version
      is a compare-and-set. ABSENT means "must not exist", ANY means "no expectation".
   3. After `commit` returns, its changes are durable. `ephemeral` entries vanish when the session that created them closes or
      expires. An entry keeps its kind; to take over an ephemeral entry of another session, remove it and create it again in one
      commit.
-  4. A watcher is notified of every change after it was made, in order. It gets paths, not values, and reads the entries that it
-     needs. It may get a path without a change. ROOT means "anything may have changed": a watcher gets it after every lost
-     connection, when it may have missed changes.
+  4. The store notifies a watcher of every change after it was made, in order. It gets paths, not values, and reads the entries
+     that it needs. It may get a path without a change. ROOT means "anything may have changed": a watcher gets it after every
+     lost connection, when it may have missed changes.
   5. Paths are absolute and made of segments: "/topics/orders". Parents are implied; no entry is below another entry.
-  6. `revision` grows with each commit and survives reopening; it orders images made from the store: reads in a session include
-     at least all commits up to its revision.
+  6. `revision` grows with each commit and survives reopening; it orders the images that brokers make from the store. Reads in
+     a session include at least all commits up to its revision.
 
 The session
-  7. CONNECTED: commits are answered. SUSPENDED: the connection is lost; ephemeral entries stay for the rest of
-     `session_timeout_ms`, whose length the client does not know. So the owner of such an entry must stop acting on it in time.
+  7. CONNECTED: the store answers commits. SUSPENDED: the connection is lost; ephemeral entries stay for the rest of
+     `session_timeout_ms`, and the client does not know how long that is. So the owner of such an entry must stop acting on it
+     in time.
      EXPIRED: the store ended the session and its ephemeral entries; the next CONNECTED has the id of another session.
      CLOSED: by `close`.
-  8. While the session is SUSPENDED, `commit` and reads wait a bounded time for it to come back and raise StoreUnavailable if
-     it does not. A commit that raised StoreUnavailable may or may not have been done, but it is never done after the next read
-     in the same session object. So a caller finds out by reading its entries: a value that names its writer, or a version that
-     only its commit can have created.
+  8. While the session is SUSPENDED, `commit` and reads wait a bounded time for the connection, and then raise
+     StoreUnavailable. A commit that raised StoreUnavailable may or may not have been done, but it is never done after the next
+     read in the same session object. So a caller finds the outcome by reading its entries: it looks for a value that names the
+     writer, or for a version that only its commit can have created.
   9. Watchers of changes and of the session are called one at a time, in the order of the events, on the configured thread (in
      `commit` and `close` if the store has no thread of its own).
 
@@ -85,7 +86,7 @@ class Put(Struct, frozen=True):
     """Create or replace an entry; `expected` is its current version, ABSENT to create it.
 
     Args:
-        ephemeral: it ends with the session; only with ABSENT.
+        ephemeral: the entry ends with the session; only with ABSENT.
     """
 
     path: str
@@ -155,11 +156,11 @@ class MetadataStore(Protocol):
     """See the module's rules."""
 
     def get(self, path: str) -> Entry | None:
-        """One entry."""
+        """One entry; None if it does not exist."""
         ...
 
     def get_many(self, paths: Sequence[str]) -> Sequence[Entry | None]:
-        """Several entries in the given order; with concurrent writers not of one moment."""
+        """Several entries in the given order; with concurrent writers they may be of different moments."""
         ...
 
     def list(self, prefix: str) -> Iterable[Entry]:
@@ -177,7 +178,7 @@ class MetadataStore(Protocol):
         ...
 
     def catch_up(self) -> None:
-        """Wait until watchers were notified of every commit of any session that had returned before; raises
+        """Wait until watchers were notified of all commits, of any session, that returned before this call; raises
         StoreUnavailable."""
         ...
 
@@ -200,12 +201,12 @@ class MetadataStore(Protocol):
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long the session may live after the connection was lost, in milliseconds; 0 if it cannot be lost."""
+        """How long the session may live after the connection was lost, in milliseconds; 0 if the connection cannot be lost."""
         ...
 
     @property
     def believed_ms(self) -> float:
-        """How long the session is certain to live from now on; infinite if it cannot be lost."""
+        """How long the session is certain to live from now on, in milliseconds; infinite if the connection cannot be lost."""
         ...
 
     def close(self) -> None:
@@ -218,7 +219,7 @@ class MetadataStore(Protocol):
 
 
 def apply_operation(operation: Operation, found: Entry | None) -> Entry | None:
-    """The entry after `operation`; raises StoreConflict. Every store must behave so."""
+    """The entry after `operation`; raises StoreConflict. Every store must give the same result."""
     version = ABSENT if found is None else found.version
     if operation.expected not in {ANY, version}:
         raise StoreConflict(operation.path, operation.expected, version)

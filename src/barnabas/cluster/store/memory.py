@@ -84,7 +84,7 @@ class MemoryTree:
             client.hear(paths)
 
     def end(self, session_id: int) -> None:
-        """The session is over; its ephemeral entries vanish."""
+        """End the session; its ephemeral entries vanish."""
         self.sessions.discard(session_id)
         lost = [path for path, owner in self.owners.items() if owner == session_id]
         if lost:
@@ -169,13 +169,13 @@ class MemoryStore:
     # Faults
 
     def suspend(self) -> None:
-        """The connection is lost."""
+        """Lose the connection."""
         if self.session.state is SessionState.CONNECTED:
             self._become(SessionState.SUSPENDED)
             self._tell()
 
     def resume(self) -> None:
-        """The connection is back, with another session if it expired meanwhile."""
+        """Restore the connection, with another session if the session expired in the meantime."""
         if self.session.state is not SessionState.SUSPENDED:
             return
         if self.session.session_id not in self.tree.sessions:
@@ -186,7 +186,7 @@ class MemoryStore:
         self._tell()
 
     def expire(self) -> None:
-        """The store ends the session: a suspended client learns it in `resume`, a connected one now."""
+        """End the session in the store; a suspended client learns it in `resume`, a connected client at once."""
         connected = self.session.state is SessionState.CONNECTED
         self.suspend()
         self.tree.end(self.session.session_id)
@@ -194,7 +194,7 @@ class MemoryStore:
             self.resume()
 
     def lose_next_reply(self, *, done: bool) -> None:
-        """The next commit is done or not, and its caller gets no answer."""
+        """The next commit gets no answer; `done` decides whether it is done."""
         self._next_reply_lost = done
 
     def hold_watches(self) -> None:
@@ -208,7 +208,7 @@ class MemoryStore:
         self._tell()
 
     def hear(self, paths: tuple[str, ...]) -> None:
-        """The tree changed."""
+        """Tell the watchers that these paths changed; a suspended client loses the event."""
         if self.session.state is SessionState.CONNECTED and paths:
             self._events.append(paths)
             self._tell()

@@ -1,7 +1,7 @@
 """A broker's access to ZooKeeper: converts `zookeeper.*` settings to the parameters of the connection.
 
 Rules
-  1. Its text contains no secrets.
+  1. The text of a `ZooKeeperAccess` contains no secrets.
   2. Entries are private to the brokers if all brokers log in with the same name. A certificate or a Kerberos name usually
      differs for each broker, so then entries are private only if `zookeeper.set.acl` says so: brokers with different names
      would lock each other out.
@@ -31,7 +31,7 @@ class ZooKeeperAccess:
     Args:
         digest: `user:password` of ZooKeeper's own scheme.
         login: by SASL, with DIGEST-MD5 or GSSAPI.
-        is_private: whether only their creator can use entries.
+        is_private: whether only the user that created an entry can use it.
     """
 
     digest: str | None = field(default=None, repr=False)
@@ -44,7 +44,8 @@ ANYBODY = ZooKeeperAccess()
 
 
 def access_of(config: BrokerConfig) -> ZooKeeperAccess:
-    """Raises ConfigError if settings contradict each other; files are read when a connection is opened."""
+    """The access that the settings describe; raises ConfigError if they contradict each other. Files are read later, when a
+    connection is opened."""
     login = _login(config.zookeeper_sasl_jaas_config)
     tls = _tls(config) if config.zookeeper_ssl_client_enable else None
     shares_name = config.zookeeper_digest is not None or isinstance(login, Login)

@@ -22,12 +22,12 @@ class ZooKeeperAddress(NamedTuple):
 
     @property
     def servers(self) -> str:
-        """The form that ZooKeeper's own tools use."""
+        """The servers in the form that ZooKeeper's own tools use."""
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 
 def parse_address(text: str) -> ZooKeeperAddress:
-    """Raises ValueError with a sentence about the error."""
+    """The address in `text`; raises ValueError with a sentence about the error."""
     if not text.startswith(SCHEME):
         raise ValueError(f"{text!r} does not begin with {SCHEME}")
     servers, slash, root = text.removeprefix(SCHEME).partition("/")

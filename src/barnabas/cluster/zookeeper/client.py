@@ -8,9 +8,9 @@ How it works
   sent again after every connect; its events are intercepted where kazoo reads them.
 
   Late requests: a request that was given up while it waited for a connection must never be sent. Otherwise a commit could be
-  done long after its caller read that it was not. So each request is claimed once, either by the thread that sends it or by the
-  caller that gives it up. A request that was sent without an answer is decided when the next read is answered: a server
-  executes the requests of a connection in order, and refuses requests from a session's earlier connection.
+  done long after its caller read that it was not. So each request is claimed once, either by the thread that sends it or by
+  the caller that gives it up. If a request was sent and got no answer, its outcome is final when the next read is answered. A
+  server executes the requests of a connection in order, and refuses requests from a session's earlier connection.
 
 Ugly: `_call`, `_connection` and the methods that `Connection` overrides are private to kazoo. They have been stable for many
 versions, and the conformance suite uses all of them, so it detects a change.
@@ -76,7 +76,7 @@ class Request:
         self._claim = threading.Lock()
 
     def claim(self) -> bool:
-        """True for the first caller."""
+        """True for the first caller only."""
         return self._claim.acquire(blocking=False)
 
     def serialize(self) -> bytes:
@@ -195,14 +195,14 @@ class ZooKeeperClient:
 
         Raises:
             KazooException: the server refused it.
-            StoreUnavailable: there was no answer; it may or may not have been done.
+            StoreUnavailable: there was no answer; the request may or may not have been done.
         """
         request, reply = self._begin(body)
         self._wait(request, reply)
         return reply
 
     def read(self, bodies: Iterable[Any]) -> Iterator[Any]:
-        """The answers to many GetData and GetChildren, in the form of `pipeline`."""
+        """The answers to many GetData and GetChildren requests, in the form of `pipeline`."""
         waiting = iter(bodies)
         batches = iter(lambda: tuple(islice(waiting, READS_AT_ONCE)), ())
         for outcomes in self.pipeline(map(MultiRead, batches), MAX_READS_IN_FLIGHT):
@@ -213,7 +213,7 @@ class ZooKeeperClient:
             yield from outcomes
 
     def pipeline(self, bodies: Iterable[Any], in_flight: int = MAX_IN_FLIGHT) -> Iterator[Any]:
-        """The answers to many requests, in their order, each the value or the KazooException; raises StoreUnavailable."""
+        """The answers to many requests, in their order; each is a value or a KazooException. Raises StoreUnavailable."""
         under_way: deque[tuple[Request, Reply]] = deque()
         for body in bodies:
             if len(under_way) == in_flight:

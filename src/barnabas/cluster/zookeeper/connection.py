@@ -6,10 +6,10 @@ Rules
      would give up for good.
   2. With TLS only the authorities in `zookeeper.ssl.truststore.location` are trusted; kazoo would add those of the system.
      Files are checked before each connection, so a changed certificate needs no restart.
-  3. The last error is kept as text (`Handler.trouble`), without secrets, so that the error of a missing answer has its reason.
+  3. The last error is kept as text (`Handler.trouble`), without secrets, so that the error for a missing answer can name it.
 
-Ugly: kazoo uses `select` to wait for data, which does not see bytes that OpenSSL has decrypted already; `Handler.select` adds
-that.
+Ugly: kazoo uses `select` to wait for data, which does not see bytes that OpenSSL has decrypted already; `Handler.select` also
+looks for these.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REFUSED = "log-in by SASL refused"
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes without types
-    """kazoo's threads and sockets; one unreachable server must not cost the session.
+    """kazoo's threads and sockets, with short attempts: the session must not end because one server is unreachable.
 
     Args:
         tls: None for unencrypted connections.
@@ -130,7 +130,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes withou
                 return
 
     def _challenge(self, response: bytes, xid: int, timeout: float) -> bytes:
-        """The next message of the server."""
+        """Send a message of the log-in; returns the server's next message."""
         self._submit(SASL(response), timeout, xid)
         header, buffer, offset = self._read_header(timeout)
         if header.err or header.xid != xid:

@@ -66,7 +66,7 @@ class MultiRead(Struct, frozen=True):
         return bytes(Transaction(self.operations).serialize())
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Any]:
-        """A value or a KazooException for each."""
+        """A value or a KazooException for each read."""
         outcomes: list[Any] = []
         for operation in self.operations:
             header, offset = MultiHeader.deserialize(buffer, offset)

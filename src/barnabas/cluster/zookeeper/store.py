@@ -8,7 +8,7 @@ Rules
   3. The revision is the number of ZooKeeper's last transaction.
   4. The first read after a lost connection or an unanswered commit waits until its server has caught up with the ensemble, so
      that its result is final (rule 8 of the interface).
-  5. Notifications of watchers go through `run`; if many paths changed, many at a time.
+  5. Notifications of watchers go through `run`; if many paths changed, one notification has many of them.
 
 `list` reads level by level, many entries in a request: 20,000 to 50,000 entries a second on one core (one in a request: 3,000).
 With concurrent writers the result is not of one moment; watchers are notified of changes after its start.
@@ -191,8 +191,7 @@ class ZooKeeperStore:
         return self._revision
 
     def catch_up(self) -> None:
-        """The server answers after it has applied all earlier decisions of the ensemble, and sends watch events before that
-        answer."""
+        """Wait until the server has applied all earlier decisions of the ensemble; it sends watch events before that answer."""
         self._check_open()
         self._unsure = True
         self._catch_up()

@@ -1,8 +1,8 @@
 """Converts a commit to one ZooKeeper transaction, and interprets its refusal.
 
-ZooKeeper has create, set, delete and check by version, but neither "create or set" nor "must not exist". So ANY becomes a
-create or a set according to a look-up just before, and the commit is retried if the entry appeared or vanished in between;
-"must not exist" becomes a create and a delete.
+ZooKeeper has create, set, delete and check by version, but neither "create or set" nor "must not exist". So a look-up just
+before decides whether ANY becomes a create or a set, and the commit is retried if the entry appeared or vanished in between.
+"Must not exist" becomes a create and a delete.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ZooKeeperTransaction(Struct):
         self._sources.append((operation, before))
 
     def made(self) -> list[str]:
-        """The created paths: their parents must exist."""
+        """The created paths; their parents must exist."""
         return [operation.path for (operation, _), request in self._pairs() if isinstance(request, Create)]
 
     def _pairs(self) -> list[tuple[tuple[Operation, int | None], Any]]:
@@ -89,7 +89,7 @@ class Refusal(Struct, frozen=True):
     """One operation that the server refused.
 
     Args:
-        before: the version after earlier operations of the commit; None without one.
+        before: the version after earlier operations of the commit; None if there are none on this path.
     """
 
     operation: Operation
@@ -99,7 +99,7 @@ class Refusal(Struct, frozen=True):
 
     @property
     def is_conflict(self) -> bool:
-        """An expectation did not hold."""
+        """Whether an expectation did not hold."""
         return isinstance(self.error, (BadVersionError, NodeExistsError, NoNodeError))
 
     @property

@@ -9,9 +9,9 @@ Owns the data and its invariants; `rebalance.py` decides when to rebalance. The 
 
 Rules
   1. The leader is a member, if there are members at all.
-  2. A protocol can be chosen only if every member speaks it; the one that most members prefer wins, on a tie the oldest
-     member's.
-  3. An instance id belongs to one member id at a time; requests of a former one are fenced (KIP-345).
+  2. The group can choose a protocol only if every member speaks it. The one that most members prefer wins; on a tie the oldest
+     member decides.
+  3. An instance id belongs to one member id at a time; requests with a former member id are fenced (KIP-345).
   4. The generation grows with every completed rebalance and never goes back.
 
 Ugly: a client that got its member id and has not joined yet (KIP-394) is not a member, but a rebalance waits for it:
@@ -129,7 +129,7 @@ class ClassicGroup:
         return self.protocol_type == protocol_type and any(self._speakers[name] == len(self.members) for name in protocols)
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Refuse a client that is not a member, or that was replaced by another with the same instance id."""
+        """Refuse a client that is not a member, or that another client with the same instance id has replaced."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -166,7 +166,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def offset_retained_since_ms(self, offset: OffsetCommitValue) -> int | None:
-        """KIP-211: from the commit on for simple consumers and for topics without readers, else from the time at which the
+        """KIP-211: the time of the commit for simple consumers and for topics without readers, otherwise the time at which the
         group became empty."""
         if self.protocol_type is None:
             return offset.commit_timestamp_ms
@@ -212,7 +212,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member another id; everything else of it stays, but no request of it waits any more."""
+        """Give a static member another id. Its other properties stay, but none of its requests waits any more."""
         member = self.members.pop(old_id)
         if member.instance_id is None or member.join_token is not None or member.sync_token is not None:
             raise InvariantViolated(f"group {self.group_id}: {old_id} cannot be replaced")
@@ -239,7 +239,7 @@ class ClassicGroup:
         member.join_token = token
 
     def elect_joined_leader(self) -> bool:
-        """Keep a leader that joined again, or choose the oldest member that did; False if none did."""
+        """Keep the leader if it joined again, otherwise choose the oldest member that did. False if no member joined again."""
         if self.leader is None:
             return False
         if self.members[self.leader].join_token is not None:
@@ -281,7 +281,8 @@ class ClassicGroup:
     # -- the log --------------------------------------------------------------------------------------------------------
 
     def to_record(self, assignments: Mapping[str, bytes]) -> Record:
-        """The record of this generation; `assignments` by member id, since the members may not have them yet."""
+        """The record of this generation; `assignments` has one entry for each member id, since the members may not have them
+        yet."""
         protocol = self.protocol or ""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",

@@ -4,10 +4,10 @@ Rules
   1. A joining dynamic member first gets its id and joins again with it (KIP-394, from version 4 on); until then it is
      `pending`, and a rebalance waits for it. Older clients are members at once.
   2. A static member without an id replaces its predecessor, which is fenced. If the group is stable and would choose the same
-     protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). From version 9 on a
-     leader that comes back so is told not to assign (KIP-814).
-  3. In a stable group, a follower with unchanged metadata gets the current generation; a leader that joins again, or changed
-     metadata, starts a rebalance.
+     protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). From version 9 on, the
+     response tells a leader that comes back like this not to assign (KIP-814).
+  3. In a stable group, a follower with unchanged metadata gets the current generation. The group rebalances if the leader joins
+     again, or if a member has changed metadata.
   4. The first JoinGroup creates the group and its record, even if that request is refused.
 """
 
@@ -112,7 +112,8 @@ class Joining:
             self._join_known(join, now, out)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """While joining, only waiting members count, so that a group that is too large refuses the last ones to join."""
+        """While members join, only those with a waiting request count. So a group that is too large refuses the last ones to
+        join."""
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         member = group.members.get(member_id)
@@ -203,7 +204,7 @@ class Joining:
             self._rebalance.maybe_complete(group, now, out)
 
     def _fence(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
-        """A request that waits under the former id is from a second instance, which must stop."""
+        """Refuse a request that waits under the former id: it comes from a second instance, and that instance must stop."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
             group.set_join_token(member, None)
@@ -211,7 +212,7 @@ class Joining:
             self._rebalance.fence_sync(member, out)
 
     def receive_replaced(self, event: StaticMemberReplaced, error: ErrorCode | None, now: Now, out: CoordinatorResult) -> None:
-        """The replacement is committed, or `error` is the failure of its write: then the former member is restored."""
+        """The replacement is committed; or its write failed with `error`, and the former member is restored."""
         group, member = event.group, event.member
         token = member.join_token
         if token is None or group.members.get(member.member_id) is not member:

@@ -36,16 +36,16 @@ class ClassicMember(Struct):
 
     @property
     def waits(self) -> bool:
-        """Whether its session is suspended because it waits for a response. This does not apply to a joining member, because
-        only its session shows that it is gone."""
+        """Whether the member's session is suspended because the member waits for a response. The session of a joining member
+        goes on: only the end of its session shows that such a member is gone."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     def speaks(self, protocols: dict[str, bytes]) -> bool:
-        """Whether it sent the same protocols again, in the same order."""
+        """Whether the member sent the same protocols again, in the same order."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: Container[str]) -> str | None:
-        """The candidate that it prefers."""
+        """The candidate that the member prefers; None if it supports none."""
         return next((name for name in self.protocols if name in candidates), None)
 
     def to_record(self, protocol: str, assignment: bytes) -> MemberMetadata:

@@ -188,8 +188,8 @@ class ClassicProtocol:
         return out
 
     def receive_upgraded(self, group: ClassicGroup, error: ErrorCode | None, now: Now) -> CoordinatorResult:
-        """A classic group has become a consumer group, or the write failed. In both cases its waiting requests were answered
-        with an error."""
+        """A classic group has become a consumer group, or the write failed. In both cases the waiting requests have got an
+        error."""
         for member in group.members.values():
             group.set_join_token(member, None)
             member.sync_token = None
@@ -257,7 +257,7 @@ def _check_generation(group: ClassicGroup, request: SyncGroupRequest | Heartbeat
 
 
 def _differs(asked: str | None, known: str | None) -> bool:
-    """Whether a client of version 5 and later sees the group as one of another protocol."""
+    """Whether a request names another protocol than the group's; only versions 5 and later name one."""
     return asked is not None and known is not None and asked != known
 
 

@@ -3,8 +3,9 @@
 Owns the timers of classic groups. All methods change the group at once and add their effects to a `CoordinatorResult`.
 
 Rules
-  1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and again as long while more members join, but at
-     most the longest rebalance timeout. Any other rebalance ends as soon as every member and every pending one has joined.
+  1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`. If more members join, it waits as long again, but
+     in total at most the longest rebalance timeout. Any other rebalance ends as soon as every member and every pending one has
+     joined.
   2. At the timeout, dynamic members that have not joined are removed; static ones stay, since they may be restarting (KIP-345).
   3. The session of a member with a waiting join or sync is suspended; it starts again with the response.
   4. A member that got its generation but does not send SyncGroup is removed after the rebalance timeout (KAFKA-13435).
@@ -198,7 +199,7 @@ class Rebalance:
         group.transition_to(GroupState.STABLE, now.wall_ms)
 
     def fail_syncs(self, group: ClassicGroup, code: ErrorCode, now: Now, out: CoordinatorResult) -> None:
-        """There will be no assignment for this generation."""
+        """This generation gets no assignment: answer the waiting SyncGroup requests with `code`."""
         for member in group.members.values():
             member.assignment = b""
             self._answer_sync(group, member, code, now, out)
@@ -213,7 +214,7 @@ class Rebalance:
     # -- members that leave ---------------------------------------------------------------------------------------------
 
     def dismiss(self, group: ClassicGroup, member: ClassicMember, out: CoordinatorResult) -> None:
-        """Remove a member; if it waits, it is told to join again with another id."""
+        """Remove a member. If one of its requests waits, the response tells the member to join again with another id."""
         if member.join_token is not None:
             out.reply(member.join_token, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
             group.set_join_token(member, None)
@@ -244,7 +245,7 @@ class Rebalance:
                 self.complete_if_all_joined(group, now, out)
 
     def complete_if_all_joined(self, group: ClassicGroup, now: Now, out: CoordinatorResult) -> None:
-        """One member less is missing; even an initial rebalance ends if it was the last."""
+        """End the joining if the last missing member has joined or left; this ends even an initial rebalance."""
         if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
             self.complete_join(group, now, out)
 

@@ -1,1 +1,2 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns, each member goes there at its own pace."""
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns partitions, and each member takes them over at its own
+pace."""

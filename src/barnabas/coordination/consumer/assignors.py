@@ -1,14 +1,14 @@
-"""Assigns partitions to members: the two assignors of the broker's side, as pure functions.
+"""Assigns partitions to members: the broker's two assignors, as pure functions.
 
 Rules
   1. Every partition of a topic that has subscribers goes to exactly one of them.
   2. `uniform` is sticky and balanced. If all members subscribe to the same topics, their numbers of partitions differ by one at
-     most. Otherwise no member has two partitions more than another that subscribes to one of its topics. A member keeps its
-     earlier partitions as far as that allows.
-  3. `range` gives each topic's partitions in runs, to the members in one order: static ones by their instance ids, then the others by
-     member id. So partitions of the same number go to the same member if topics have the same subscribers and number of
-     partitions. It is not sticky.
-  4. The same input gives the same output, whatever the order of its dictionaries.
+     most. Otherwise no member has two partitions more than another member that subscribes to one of its topics. Within these
+     limits a member keeps its earlier partitions.
+  3. `range` gives each member a run of consecutive partitions of a topic. The order of the members is the same for all topics:
+     static ones by instance id, then the others by member id. If topics have the same subscribers and number of partitions,
+     partitions of the same number go to the same member. It is not sticky.
+  4. The same input gives the same output; the order of its dictionaries has no effect.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def assign_uniform(members: Members, counts: Counts) -> dict[str, Assignment]:
 
 
 def assign_range(members: Members, counts: Counts) -> dict[str, Assignment]:
-    """In runs, see rule 3."""
+    """In runs of partitions, see rule 3."""
     found: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
     order = sorted(members, key=lambda m: (members[m].instance_id is None, members[m].instance_id or m, m))
     for topic_id, subscribers in _subscribers(order, members, counts).items():
@@ -96,8 +96,8 @@ class _Uniform:
                 self._give(topic_id, partition, member_id)
 
     def keep_up_to_quota(self) -> None:
-        """Like `keep`, but at most a fair share. Some members have one partition more than others: those that had it
-        already."""
+        """Like `keep`, but at most a fair share. If some members get one partition more than others, these are members that had
+        it already."""
         if not self._order:
             return
         quota, more = divmod(sum(self._counts[t] for t in self._topics), len(self._order))
@@ -110,8 +110,8 @@ class _Uniform:
                 self._give(topic_id, partition, member_id)
 
     def _former(self, member_id: str) -> list[tuple[UUID, int]]:
-        """Its earlier partitions that exist, that it reads and that are not assigned yet; alternating between topics, so that
-        it gives up some of each."""
+        """The member's earlier partitions that exist, that it still reads and that are not assigned yet. Topics alternate, so
+        that the member gives up some partitions of each."""
         spec = self._members[member_id]
         kept = [
             (partition, topic_id)
@@ -179,7 +179,7 @@ class _Uniform:
         return moved
 
     def _easiest(self, topic_id: UUID, partitions: list[int], giver: str, taker: str) -> int:
-        """A partition to move: one that the receiver had before, else one that the giver did not have before, else any."""
+        """A partition to move: first one that the receiver had before, then one that the giver did not have before, then any."""
         had = self._members[giver].target.get(topic_id, frozenset())
         wanted = self._members[taker].target.get(topic_id, frozenset())
         return min(partitions, key=lambda p: (p not in wanted, p in had, p))

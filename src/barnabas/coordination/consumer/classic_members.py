@@ -1,9 +1,10 @@
-"""Members of the classic protocol in a group of consumers: their requests, translated.
+"""Members of the classic protocol in a consumer group: translates their requests.
 
 Rules
   1. A generation is a member's epoch. JoinGroup is a full heartbeat with an immediate answer; SyncGroup returns the member's
      assignment; Heartbeat returns REBALANCE_IN_PROGRESS when the member must join again.
-  2. A member that must join again, or must send SyncGroup, has its rebalance timeout for it; after that it is removed.
+  2. A member that must join again, or must send SyncGroup, has its rebalance timeout to do so; after that the coordinator
+     removes it.
   3. A member's subscription lists its partitions (KIP-429); an eager member has given up all partitions when it joins.
 """
 
@@ -188,7 +189,7 @@ def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
 
 
 def _is_common(group: ConsumerGroup, member_id: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
-    """Whether all classic members support a protocol."""
+    """Whether all other classic members support one of `protocols`."""
     others = [m.classic for m in group.members.values() if m.classic is not None and m.member_id != member_id]
     return any(all(name in dict(classic.protocols) for classic in others) for name, _ in protocols)
 
@@ -209,7 +210,7 @@ def _check_generation(member: ConsumerMember, generation: int) -> None:
 
 
 def _has_to_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether there is another epoch, a partition to give up, or a free partition to get."""
+    """Whether the group has a later epoch, the member has a partition to give up, or all its missing partitions are free."""
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     if member.state is not MemberState.UNRELEASED_PARTITIONS:

@@ -25,7 +25,7 @@ class ConsumerTimerKey(NamedTuple):
 
 
 class Changed(Struct, Written, frozen=True):
-    """The members of a group have changed, or the write failed; with a key if a deadline caused it."""
+    """The members of a group have changed, or the write failed; `key` is set if a deadline caused it."""
 
     group_id: str
     key: ConsumerTimerKey | None = None

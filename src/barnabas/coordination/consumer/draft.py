@@ -3,7 +3,7 @@
 The group itself changes only when the records are in the log and replayed, so a refused write changes nothing.
 
 Rules
-  1. Steps come in this order: members, topics, epoch, target, reconciliation; each sees what those before it have changed.
+  1. Steps come in this order: members, topics, epoch, target, reconciliation; each sees the changes of the steps before it.
   2. State outside the records (`checked`, `resolved_from`) is set only if this draft has nothing to write about it. But the
      time of a full resolution of a regular expression is always set, even if the record is refused.
 """
@@ -86,8 +86,8 @@ class Draft:
         self._has_news = self._has_news or changes
 
     def replace_static(self, former: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Give a static member another id; everything else stays, also its target. It begins at the lowest epoch, so that it
-        gets its target whatever the progress of its predecessor was."""
+        """Give a static member another id; everything else stays, including its target. The member begins at the lowest epoch,
+        so it gets its target even if its predecessor did not reach it."""
         member = replace(former, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH, state=MemberState.STABLE)
         target = self._target.get(former.member_id, NO_ASSIGNMENT)
         group_id = self.group.group_id
@@ -101,7 +101,7 @@ class Draft:
         return member
 
     def remove(self, members: Iterable[ConsumerMember]) -> None:
-        """Remove members; their partitions become free. The others get them in another epoch."""
+        """Remove members; their partitions become free. The other members get them in a later epoch."""
         gone = {member.member_id: member for member in members}
         for member_id in gone:
             self.records += gone_records(self.group.group_id, member_id)
@@ -142,9 +142,9 @@ class Draft:
         self._expressions = {**self._expressions, regex: names}
 
     def refresh(self, again_after_ms: int) -> None:
-        """Topics may have been created, deleted or extended. Usually only added names are matched. All names are matched after
-        a load, for an expression that was never resolved (Kafka writes resolutions some time after the members), and at
-        intervals, since rights may change without a notification."""
+        """Topics may have been created, deleted or extended. Usually only added names are matched. All names are matched at
+        intervals, since rights may change without a notification; and after a load, for an expression that was never resolved.
+        (Kafka writes resolutions some time after the members.)"""
         group, names, now_ms = self.group, self._topics.names, self._now.steady_ms
         if group.resolved_from is names and now_ms < group.resolved_until_ms:
             return
@@ -169,7 +169,8 @@ class Draft:
             group.resolved_until_ms = min((known.at_ms for known in group.resolved.values()), default=now_ms) + again_after_ms
 
     def _resolve_again(self, regex: str, known: Resolved | None, fresh: frozenset[str]) -> bool:
-        """Match an expression with all names, or with the names added since it is `known`; returns whether its topics changed.
+        """Match an expression with all names, or only with the `fresh` ones if the earlier result is `known`; returns whether
+        its topics changed.
 
         The write of the result may fail, so the next heartbeat matches these names again. But it does not match earlier names
         or all names: otherwise members with different rights would undo each other's result with every heartbeat.
@@ -214,7 +215,8 @@ class Draft:
         self.records.append(group_epoch_record(group.group_id, self.epoch, found))
 
     def assign(self, assignors: Sequence[str], interval_ms: int) -> int | None:
-        """Compute the target assignment of this epoch, or set a deadline if the last one is too recent."""
+        """Compute the target assignment of this epoch, or return the deadline for it (monotonic, ms) if the last one is too
+        recent."""
         if self.epoch <= self.assignment_epoch:
             return None
         passed_ms = self._now.wall_ms - self.group.assigned_at_ms

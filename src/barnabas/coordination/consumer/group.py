@@ -12,8 +12,8 @@ write. There are three epochs:
 Rules
   1. A partition is owned by one member at most (`owner_of`).
   2. An instance id belongs to one member at a time.
-  3. State outside the records (`checked`, `resolved` and the fields beside it, `to_join`) may be lost or wrong; that only costs
-     repeated work. `revoking` is computed again when the log has been read.
+  3. State outside the records (`checked`, `resolved` and the fields beside it, `to_join`) may be lost or wrong; the only cost
+     is repeated work. `revoking` is computed again when the log has been read.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def check_offset_commit(self, commit: Committer) -> None:
-        """Refuse a commit that is not from a member, or whose epoch is older than the member got its partitions in
-        (KIP-1251)."""
+        """Refuse a commit that is not from a member, or whose epoch is older than the one in which the member got the
+        partitions (KIP-1251)."""
         if commit.generation < 0 and self.is_empty:
             return  # the commit is from an administrator, or from a consumer that only stores offsets
         member = self.member(commit.member_id)
@@ -233,7 +233,7 @@ class ConsumerGroup:
             self._unreconciled.add(member.member_id)
 
     def replay_target(self, value: TargetValue | None) -> None:
-        """Without a value the record is a tombstone, as when the group is deleted."""
+        """Replay the record of the target's epoch. None is a tombstone, as after the group is deleted."""
         self.assignment_epoch, self.assigned_at_ms = 0, 0
         if value is not None:
             self.assignment_epoch, self.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp_ms
@@ -252,7 +252,7 @@ class ConsumerGroup:
             self.expressions[regex] = frozenset(value.topics)
 
     def tombstones(self) -> list[Record]:
-        """In the order in which Kafka deletes a group: the assignments of members before the members."""
+        """The tombstones in the order in which Kafka deletes a group: the assignments of members before the members."""
         records = []
         for kind in (ConsumerRecordType.CURRENT, ConsumerRecordType.MEMBER_TARGET):
             records += [consumer_record(kind, MemberKey(group=self.group_id, member=m), None) for m in self.members]
@@ -277,7 +277,7 @@ class ConsumerGroup:
         """The group in the form of ConsumerGroupDescribe.
 
         Args:
-            assignor: that the group uses.
+            assignor: the assignor that the group uses.
         """
         members = [_described(m, self.target.get(m.member_id, NO_ASSIGNMENT), topics) for m in self.members.values()]
         return described.DescribedGroup(

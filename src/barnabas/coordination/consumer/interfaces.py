@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 class GroupSettings(NamedTuple):
-    """The current settings of one group: its own within the brokers' bounds, else the brokers'."""
+    """The current settings of one group: its own ones within the brokers' bounds, otherwise those of the brokers."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -16,11 +16,11 @@ class GroupSettings(NamedTuple):
 
 
 class Topics(Protocol):
-    """The current topics; read again each time."""
+    """The current topics; callers read them again each time."""
 
     @property
     def state(self) -> object:
-        """Another object whenever a topic, or one of its partitions, may have changed."""
+        """An object that differs from the last one if a topic, or one of its partitions, may have changed."""
         ...
 
     @property
@@ -31,11 +31,11 @@ class Topics(Protocol):
     def topic_id(self, name: str) -> UUID | None: ...
     def topic_name(self, topic_id: UUID) -> str | None: ...
     def partition_count(self, name: str) -> int:
-        """0 for a topic that does not exist."""
+        """The number of partitions; 0 for a topic that does not exist."""
         ...
 
     def matcher(self, pattern: str) -> Callable[[str], bool]:
-        """Function that matches whole names with a peer's pattern, in a time that does not depend on the pattern.
+        """A function that matches whole names with a peer's pattern. Its time does not depend on the pattern.
 
         Raises:
             KafkaError: INVALID_REGULAR_EXPRESSION.

@@ -34,7 +34,7 @@ Assignment = Mapping[UUID, frozenset[int]]
 
 
 class MemberState(IntEnum):
-    """The numbers of the records."""
+    """The states, with their numbers in the records."""
 
     STABLE = 0  # the member has the target assignment of its epoch
     UNREVOKED_PARTITIONS = 1  # the member must give up partitions before its next epoch

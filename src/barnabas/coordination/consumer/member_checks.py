@@ -19,7 +19,8 @@ def check_static(group: ConsumerGroup, known: ConsumerMember | None, member_id: 
 
 
 def check_released(static: ConsumerMember, member_id: str, instance_id: str | None) -> None:
-    """Refuse a second process of an instance before the first one has left; a classic one does not announce that it leaves."""
+    """Refuse a second process of an instance before the first one has left. A classic member may be replaced at once: it does
+    not announce that it leaves."""
     if not static.has_left_for_now and not static.is_classic:
         reason = (
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
@@ -29,8 +30,8 @@ def check_released(static: ConsumerMember, member_id: str, instance_id: str | No
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Reported | None) -> None:
-    """Fence a member whose epoch differs from the group's. The previous epoch is accepted if the response with the current one
-    may have been lost: then the member owns only assigned partitions."""
+    """Fence a member whose epoch differs from the epoch that the group has for it. The previous epoch is accepted if the member
+    owns only assigned partitions: then the response with the current epoch may have been lost."""
     if epoch == member.epoch:
         return
     if epoch < member.epoch:

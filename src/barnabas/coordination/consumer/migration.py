@@ -3,7 +3,8 @@
 Rules
   1. A classic group of consumers becomes a consumer group when a member joins with the consumer protocol. Its members stay
      classic, with their partitions and in the epoch of their generation; members with waiting requests must join again.
-  2. A group is converted back when only classic members are left: with the group epoch as its generation, and a rebalance.
+  2. A group is converted back when only classic members are left. The group epoch becomes its generation, and its members
+     rebalance.
   3. Both conversions are ordinary records: the tombstones of one group and the records of the other, in one batch.
 """
 
@@ -58,7 +59,7 @@ class Upgraded(Struct, Written, frozen=True):
 
 
 class Downgraded(Struct, Written, frozen=True):
-    """A consumer group was converted to a classic one, or the write failed; with a key if a deadline caused it."""
+    """A consumer group was converted to a classic one, or the write failed; `key` is set if a deadline caused it."""
 
     group_id: str
     key: ConsumerTimerKey | None = None
@@ -148,8 +149,9 @@ def records_of(group: ConsumerGroup, now: Now) -> list[Record]:
 
 
 def downgraded(group: ConsumerGroup, leaving: Collection[str], topics: Topics, now: Now) -> CoordinatorResult | None:
-    """The classic group for a consumer group without the leaving members. None if not all others are classic, if they have no
-    common protocol, or if a member's metadata does not parse, which is possible in a group from another broker."""
+    """The classic group that replaces a consumer group without its leaving members. None if another member is not classic, if
+    the members have no common protocol, or if a member's metadata does not parse. The last case is possible in a group from
+    another broker."""
     stay = [m for m in group.members.values() if m.member_id not in leaving]
     members = [(m, m.classic) for m in stay if m.classic is not None]
     if not members or len(members) < len(stay):

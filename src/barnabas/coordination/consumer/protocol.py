@@ -1,9 +1,9 @@
 """The consumer protocol of one shard: heartbeats of members, their deadlines, and the records of their groups.
 
 Rules
-  1. A heartbeat writes its changes and is answered when they are committed; without changes it writes nothing.
-  2. A member without a heartbeat for the session timeout is removed, and so is one that does not give up revoked partitions in
-     time.
+  1. A heartbeat writes its changes, and the response follows when they are committed. Without changes it writes nothing.
+  2. The coordinator removes a member that sends no heartbeat for its session timeout, or that does not give up revoked
+     partitions in time.
   3. A member with another epoch than the group has for it is fenced and joins again without partitions. The only exception is a
      lost response to its last heartbeat.
   4. A member's deadlines end with its tombstone, not before. A deadline without work does nothing, and a deadline whose records
@@ -118,7 +118,8 @@ class ConsumerProtocol:
         return out
 
     def _group_of(self, request: ConsumerGroupHeartbeatRequest, now: Now, out: CoordinatorResult) -> ConsumerGroup:
-        """The group of a request; it is not in the table yet if the member is the first, or if it joins a classic group."""
+        """The group of a request; it is not in the table yet if the member is the first one, or if the member joins a classic
+        group."""
         found = self._groups.get(request.group_id)
         if isinstance(found, ConsumerGroup):
             return found
@@ -160,7 +161,7 @@ class ConsumerProtocol:
     def _member_of(
         self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, out: CoordinatorResult
     ) -> ConsumerMember:
-        """The checked sender of a request; another member object if one joins."""
+        """The member that sent a request, after the checks; a member that joins is created."""
         group, instance_id, joins = draft.group, request.instance_id, request.member_epoch == JOINING_EPOCH
         static = None if instance_id is None else group.static_member(instance_id)
         if instance_id is not None and not joins:
@@ -181,7 +182,7 @@ class ConsumerProtocol:
         return member
 
     def check_room(self, group: ConsumerGroup) -> None:
-        """Refuse a member above the limit of the group."""
+        """Refuse another member if the group has reached its limit."""
         most = self._config.group_consumer_max_size
         if len(group.members) >= most:
             reason = f"The consumer group has reached its maximum capacity of {most} members."

@@ -2,9 +2,10 @@
 
 Rules
   1. Revocation comes first: while the member still owns revoked partitions, it stays in its epoch.
-  2. It gets free partitions at once; for the rest it waits in the target's epoch.
+  2. The member gets free partitions at once. For the other ones it waits in the target's epoch.
   3. A revoked partition is free when a heartbeat with the member's owned partitions does not list it any more.
-  4. Partitions of topics that it does not subscribe to any more, or that do not exist, are revoked whatever the target is.
+  4. Partitions of topics that the member does not subscribe to any more, or that do not exist, are revoked even if the target
+     has them.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ def reconcile(
     reported: Reported | None,
     subscription_changed: bool = False,
 ) -> ConsumerMember:
-    """The member after one step, or the same object if there is none.
+    """The member after one step; the same object if there is nothing to do.
 
     Args:
         subscribed: the topics whose partitions it may have.
         is_free: whether a partition has no owner.
-        reported: the owned partitions in its heartbeat; None without them.
+        reported: the owned partitions in its heartbeat; None if the heartbeat has no such field.
     """
     match member.state:
         case MemberState.STABLE if member.epoch == target.epoch:
@@ -109,7 +110,7 @@ def _strip(member: ConsumerMember, subscribed: Container[UUID], reported: Report
 
 
 def _still_owns(partitions: Owned, reported: Reported | None) -> bool:
-    """Whether a member may still own some of `partitions`; without a report it may."""
+    """Whether a member may still own some of `partitions`; True without a report."""
     if reported is None:
         return True
     return any(not reported.get(topic_id, frozenset()).isdisjoint(epochs) for topic_id, epochs in partitions.items())

@@ -68,7 +68,7 @@ def _invalid(reason: str) -> KafkaError:
 
 
 def declared(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
-    """The member after the request, where null means unchanged; the same object without a change."""
+    """The member after the request; a null field means unchanged. Returns the same object if nothing has changed."""
     names, regex, timeout_ms = request.subscribed_topic_names, request.subscribed_topic_regex, request.rebalance_timeout_ms
     after = replace(
         member,
@@ -93,7 +93,8 @@ def reported(request: ConsumerGroupHeartbeatRequest) -> Reported | None:
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the request has all fields, as when a member joins and after any error: then the response has its assignment."""
+    """Whether the request has all fields, as when a member joins and after any error. The response to such a request has the
+    assignment."""
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     says_all = request.rebalance_timeout_ms != UNCHANGED_TIMEOUT and names_topics and request.topic_partitions is not None
     return request.member_epoch == JOINING_EPOCH or says_all

@@ -83,7 +83,8 @@ class TransactionCoordinator:
 
     Args:
         epoch_of: the leader epoch of a partition of `__transaction_state`.
-        prepare: creates the topic and loads the partitions led here; called before the first request if nothing is loaded.
+        prepare: creates the topic and loads the partitions that this broker leads; called before the first request if nothing
+            is loaded.
         is_coming: see `CoordinatorRuntime`.
     """
 
@@ -138,7 +139,7 @@ class TransactionCoordinator:
     # -- requests -------------------------------------------------------------------------------------------------------
 
     async def init(self, request: InitRequest) -> Initialised:
-        """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
+        """As `TransactionShard.init`; also raises CONCURRENT_TRANSACTIONS while an open transaction is being aborted."""
         await self.prepare()
         # fails early if another broker is the coordinator, before producer ids are fetched
         self.runtime.hosted_for(request.transactional_id)
@@ -213,7 +214,7 @@ class TransactionCoordinator:
     def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner | Pending:
         """Like `TransactionShard.end`; returns an awaitable if it has to wait.
 
-        If the result is immediate, the caller calls `follow_up` after the response: it writes the markers.
+        If the result is immediate, the caller calls `follow_up` after the response, to write the markers.
         """
 
         def decide(shard: TransactionShard, now: Now) -> CoordinatorResult:

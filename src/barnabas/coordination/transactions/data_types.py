@@ -52,7 +52,7 @@ class Initialised(Struct, frozen=True):
 
 
 class Decided(Struct, Written, frozen=True):
-    """The written record decides the end of a transaction; `is_late`: because it timed out."""
+    """The written record decides the end of a transaction; `is_late` means that it timed out."""
 
     transaction: Transaction
     is_late: bool = False
@@ -65,7 +65,7 @@ class Completing(Struct, Written, frozen=True):
 
 
 class EndCounts(Struct):
-    """Counts of ended transactions by result; aborted includes timed out. Several coordinators may share it."""
+    """Counts of ended transactions by result; aborted includes timed out. Several coordinators may share one object."""
 
     committed: int = 0
     aborted: int = 0

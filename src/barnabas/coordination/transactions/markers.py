@@ -55,7 +55,7 @@ class MarkersDue:
     def written(self, marker: Marker, partitions: Iterable[TopicPartition]) -> bool:
         """The marker is in `partitions`, or they were deleted; returns whether it is in all partitions now.
 
-        Also False for a marker that is not due (any more): a repeated answer.
+        Also False for a marker that is not due any more, as after a repeated answer.
         """
         left = self._left.get(marker)
         if left is None:

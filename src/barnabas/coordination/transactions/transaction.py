@@ -19,8 +19,8 @@ Rules
   4. A retry of a completed request gets the same response: the previous owner is kept for that.
   5. An epoch never overflows: after the last but one epoch the id gets another producer id. The last epoch is reserved for
      fencing.
-  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it; the producer that ends it is the next owner,
-     and both are in the value until the end.
+  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it. The producer that ends it is the next owner,
+     and the value has both owners until the end.
 
 Source: KIP-98, KIP-360 (retries of init), KIP-890 (version 2), KIP-939 (two-phase commit).
 """
@@ -125,8 +125,8 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
         expected: the requesting producer, if it had the id (KIP-360); else NOBODY.
 
     Raises:
-        KafkaError: CONCURRENT_TRANSACTIONS while a transaction is being ended; PRODUCER_FENCED if another producer has the id
-            meanwhile.
+        KafkaError: CONCURRENT_TRANSACTIONS while a transaction is being ended; PRODUCER_FENCED if another producer has got the
+            id.
     """
     check_expected(before, expected)
     if before.state in PREPARED:
@@ -181,7 +181,8 @@ def _emptied(before: Transaction, owner: Owner, last: int, previous_id: int, tim
 def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
     """Give the id to another owner and keep its open transaction, which that owner will end (KIP-939).
 
-    A transaction without a timeout stays so, whatever the next owner requests for its own transactions: it may be prepared.
+    A transaction without a timeout gets none, even if the next owner requests one for its own transactions: the kept
+    transaction may be prepared.
 
     Raises:
         KafkaError: PRODUCER_FENCED.
@@ -202,7 +203,8 @@ def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int
 
 
 def check_owner(before: Transaction, asking: Owner) -> None:
-    """Raises KafkaError INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless `asking` owns the id, CONCURRENT_TRANSACTIONS in an end."""
+    """Raises KafkaError INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless `asking` owns the id; CONCURRENT_TRANSACTIONS
+    while an end is written."""
     owner = before.owner
     if asking.producer_id != owner.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -218,7 +220,7 @@ def add(
     """Add partitions to the transaction; returns `before` itself if it has all of them.
 
     Raises:
-        KafkaError: as `check_owner`; INVALID_TXN_STATE for a transaction whose id was taken over to end it.
+        KafkaError: as `check_owner`; INVALID_TXN_STATE if another owner took over the id to end this transaction.
     """
     check_owner(before, asking)
     if before.state is State.ONGOING:
@@ -242,11 +244,11 @@ def add(
 def end(
     before: Transaction, asking: Owner, *, commit: bool, client_version: int, now_ms: int, take_id: TakeId
 ) -> Transaction | None:
-    """Decide the end that the owner requests; None if it has ended so already (a retry).
+    """Decide the end that the owner requests; None if it has already ended this way (a retry).
 
     Raises:
-        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: it is
-            being ended; INVALID_TXN_STATE: there is no transaction, or it ended the other way.
+        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: the
+            transaction is being ended; INVALID_TXN_STATE: there is no transaction, or it ended the other way.
     """
     is_retry = client_version >= 2 and _is_retried_end(before, asking)
     if not is_retry:
@@ -275,7 +277,7 @@ def _is_retried_end(before: Transaction, asking: Owner) -> bool:
     """Whether `asking` ended the last transaction, which then raised the epoch.
 
     An end by a client below version 2 does not raise it. Then the epoch before the owner's belongs to a producer that an init fenced.
-    Kafka 4.3 takes the EndTxn of that producer for a retry all the same, and answers with the epoch of the one that fenced it.
+    Kafka 4.3 still treats an EndTxn of that producer as a retry, and answers with the epoch of the producer that fenced it.
     """
     if before.client_version < 2:
         return False

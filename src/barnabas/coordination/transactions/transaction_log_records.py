@@ -53,7 +53,7 @@ class TransactionPartitions(Message):
 
 
 class TransactionLogValue(Message):
-    """One transactional id; see `Transaction` for what the fields mean."""
+    """One transactional id; `Transaction` explains the fields."""
 
     __slots__ = (
         "client_transaction_version",
@@ -112,8 +112,8 @@ class TransactionLogValue(Message):
 
 
 def transaction_record(transaction: Transaction) -> Record:
-    """The record of a transactional id's state: a `TransactionLogValue`, encoded by hand because each transaction writes
-    three."""
+    """The record of a transactional id's state: a `TransactionLogValue`, encoded by hand because each transaction writes three
+    such records."""
     value = b"".join(
         (
             _HEAD.pack(

@@ -1,7 +1,7 @@
 """All transactional ids whose records are in one partition of `__transaction_state`.
 
-Owns the table of transactions, the due markers, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out;
-`replay` takes records, from the log while loading and from its own outcomes later.
+Owns the table of transactions, the due markers, and the deadlines. A pure core: requests and `Now` in, `CoordinatorResult` out.
+`replay` takes records: from the log while loading, from its own outcomes later.
 
 Rules
   1. Only the replay of a record changes the state. Markers are due only after the record that decides the end is committed
@@ -64,8 +64,8 @@ class TransactionShard:
     """The coordinator of the transactional ids of one partition.
 
     Args:
-        coordinator_epoch: the leader epoch of the partition; markers have it, so that those of a former coordinator are
-            refused.
+        coordinator_epoch: the leader epoch of the partition; each marker has it, so that brokers refuse the markers of a former
+            coordinator.
         take_id: returns an unused producer id; raises KafkaError if there is none.
         counts: incremented with each end.
     """
@@ -286,7 +286,7 @@ class TransactionShard:
             self._time(transaction)
 
     def is_overwritten_by_next(self, record: Record) -> bool:
-        """A record has the whole state of a transactional id, or is its tombstone."""
+        """True unless the record is a tombstone: each other record has the whole state of its transactional id."""
         return record[1] is not None
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:

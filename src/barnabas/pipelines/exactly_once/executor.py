@@ -1,8 +1,8 @@
 """Executes the instructions of the sink's protocol over the wire client. The only I/O of exactly-once writing.
 
 Rules
-  1. A request that may or may not have taken effect is retried (by the client's plans). After the timeout the caller gets the
-     error, and the next `prepare` finds out the actual state.
+  1. The client's plans retry a request that may or may not have had an effect. After the timeout the caller gets the error, and
+     the next `prepare` reads the actual state.
   2. Neither this module nor its imports load numba or pyarrow, which would take most of the start of the driver's processes
      (`sink_records`).
 """
@@ -47,7 +47,7 @@ class InstructionExecutor:
     """Executes instructions for one sink.
 
     Args:
-        transaction_timeout_ms: of tasks' transactions if there is no two-phase commit.
+        transaction_timeout_ms: the timeout of tasks' transactions if there is no two-phase commit.
     """
 
     def __init__(self, client: BlockingClient, sink: str, transaction_timeout_ms: int) -> None:

@@ -1,9 +1,9 @@
-"""The driver's and the tasks' parts in writing a batch exactly once. No I/O, no clock, no Spark.
+"""The steps of the driver and of the tasks to write a batch exactly once. No I/O, no clock, no Spark.
 
-Each part is a generator that yields instructions and receives their results. `executor` executes them over the wire; the tests
-execute them against a model of the coordinator in which anything may stop at any step.
+Each part is a generator that yields instructions and receives their results. `executor` executes them with the wire client. The
+tests execute them with a model of the coordinator, and every part may stop at any step.
 
-A batch's way
+The steps of a batch
     prepare   (driver)  becomes the owner of the sink, ends the transactions that a former driver decided, aborts the others
     attempt   (task)    claims a transactional id, makes sure that the sink has not moved on, and writes; its transaction stays open
     commit    (driver)  records the transactions of the winning attempts: from here on the batch is decided. Ends
@@ -13,27 +13,27 @@ A batch's way
 
 Rules
   1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and
-     the decision is a transaction under it. So a driver cannot decide any more after another driver took over the sink.
-  2. The decision is recorded before the first transaction is ended, and ends are repeated until each has an answer. With
+     the decision is a transaction under it. So a driver cannot decide any more after another driver has taken over the sink.
+  2. The driver records the decision before it ends the first transaction, and repeats each end until there is an answer. With
      two-phase commit a prepared transaction waits for its end without a time limit.
   3. A claim keeps an open transaction of the id (KIP-939), so that no late attempt can abort a transaction that another attempt
-     prepared. A claim may take the ownership away; the driver takes it back to end the transaction (`_end`).
-  4. After its claim and before its first record, an attempt checks that its token is still valid. The driver looks for open
-     claims after it has moved the token. So either a late attempt sees the moved token, or the driver sees the claim.
-  5. An abort names the owner: the abort of a listed claim does not affect a later claim of the same id. A list counts only if
-     the token is still valid after it, since then no entry can belong to a later driver. (InitProducerId is not sufficient:
+     prepared. A claim may take the ownership from the writer; the driver takes it back to end the transaction (`_end`).
+  4. After its claim and before its first record, an attempt checks that its token is still valid. The driver lists open claims
+     after it has moved the token. So either a late attempt sees that the token has moved, or the driver sees the claim.
+  5. An abort names the owner: the abort of a listed claim does not affect a later claim of the same id. The driver uses a list
+     only if the token is still valid after it: then no entry can belong to a later driver. (InitProducerId is not sufficient:
      with the right producer id the coordinator aborts an open transaction for any epoch.)
   6. Without two-phase commit a transaction may time out before it is ended. A batch counts as written only if every transaction
-     was committed. Otherwise it is written again, and the part that was committed already is in the topics twice. That is
+     was committed. Otherwise it is written again, and the part that was committed already is in the topics twice. This case is
      logged.
-  7. The token after a commit may be handed out: all records were written under earlier tokens, late attempts hold earlier
-     tokens, and `commit` has aborted open claims. This requires that the end of a transaction moves the ownership (KIP-890);
-     otherwise a late attempt could not see that its token is old.
-  8. Spark repeats only the newest batch of a query. So a batch counts as written if it is the last decided one, and an earlier
-     one fails: other rows may have its number now, and they were never written.
+  7. The driver may hand out the token after a commit: all records were written under earlier tokens, late attempts have earlier
+     tokens, and `commit` has aborted open claims. This requires that the end of a transaction moves the ownership (KIP-890).
+     Otherwise a late attempt could not see that its token is old.
+  8. Spark repeats only the newest batch of a query. So a batch counts as written if it is the last decided one. An earlier
+     batch fails: its number may now belong to other rows, which were never written.
 
-Ugly: Spark may give several attempts the same numbers (a repeated stage counts its attempts from 0), and they then share the
-claim of a slot. So claims, and not Spark's numbers, decide which attempt writes under which id.
+Ugly: Spark may give several attempts the same numbers (a repeated stage counts its attempts from 0). Then they claim the same
+slot. So claims, and not Spark's numbers, decide the id of each attempt.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class TakeSink:
-    """Own the sink from now on -> Owner; `SinkTakenOver` if `expected` is not the owner any more."""
+    """Become the owner of the sink -> Owner; `SinkTakenOver` if `expected` is not the owner any more."""
 
     expected: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """The last record of the sink -> SinkState. Only the owner of the sink may ask."""
+    """The last record of the sink -> SinkState. Only the owner of the sink may send this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class AskStanding:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Own an id and keep its open transaction -> Initialised; None if there is no two-phase commit."""
+    """Become the owner of an id and keep its open transaction -> Initialised; None if there is no two-phase commit."""
 
     transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimOrdinary:
-    """Own a transactional id whose transactions time out -> Initialised."""
+    """Become the owner of a transactional id whose transactions time out -> Initialised."""
 
     transactional_id: str
 
@@ -121,7 +121,7 @@ Steps = Generator[Instruction, Any, R]
 
 
 class Since(Enum):
-    """How the current owner of the sink became the owner; ELSE if something was recorded since."""
+    """The step by which the current owner of the sink became the owner; ELSE if a state was recorded after it."""
 
     TAKEN = "taken"
     RECORDED = "recorded"  # the end of a transaction changed the owner
@@ -130,7 +130,7 @@ class Since(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The owner of the sink, and how it became the owner."""
+    """The owner of the sink, and the step that made it the owner."""
 
     owner: Owner
     since: Since
@@ -221,7 +221,7 @@ class BatchIsPast(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Handout:
-    """Tasks get it from the driver, and return it with their results."""
+    """The token and the state of a sink. Tasks get it from the driver, and return it with their results."""
 
     sink: str
     token: Owner
@@ -231,7 +231,7 @@ class Handout:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """The result of a task's winning attempt. `claims` is empty if it had no rows, or if the batch was written before."""
+    """The result of a task's winning attempt. `claims` is empty if the task had no rows, or if the batch was written before."""
 
     handout: Handout
     query: str
@@ -241,10 +241,10 @@ class Wrote:
 
 
 def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
-    """Own the sink, commit or abort earlier transactions, and return the handout for the tasks of a batch.
+    """Become the owner of the sink, commit or abort earlier transactions, and return the handout for the tasks of a batch.
 
     Raises:
-        SinkTakenOver: another driver did the same at the same time, or `expected` does not own the sink any more.
+        SinkTakenOver: another driver became the owner at the same time, or `expected` does not own the sink any more.
     """
     token: Owner = yield TakeSink(expected)
     state: SinkState = yield ReadState()
@@ -262,7 +262,7 @@ def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
 
 
 def has_two_phase(sink: str) -> Steps[bool]:
-    """Whether prepared transactions wait for their decision without a time limit; checked by claiming an id, as tasks do."""
+    """Whether prepared transactions wait for their decision without a time limit. To check this, it claims an id, as tasks do."""
     claimed: Initialised | None = yield Claim(slot_id(sink, 0))
     return claimed is not None
 
@@ -303,7 +303,7 @@ def recover(sink: str, token: Owner | None) -> Steps[None]:
     now.
 
     Args:
-        token: of the batch's handout; None if no task returned it.
+        token: the token of the batch's handout; None if no task returned it.
     """
     try:
         yield from prepare(sink, token)
@@ -312,7 +312,7 @@ def recover(sink: str, token: Owner | None) -> Steps[None]:
 
 
 def _finish(sink: str, pending: Pending) -> Steps[int]:
-    """Commit every transaction; returns how many could not be committed, because they timed out or were aborted."""
+    """Commit every transaction; returns how many were lost, because they timed out or were aborted."""
     endings: dict[str, Ending] = yield End(pending.transactions, commit=True)
     lost = 0
     for name, ending in endings.items():
@@ -326,9 +326,9 @@ def _finish(sink: str, pending: Pending) -> Steps[int]:
 
 
 def _end_kept(name: str, owner: Owner, *, commit: bool) -> Steps[bool]:
-    """End a two-phase transaction whose id another attempt has claimed since; True if it is lost.
+    """End a two-phase transaction after another attempt has claimed its id; True if the transaction is lost.
 
-    If the claim finds no open transaction, it was ended correctly: only the sink's owner ends it.
+    If this claim finds no open transaction, the end was correct: only the sink's owner ends it.
     """
     claimed: Initialised = yield Claim(name)
     while claimed.ongoing == owner:
@@ -340,7 +340,7 @@ def _end_kept(name: str, owner: Owner, *, commit: bool) -> Steps[bool]:
 
 
 def _sweep(sink: str, token: Owner) -> Steps[None]:
-    """Abort the open transactions of attempts; only when every decided transaction of the sink has ended."""
+    """Abort the open transactions of attempts; call it only after every decided transaction of the sink has ended."""
     found: list[OpenId] = yield ListOpen()
     if not found:
         return
@@ -381,7 +381,7 @@ def is_written(handout: Handout, query: str, batch: int) -> bool:
 
 
 def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:
-    """Claim an id to write under.
+    """Claim an id for the writes of this attempt.
 
     Args:
         nonce: unique to this attempt.

@@ -1,15 +1,16 @@
 """Reads the record of a sink: finds its partition of the sinks' topic, and its last committed record there.
 
-Plain Python, since the driver's processes read no other records: loading numba and pyarrow would take half a second of CPU at
-the start of each query, twice.
+Plain Python, since the driver's processes read no other records: loading numba and pyarrow would take half a second of CPU,
+twice, at the start of each query.
 
 Rules
-  1. The owner of the sink reads the state as a reader of committed records: taking the ownership ended every transaction of the
-     former owner. It waits for an unfinished record of another sink in the same partition, at most SINK_TIMEOUT_MS.
+  1. The owner of the sink reads the state as a reader of committed records: it ended every transaction of the former owner when
+     it became the owner. If a record of another sink in the same partition is not committed yet, it waits for that, at most
+     SINK_TIMEOUT_MS.
   2. The end offset comes from ListOffsets, never from a Fetch: a new leader refuses ListOffsets until it knows the committed
      offsets (KIP-207). A missed decision here would lose or duplicate a batch.
-  3. A process continues where it stopped reading. This holds for the same topic id and while the log reaches that offset;
-     otherwise it starts from the beginning.
+  3. A process continues at the offset where it stopped reading, if the topic id is the same and the log reaches that offset.
+     Otherwise it starts from the beginning.
 """
 
 from __future__ import annotations
@@ -62,10 +63,11 @@ _read: dict[tuple[str | None, str], _Read] = {}  # (cluster id, sink) -> read po
 def place_of(client: BlockingClient, sink: str) -> TopicPartition:
     """The partition of the sinks' topic for this sink; creates the topic if it is missing.
 
-    It is one of the first PARTITIONS, however many there are: added partitions must not move a sink away from its record.
+    It is always one of the first PARTITIONS partitions, because added partitions must not move a sink to another partition than
+    its record.
 
     Raises:
-        UnreadableState: the topic has fewer, so another program created it.
+        UnreadableState: the topic has fewer partitions, so another program created it.
     """
     try:
         client.run(operations.known(client.config, client.cluster, [(TOPIC, None)]))
@@ -93,10 +95,10 @@ def _make_topic(client: BlockingClient) -> None:
 
 
 def read_state(client: BlockingClient, sink: str) -> SinkState:
-    """The last record of a sink; none if the topic of the records was deleted, which is then created again.
+    """The last record of a sink. If the topic of the records was deleted, there is no record, and the topic is created again.
 
     Raises:
-        UnreadableState: a sink did not write this record or one before it.
+        UnreadableState: this record or an earlier one was not written by a sink.
         TimedOut: another sink's transaction stays open.
     """
     try:
@@ -125,7 +127,7 @@ def _read_state(client: BlockingClient, sink: str) -> SinkState:
 
 
 def _read_on(client: BlockingClient, sink: str, place: TopicPartition, before: _Read | None) -> _Read:
-    """Read from where `before` ended, or from the beginning."""
+    """Continue after `before`, or read from the beginning."""
     config = replace(client.config, read_committed=True)
     end = client.list_offsets({place: LATEST})[place].offset
     if before is None or before.offset > end:
@@ -155,7 +157,8 @@ def _last_value(sink: str, answer: Fetched, start: int, value: bytes | None) -> 
 
 
 def _committed(records: Buffer, aborted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, BatchHeader]]:
-    """The whole batches that are neither markers nor part of an aborted transaction, which ends at the marker of its producer."""
+    """The whole batches except markers and batches of aborted transactions. An aborted transaction ends at the marker of its
+    producer."""
     waiting = sorted(aborted, key=lambda item: item[1], reverse=True)
     now_aborted: set[int] = set()
     for position, header in split_batches(records, allow_partial=True):
@@ -169,8 +172,8 @@ def _committed(records: Buffer, aborted: Sequence[tuple[int, int]]) -> Iterator[
 
 
 def _marker_kind(records: Buffer, position: int) -> int:
-    """The second half of the four-byte key of a control batch's only record; five lengths and deltas of a byte each precede
-    it."""
+    """The second half of the four-byte key of a control batch's only record; before it there are five lengths and deltas of one
+    byte each."""
     key = position + HEADER_SIZE + 5
     return int.from_bytes(memoryview(records)[key + 2 : key + 4], "big")
 

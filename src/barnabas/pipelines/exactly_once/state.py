@@ -1,8 +1,7 @@
-"""The state of a sink that survives a restart: the batches in the topics, and the decided batch whose transactions are being
-ended.
+"""The state of a sink that survives a restart: the batches in the topics, and the decided batch if its transactions have not
+all ended.
 
-One record for a sink, its key the sink's name, in a compacted topic; the last one counts. The value is JSON, so that people can
-read it.
+A sink has one record in a compacted topic, with the sink's name as key; the last one counts. The value is readable JSON.
 
 Invariant: a batch is in `decided` only after every transaction of it was committed.
 Invariant: while `pending` is set, no attempt may write under the transactional ids in it.
@@ -36,11 +35,11 @@ class UnreadableState(BarnabasError):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A decided batch: once it is recorded, all its transactions will be committed.
+    """A decided batch: after it is recorded, all its transactions will be committed.
 
     Args:
-        query: Spark's id, the same for each run from one checkpoint; empty for a batch write.
-        batch: its number, or UNNUMBERED.
+        query: Spark's id of the query, the same for all runs from one checkpoint; empty for a batch write.
+        batch: the number of the batch, or UNNUMBERED.
     """
 
     query: str
@@ -106,12 +105,12 @@ def from_json(sink: str, value: bytes) -> SinkState:
 
 
 def sink_id(sink: str) -> str:
-    """The id under which the sink's record is written; its owner is the only driver of the sink."""
+    """The transactional id for the sink's record; its owner is the only driver of the sink."""
     return f"{PREFIX}/{sink}"
 
 
 def slot_id(sink: str, partition: int) -> str:
-    """The usual id of a task: the same for each batch, so that there are only as many ids as tasks. Two-phase commit only."""
+    """The usual id of a task with two-phase commit. It is the same for each batch, so there are only as many ids as tasks."""
     return f"{PREFIX}/{sink}/2/{partition}"
 
 

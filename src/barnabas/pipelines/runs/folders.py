@@ -7,8 +7,8 @@
                    source-*.json  progress, by the sources of that update (`progress.py`)
 
 Rules
-  1. A name has one run at a time: the process with its lock. A lock ends with its process, however that ends.
-  2. `run.json` is written by the holder of the lock only; a run that says "running" without a holder was killed.
+  1. A name has one run at a time: the process with its lock. A lock ends with its process, even if that is killed.
+  2. Only the holder of the lock writes `run.json`. If it says "running" and no process has the lock, the run was killed.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class RunFolder:
 
     @contextmanager
     def running(self, what: str) -> Iterator[Run]:
-        """Lock the name, with a clean folder; `finish` records the result.
+        """Lock the name, and clean its folder; `finish` records the result.
 
         Raises:
-            PipelineError: it runs already.
+            PipelineError: the pipeline runs already.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("a") as lock:
@@ -130,7 +130,7 @@ class RunFolder:
         return replace(run, state="killed") if run.state == "running" and not self.is_held() else run
 
     def is_held(self) -> bool:
-        """Whether a process runs it now."""
+        """Whether a process runs this pipeline now."""
         try:
             with (self.path / "lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,10 +144,10 @@ class RunFolder:
         return read_progress(self.path)
 
     def stop(self, timeout_s: float) -> None:
-        """End it and wait until it has ended.
+        """End the run and wait until it has ended.
 
         Raises:
-            PipelineError: it does not run, or did not end in time.
+            PipelineError: the pipeline does not run, or did not end in time.
         """
         run = self.read()
         if run is None or run.state != "running":
@@ -172,7 +172,7 @@ def known_runs(state: Path | None = None) -> list[tuple[RunFolder, Run]]:
 
 
 def begin_update(events: Path) -> None:
-    """Remove the events of the previous update, so that a pipeline that runs for ever uses no more space than one update."""
+    """Remove the events of the previous update, so that a pipeline without an end uses no more space than one update."""
     for old in (events, *events.parent.glob("source-*.json")):
         old.unlink(missing_ok=True)
 
@@ -184,7 +184,7 @@ def events_of(folder: RunFolder) -> list[dict[str, Any]]:
 
 
 class Events:
-    """Reads a growing file of events, and the next file after it was replaced; closed at the end of a `with`."""
+    """Reads a growing file of events; if the file is replaced, it continues with the next one. Closed at the end of a `with`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -199,7 +199,7 @@ class Events:
             self._file.close()
 
     def read(self) -> list[dict[str, Any]]:
-        """The events since the last call; an incomplete line is left for later."""
+        """The events since the last call; an incomplete line is read by a later call."""
         found = self._read_on()
         try:
             if self._file is not None and os.path.samestat(os.fstat(self._file.fileno()), self._path.stat()):
@@ -230,7 +230,8 @@ def flow_error(folder: RunFolder) -> str | None:
 
 
 def last_error(folder: RunFolder) -> str | None:
-    """The reason of a failed run in one line: the error event of a flow, or else the last line of an exception in the log."""
+    """The reason of a failed run in one line: the error event of a flow; without one, the last line of an exception in the
+    log."""
     if told := flow_error(folder):
         return told
     try:

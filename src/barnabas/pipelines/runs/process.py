@@ -5,13 +5,13 @@ Connect server that this process starts, like PySpark's own `spark-pipelines`; S
 by line.
 
 Rules
-  1. The process ends when its parent ends, in any way: it reads from a pipe that the parent holds open and never writes to.
-  2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread usually waits
-     for the JVM, and an exception there would leave the connection in the middle of a call. So another thread stops Spark,
-     which ends the wait. A run that has not ended after half a minute is killed with its process group.
-  3. All processes in the run's process group end with it, in any way it ends. A shell in a session of its own waits for the end
-     of this process, terminates the group, and after some seconds kills the rest of it. Spark's JVM ends with this process by
-     itself, but not while it starts: then it cannot report its port, and would stay.
+  1. The process ends when its parent ends for any reason: it reads from a pipe that the parent keeps open and never writes to.
+  2. SIGTERM ends the run cleanly: queries and session are stopped, then the process exits. The main thread usually waits for
+     the JVM, and an exception there would interrupt a call on the connection. So another thread stops Spark; this ends the
+     wait. After half a minute the run is killed with its process group.
+  3. All processes in the run's process group end with it, even if it is killed. A shell in a session of its own waits for the
+     end of this process and terminates the group. After some seconds it kills the remaining processes. Spark's JVM ends with
+     this process by itself, except while it starts: then it cannot report its port and would stay.
   4. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another.
      Spark's default catalog is in memory, and a second run would find files of tables that are in no catalog.
 """
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def guard_group(leave_s: int) -> None:
-    """See rule 3. A process that does not lead a group shares that of its parent, so nothing is done for it."""
+    """See rule 3. Does nothing if this process does not lead a group: then it is in the group of its parent."""
     if os.getpgid(0) == os.getpid():
         reading, held = os.pipe()  # nothing is written to the pipe; the end of this process closes it
         os.register_at_fork(after_in_child=lambda: os.close(held))
@@ -108,7 +108,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    """The thread that stops the run, started at SIGTERM."""
+    """Stop the run, in the thread that SIGTERM starts."""
     try:
         _stop_classic_session()
     finally:
@@ -116,7 +116,8 @@ def _leave() -> None:
 
 
 def _kill_after(grace_s: float) -> None:
-    """Spark waits for ever for a query whose tasks do not end or whose cluster is gone."""
+    """Kill this run's group after `grace_s` seconds: Spark waits without a limit for a query if its tasks do not end or its
+    cluster is gone."""
     time.sleep(grace_s)
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
@@ -144,7 +145,7 @@ def _watch(pipe: int) -> None:
 
 
 def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> None:
-    """Run the script as `__main__`; a session that it leaves open is stopped."""
+    """Run the script as `__main__`; if it leaves a session open, stop that."""
     import shlex
 
     given = [word for word in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if word != "pyspark-shell"]
@@ -172,13 +173,13 @@ def is_on_this_machine(storage: str) -> bool:
 
 
 def checkpoint_settings(storage: str) -> dict[str, str]:
-    """The checkpoint's file manager for a folder of this machine; Spark's own for other storage, where a rename may work
-    differently."""
+    """The checkpoint's file manager for a folder of this machine; Spark's own one for other storage, since a rename may work
+    differently there."""
     return dict(CHECKPOINTS) if is_on_this_machine(storage) else {}
 
 
 def catalog_settings(storage: str, project: Path) -> dict[str, str]:
-    """A catalog that the next run finds again: beside the storage if that is a folder of this machine, else in the project."""
+    """A catalog that the next run finds: beside the storage if that is a folder of this machine, otherwise in the project."""
     path = urllib.parse.unquote(urllib.parse.urlsplit(storage).path)
     folder = (Path(path) if is_on_this_machine(storage) else project / ".catalog").resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +192,7 @@ def catalog_settings(storage: str, project: Path) -> dict[str, str]:
 
 
 class DeclaredRun:
-    """One or, with `--every`, many updates of a declared pipeline in one session."""
+    """One update of a declared pipeline, or with `--every` many, in one session."""
 
     def __init__(self, given: argparse.Namespace, conf: Mapping[str, str]) -> None:
         from pyspark.pipelines.cli import load_pipeline_spec

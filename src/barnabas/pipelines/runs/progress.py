@@ -4,8 +4,8 @@ The planner of a query is in a process that Spark starts, several levels below t
 (rows read, lag) to a small file in the folder that an environment variable names; without the variable it writes nothing.
 
 Rules
-  1. A file is replaced atomically, so that a reader never sees half of it.
-  2. Progress is only information: an error in writing it is logged once and does not stop a query.
+  1. A file is replaced atomically, so that a reader never sees a part of it.
+  2. Progress is only information: a write error is logged once and does not stop a query.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class SourceProgress:
     """The progress of one source of one query in this run.
 
     Args:
-        topics: that it reads.
-        group: consumer group of its committed offsets, None if it commits none.
-        rows: number of offsets in finished batches.
-        rows_per_second: over the last ten seconds with a batch.
+        topics: the topics that it reads.
+        group: the consumer group of its committed offsets; None if it commits none.
+        rows: the number of offsets in finished batches.
+        rows_per_second: the rate over the last ten seconds that had a batch.
         lag: offsets between the finished batches and the end of the topics.
         updated_s: seconds since the epoch.
     """
@@ -55,7 +55,7 @@ class ProgressFile:
     """The file of one query's source.
 
     Args:
-        folder: its folder; None writes nothing.
+        folder: its folder; with None it writes nothing.
         group: the consumer group for the query's offsets.
     """
 

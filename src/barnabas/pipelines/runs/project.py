@@ -67,7 +67,7 @@ class Target:
     """The target of a run: a specification of a declared pipeline, or a script.
 
     Args:
-        name: of the pipeline, if the command line gives none.
+        name: the name of the pipeline, if the command line gives none.
     """
 
     path: Path
@@ -99,7 +99,7 @@ def find_target(path: Path) -> Target:
     """A folder with a specification, a specification, or a script.
 
     Raises:
-        PipelineError: it is none of these.
+        PipelineError: the path is none of these.
     """
     if path.is_dir():
         for name in SPEC_NAMES:

@@ -1,4 +1,4 @@
-"""Everything about record batches under one name; the parts live in the modules beside this one."""
+"""All of record batches under one name; the code is in the modules beside this one."""
 
 from barnabas.protocol.records.batch_header import HEADER_SIZE, BatchHeader, check_magic, read_header, split_batches
 from barnabas.protocol.records.compression import Compression, compress, decompress

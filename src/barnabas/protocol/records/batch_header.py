@@ -11,9 +11,9 @@ Owns the layout of the header (magic 2, the only one since Kafka 4.0). Numbers a
                                       57  records count        int32
 
 Rules
-  1. Base offset and leader epoch lie outside the CRC: the leader sets them without touching the rest.
+  1. The CRC does not cover base offset and leader epoch: the leader sets them without changing the rest.
   2. `batch_length` counts the bytes after itself, so a batch fills `batch_length + 12` bytes.
-  3. Attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon (base timestamp is one).
+  3. Attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon (in the base timestamp).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Size of the whole batch in bytes."""
         return self.batch_length + LENGTH_OVERHEAD
 
     @property
@@ -105,12 +105,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones or the marker in the batch may go; None before compaction has set it (KIP-534)."""
+        """The time (ms) from which compaction may drop the batch's tombstones or marker; None before compaction has set it (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; sequences wrap to 0 after 2^31 - 1. NO_SEQUENCE without one."""
+        """Sequence of the last record; sequences wrap to 0 after 2^31 - 1. NO_SEQUENCE if the batch has no sequences."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
@@ -120,7 +120,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`, unchecked.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE where fewer than 61 bytes are left.
+        KafkaError: CORRUPT_MESSAGE if fewer than 61 bytes are left.
     """
     try:
         return BatchHeader._make(HEADER.unpack_from(buffer, position))
@@ -138,7 +138,7 @@ def is_transactional(records: Buffer) -> bool:
 
 
 def producer_of(records: Buffer) -> tuple[int, int, int]:
-    """Producer id, epoch and first sequence of the batch that `records` begin with, which must be a whole header at least."""
+    """Producer id, epoch and first sequence of the first batch of `records`, which must have at least a whole header."""
     found: tuple[int, int, int] = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
     return found
 
@@ -147,10 +147,10 @@ def split_batches(buffer: Buffer, *, allow_partial: bool = False) -> list[tuple[
     """Position and header of every batch that fills `buffer`.
 
     Args:
-        allow_partial: a cut last batch is left out, as a fetch may end with one.
+        allow_partial: leave out a cut last batch, since a fetch may end with one.
 
     Raises:
-        KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT for the formats before Kafka 0.11, CORRUPT_MESSAGE for all else.
+        KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT for the formats before Kafka 0.11, CORRUPT_MESSAGE for other errors.
     """
     batches: list[tuple[int, BatchHeader]] = []
     position, end = 0, len(buffer)
@@ -171,10 +171,10 @@ def split_batches(buffer: Buffer, *, allow_partial: bool = False) -> list[tuple[
 
 
 def only_batch(buffer: Buffer) -> Buffer:
-    """The bytes of the one batch that a producer may send at a time; too few bytes behind it for another are let pass.
+    """The bytes of the one batch that a producer may send at a time; bytes after it are ignored if they are too few for another one.
 
     Raises:
-        KafkaError: INVALID_RECORD for no whole batch, more than one, or an old format; CORRUPT_MESSAGE for bytes that are no batch.
+        KafkaError: INVALID_RECORD if there is no whole batch, more than one, or an old format; CORRUPT_MESSAGE if the bytes are no batch.
     """
     size = framed_size(buffer, 0)
     if size is None:
@@ -193,7 +193,7 @@ def only_batch(buffer: Buffer) -> Buffer:
 
 
 def framed_size(buffer: Buffer, position: int) -> int | None:
-    """How many bytes the batch of any format at `position` takes; None where it is not all there."""
+    """The size in bytes of the batch (of any format) at `position`; None if it is not complete."""
     left = len(buffer) - position
     if left < LENGTH_OVERHEAD:
         return None
@@ -212,7 +212,7 @@ def framed_size(buffer: Buffer, position: int) -> int | None:
 
 
 def check_magic(buffer: Buffer, position: int = 0) -> None:
-    """Refuse a batch at `position` that is not of magic 2."""
+    """Refuse a batch at `position` whose magic is not 2."""
     if len(buffer) - position <= MAGIC_POSITION:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch is shorter than its header.")
     magic = buffer[position + MAGIC_POSITION]

@@ -27,17 +27,17 @@ Data = bytes | bytearray
 
 
 def offset_delta_width(index: int) -> int:
-    """Bytes of the offset delta `index`."""
+    """Number of bytes of the offset delta `index`."""
     return 1 if index < WIDTH_2 else 2 if index < WIDTH_3 else 3
 
 
 def stretch_end(index: int) -> int:
-    """Up to where the offset deltas from `index` on differ in few bytes enough for `offset_deltas`."""
+    """The index up to which offset deltas from `index` on differ in few enough bytes for `offset_deltas`."""
     return WIDTH_2 if index < WIDTH_2 else index - index % WIDTH_3 + WIDTH_3
 
 
 def offset_deltas(data: Data, at: int, stride: int, index: int, run: int) -> int:
-    """How many of `run` offset deltas count up from `index`; the last is before `stretch_end(index)`."""
+    """How many of `run` offset deltas count up from `index`; the last one must be before `stretch_end(index)`."""
     if index < WIDTH_2:
         return prefix(column_of(data, at, stride, run), DELTA_1[index : index + run])
     slot = index % WIDTH_3
@@ -49,7 +49,7 @@ def offset_deltas(data: Data, at: int, stride: int, index: int, run: int) -> int
 
 
 def timestamp_deltas(data: Data, at: int, stride: int, run: int, width: int) -> tuple[int, int, int]:
-    """How many of `run` timestamp deltas take `width` bytes, the smallest (or 0) and the largest (or 0) of those."""
+    """How many of `run` timestamp deltas take `width` bytes, and the smallest and the largest of these (or 0)."""
     last = column_of(data, at + width - 1, stride, run)
     run = starts_with(last, LOW_BYTES)
     columns = [column_of(data, at + i, stride, run) for i in range(width - 1)]
@@ -73,14 +73,14 @@ def column_of(data: Data, at: int, stride: int, run: int) -> Data:
 
 
 def prefix(column: Data, wanted: Data) -> int:
-    """How many bytes the two have in common from the first on."""
+    """How many bytes, from the first on, are equal in both."""
     if column == wanted:
         return len(column)
     return next(i for i in numbers() if column[i : i + 1] != wanted[i : i + 1] or i >= len(wanted))
 
 
 def starts_with(column: Data, allowed: bytes) -> int:
-    """How many bytes from the first on are of `allowed`."""
+    """How many bytes, from the first on, are in `allowed`."""
     if not column.translate(None, allowed):
         return len(column)
     return len(column) - len(column.lstrip(allowed))
@@ -97,7 +97,8 @@ def _largest_of_two(low: Data, high: Data) -> int:
 
 
 def _largest(column: Data) -> int:
-    """The largest byte, 0 of none. Of many, asking for each value in turn is cheaper (10 us) than a look at each byte (10 ns)."""
+    """The largest byte; 0 if there is none. If there are many, a search for each value in turn is cheaper (10 us) than a look
+    at each byte (10 ns each)."""
     if len(column) < MANY:
         return max(column, default=0)
     return next(value for value in range(255, -1, -1) if value in column)

@@ -9,8 +9,8 @@ Rules
      because librdkafka writes it.
   3. LZ4 frames are written with independent blocks: Java's reader refuses linked ones.
 
-Records that are only checked and not kept are decompressed into a reused buffer of the thread (`unfold`): creating and clearing
-a large enough buffer takes up to a quarter of the time of LZ4.
+Records that are only checked are decompressed into a reused buffer of the thread (`unfold`), because a new, cleared buffer
+takes up to a quarter of the time of LZ4.
 
 Ugly: the codecs do not give the size of the result, so the buffer starts with an estimate, and decompression repeats with a
 larger one.
@@ -66,7 +66,7 @@ _INTO: dict[int, Callable[..., int]] = {
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` compressed; `level` is the codec's own, None its default."""
+    """`data` compressed; `level` is a level of the codec, None stands for its default."""
     if codec == Compression.GZIP:
         return bytes(cramjam.gzip.compress(data, level=6 if level is None or level < 0 else level))
     if codec == Compression.SNAPPY:
@@ -82,7 +82,7 @@ def decompress(codec: int, data: Buffer, limit: int = limits.MAX_DECOMPRESSED_BA
     """The decompressed bytes of `data`.
 
     Raises:
-        KafkaError: MESSAGE_TOO_LARGE beyond `limit`, INVALID_RECORD for bytes that are not of the codec,
+        KafkaError: MESSAGE_TOO_LARGE beyond `limit`, INVALID_RECORD if the bytes do not fit the codec,
             UNSUPPORTED_COMPRESSION_TYPE for an unknown codec.
     """
     into = _INTO.get(codec)
@@ -96,7 +96,7 @@ def decompress(codec: int, data: Buffer, limit: int = limits.MAX_DECOMPRESSED_BA
 
 
 class _Scratch(threading.local):
-    """Memory to unfold into; one for each thread, for the codecs let go of the interpreter's lock."""
+    """A buffer for decompressed bytes; one for each thread, because the codecs release the interpreter's lock."""
 
     _view: memoryview | None = None
 
@@ -124,8 +124,8 @@ def unfold(codec: int, data: memoryview, limit: int = limits.MAX_DECOMPRESSED_BA
 
 
 def unfolded(codec: int, data: memoryview, count: int) -> Buffer | None:
-    """Like `unfold`, for `count` records; None if that raises, or if the result is very large: the slow check decompresses them
-    again and words the error."""
+    """Like `unfold`, for `count` records; None if it raises, or if the result is very large. Then the slow check decompresses
+    the records again, and writes the error message."""
     if count > limits.MAX_BATCH_RECORDS:
         return None
     try:

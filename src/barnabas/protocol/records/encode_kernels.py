@@ -5,7 +5,7 @@ Importing this module imports numpy and numba, which are extras; the pipelines d
 
 Rules
   1. Explicit signatures and `cache=True`, as in `kernels`.
-  2. No byte is written beyond the given space: a record is measured before it is written.
+  2. A kernel measures a record before it writes it, so no byte is written beyond the given space.
   3. A column is (ends, data, valid): `ends` has one number more than there are rows and begins with the start of the first
      value; `valid` has a byte for each row, or is empty if no row is null. A missing column has an empty `ends`.
 
@@ -31,7 +31,7 @@ OPTIONAL_BYTES = 2  # per record: attributes, and a timestamp delta of 0
 
 @njit(types.int64(POINTER, types.int64, types.int64), cache=True)
 def murmur2(data, begin, end):
-    """MurmurHash 2 of data[begin:end] with the seed of Kafka's default partitioner, made positive as there."""
+    """MurmurHash 2 of data[begin:end] with the seed of Kafka's default partitioner, made positive as in Kafka."""
     length = end - begin
     m = np.uint32(0x5BD1E995)
     h = np.uint32(0x9747B28C) ^ np.uint32(length)
@@ -65,7 +65,7 @@ def murmur2(data, begin, end):
 
 @njit(types.void(INTS_IN, BYTES_IN, BYTES_IN, INTS), cache=True, nogil=True)
 def hash_keys(ends, keys, valid, hashes):
-    """The hash of each key whose row has -1 in `hashes`; rows without a key keep it."""
+    """Set the hash of each key whose row has -1 in `hashes`; rows without a key keep -1."""
     data = pointer_to(keys)
     for row in range(hashes.shape[0]):
         if hashes[row] < 0 and ends.shape[0] > 0 and (valid.shape[0] == 0 or valid[row] != 0):
@@ -77,7 +77,7 @@ ENDS = types.CPointer(types.int32)
 
 @njit(types.int64(ENDS, types.boolean, POINTER, types.boolean, types.int64), cache=True)
 def length_of(ends, is_there, valid, has_nulls, row):
-    """Bytes of a value, -1 where it is null or the column is not there."""
+    """Bytes of a value; -1 if it is null or the column is missing."""
     if not is_there or (has_nulls and valid[row] == 0):
         return np.int64(-1)
     return np.int64(ends[row + 1]) - np.int64(ends[row])
@@ -85,7 +85,7 @@ def length_of(ends, is_there, valid, has_nulls, row):
 
 @njit(types.int64(POINTER, types.int64, ENDS, POINTER, types.int64, types.int64), cache=True)
 def write_bytes(out, position, ends, data, row, length):
-    """Write a value behind its length; the position after it."""
+    """Write a value after its length; returns the position after it."""
     position = write_varint(out, position, length)
     if length > 0:
         copy_bytes(out, position, data, np.int64(ends[row]), length)
@@ -106,7 +106,7 @@ def encode_records(
     key_ends, keys, key_valid, value_ends, values, value_valid,
     list_ends, list_valid, name_ends, names, item_ends, items, item_valid, rows, out, room, state,
 ):  # fmt: skip
-    """Append records of `rows`, in order, until they are all written or the next one does not fit into out[:room]."""
+    """Append the records of `rows`, in order, until all are written or the next one does not fit into out[:room]."""
     key_at, key_data, key_marks = pointer_to(key_ends), pointer_to(keys), pointer_to(key_valid)
     value_at, value_data, value_marks = pointer_to(value_ends), pointer_to(values), pointer_to(value_valid)
     name_at, name_data = pointer_to(name_ends), pointer_to(names)

@@ -1,16 +1,17 @@
 """The loops over bytes, compiled by numba: batch headers into a table, records into the buffers of Arrow columns.
 
-Importing this module imports numpy and numba, which are extras: only the pipelines and compaction do, and compaction works without.
+Importing this module imports numpy and numba, which are extras. Only the pipelines and compaction import it, and compaction also works
+without it.
 
 Rules
   1. Explicit signatures and `cache=True`: a task with the cache compiles nothing (0.25 s to load, 1.5 s without a cache).
-  2. Nothing is read or written outside of a section or an output: lengths are checked against the remaining bytes before use,
-     and a bad one ends the kernel with a code and a position. The caller allocates outputs that a section cannot overflow: a
-     record takes at least `MIN_RECORD_BYTES`, and its key and value are never longer than itself.
+  2. Kernels read and write only within a section or an output. They check lengths against the remaining bytes before use, and a bad
+     length ends the kernel with a code and a position. The caller allocates outputs that a section cannot overflow: a record takes at
+     least `MIN_RECORD_BYTES`, and its key and value are never longer than itself.
   3. Values are copied by `copy_bytes`; a slice is several times slower.
 
-Ugly: varints are read inside `decode_records` by a helper that returns the value and the next position together; numba inlines it, and
-a position of -1 stands for "ran over the end", since exceptions across compiled calls cost more than the record.
+Ugly: a helper reads the varints of `decode_records`, and returns the value and the next position together; numba inlines it. A position
+of -1 stands for "beyond the end", since exceptions across compiled calls cost more than the record.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def big_endian(data, position, width):
 
 @njit(types.int64(BYTES_IN), cache=True)
 def count_batches(data):
-    """How many whole batches lie in `data`."""
+    """The number of whole batches in `data`."""
     position, count = np.int64(0), 0
     end = data.shape[0]
     while end - position >= HEADER_BYTES:
@@ -104,7 +105,7 @@ PAIR = types.UniTuple(types.int64, 2)
 
 @njit(PAIR(POINTER, types.int64, types.int64), cache=True)
 def read_varint(data, position, end):
-    """A zigzag varint of up to 64 bits and the position after it, -1 where it runs over `end` or is too long."""
+    """A zigzag varint of up to 64 bits, and the position after it; the position is -1 if the varint runs over `end` or is too long."""
     if position >= end:
         return np.int64(0), np.int64(-1)
     byte = np.uint64(data[position])
@@ -123,7 +124,7 @@ def read_varint(data, position, end):
 
 @njit(types.int64(types.int64), cache=True, inline="always")
 def varint_size(value):
-    """Bytes of a number as a zigzag varint."""
+    """Number of bytes of a number as a zigzag varint."""
     raw = np.uint64((value << 1) ^ (value >> 63))
     size = 1
     while raw >= np.uint64(0x80):
@@ -134,7 +135,7 @@ def varint_size(value):
 
 @njit(types.int64(POINTER, types.int64, types.int64), cache=True)
 def write_varint(out, position, value):
-    """Write a zigzag varint; the position after it."""
+    """Write a zigzag varint; returns the position after it."""
     raw = np.uint64((value << 1) ^ (value >> 63))
     while raw >= np.uint64(0x80):
         out[position] = np.uint8((raw & np.uint64(0x7F)) | np.uint64(0x80))
@@ -155,7 +156,7 @@ def write_varint(out, position, value):
 def decode_records(  # noqa: C901 - one loop over bytes; a call for each step costs more than the step
     data, sections, start, end_offset, key_ends, keys, key_valid, value_ends, values, value_valid, offsets, times, kinds, state
 ):
-    """Records of `sections` with start <= offset < end_offset into columns; their headers are passed over."""
+    """Write records of `sections` with start <= offset < end_offset into columns; skips their headers."""
     source, keys_to, values_to = pointer_to(data), pointer_to(keys), pointer_to(values)
     rows, key_at, value_at = np.int64(0), np.int64(0), np.int64(0)
     null_keys, null_values = np.int64(0), np.int64(0)
@@ -246,7 +247,7 @@ def decode_records(  # noqa: C901 - one loop over bytes; a call for each step co
 def decode_headers(
     data, sections, start, end_offset, list_ends, list_valid, key_ends, keys, value_ends, values, value_valid, state
 ):
-    """The headers of the same records, as the buffers of a list of (key, value). Runs after `decode_records` found no error."""
+    """Write the headers of the same records into the buffers of a list of (key, value). Call it after `decode_records` found no error."""
     source, keys_to, values_to = pointer_to(data), pointer_to(keys), pointer_to(values)
     rows, headers, key_at, value_at = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     list_ends[0] = 0

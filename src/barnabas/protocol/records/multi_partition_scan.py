@@ -24,12 +24,12 @@ _NOT_FITTING = "tables that do not fit the requests in the data"
 
 
 class _Batch(NamedTuple):
-    """Where one lies, and where its topic stands, if it is the first one of that.
+    """The position of a batch, and the position of its topic if the batch is the topic's first one.
 
     Fields:
-        name: of the topic, or its id.
-        partition: where the index stands.
-        topic: from where to where that and the number of its partitions stand.
+        name: the name of the topic, or its id.
+        partition: the position of the partition index.
+        topic: begin and end of the topic (its name or id, and its number of partitions); None for its other batches.
     """
 
     name: bytes
@@ -50,22 +50,23 @@ def read_requests(
     numbers: Mapping[bytes, int],
     targets: int,
 ) -> tuple[bytes, bytes, tuple[int, ...], tuple[bytes, ...], int]:
-    """The Produce requests from `position` on that are whole, begin alike and have batches for known partitions only.
+    """The whole Produce requests from `position` on that begin alike and have only batches for known partitions.
 
     Args:
-        data: what was received.
-        start: such a request behind its size, as far as the timeout, with any correlation id.
-        max_request, max_batch: bytes of one.
-        most: batches of all.
-        numbers: of the known partitions, by the name or the id of the topic and four bytes of the index; all below `targets`.
+        data: the received bytes.
+        start: the bytes of such a request after its size, up to and with the timeout; its correlation id is ignored.
+        max_request, max_batch: the maximum size of a request, and of a batch, in bytes.
+        most: the maximum number of batches of all requests together.
+        numbers: the numbers of the known partitions, all below `targets`; a key is the topic's name or id and the four bytes of the
+            partition index.
 
     Returns:
-        A `REQUEST` for each; the `NUMBER` of its group for each batch, in their order; the number of the partition of each group; a `ROW`
-        for each batch of each group, in their order, with the number of its request in front and neither records nor timestamp; and where
-        the next request begins. A group has the batches for one partition.
+        A `REQUEST` for each request; for each batch, in order, the `NUMBER` of its group; the partition's number for each group; the
+        rows of each group; and the position of the next request. A group has the batches for one partition. Its rows are a `ROW` for
+        each batch, in order, with the number of its request first, and without the records and the timestamp.
 
     Raises:
-        ValueError: `position` is not in the data, or `start` is no start of a request.
+        ValueError: `position` is not in the data, or `start` is not the start of a request.
     """
     if not 0 <= position <= len(data) or len(start) < 8 or targets < 0:
         raise ValueError("no position in the data, or no start of a request")
@@ -99,7 +100,7 @@ def read_requests(
 
 
 def _batches(data: Buffer, at: int, stop: int, version: int) -> Iterator[_Batch]:
-    """The batches of a request, behind whose timeout `at` is."""
+    """The batches of a request; `at` is the position after its timeout."""
     flexible = version >= FIRST_FLEXIBLE_VERSION
     topics, at = _count(data, at, stop, flexible=flexible)
     for _ in range(topics):
@@ -130,7 +131,7 @@ def _batches(data: Buffer, at: int, stop: int, version: int) -> Iterator[_Batch]
 
 
 def _length(data: Buffer, at: int, stop: int, *, flexible: bool) -> tuple[int, int]:
-    """A length or a number of elements; -1 says null."""
+    """A length or a number of elements, -1 for null, and the position after it."""
     if flexible:
         length, at = read_short(data[:stop], at, longest=5)
         return length - 1, at
@@ -138,7 +139,7 @@ def _length(data: Buffer, at: int, stop: int, *, flexible: bool) -> tuple[int, i
 
 
 def _count(data: Buffer, at: int, stop: int, *, flexible: bool) -> tuple[int, int]:
-    """The number of elements of an array that has one at least."""
+    """The number of elements of an array, which must be at least one, and the position after it."""
     count, at = _length(data, at, stop, flexible=flexible)
     if count < 1:
         raise NotSane
@@ -146,7 +147,7 @@ def _count(data: Buffer, at: int, stop: int, *, flexible: bool) -> tuple[int, in
 
 
 def _behind_tags(data: Buffer, at: int, stop: int, *, flexible: bool) -> int:
-    """Behind empty tagged fields, where the version has them."""
+    """The position after the tagged fields, which must be empty, if the version has them."""
     if not flexible:
         return at
     if at >= stop or data[at]:
@@ -155,17 +156,19 @@ def _behind_tags(data: Buffer, at: int, stop: int, *, flexible: bool) -> int:
 
 
 def check_batches(data: Buffer, rows: bytes, limits: Limits) -> tuple[bytes, int, int, int, int, bool]:
-    """The batches of `rows` up to the first that is not good, as in `request_scan.walk_requests`, or does not follow those before it.
+    """Check the batches of `rows`, up to the first one that is not good or does not follow the batches before it.
+
+    A batch is good under the same conditions as in `request_scan.walk_requests`.
 
     Args:
-        rows: as `read_requests` has them for one partition.
-        limits: for the batches; those for requests do not matter.
+        rows: as from `read_requests`, for one partition.
+        limits: the limits of batches apply, those of requests do not.
 
     Returns:
-        A `Run` of these, with their records and timestamps in the rows; nothing is said of where the next request begins.
+        A `Run` of the good batches, with their records and timestamps in the rows; it does not give the position of the next request.
 
     Raises:
-        ValueError: no whole rows, or a batch that is not in the data.
+        ValueError: `rows` are not whole rows, or a batch is not in the data.
     """
     if len(rows) % ROW.size:
         raise ValueError("no whole rows")
@@ -181,16 +184,16 @@ def check_batches(data: Buffer, rows: bytes, limits: Limits) -> tuple[bytes, int
 def answer_spread(
     data: Buffer, requests: bytes, order: bytes, groups: Sequence[tuple[bytes, int, int]], start_size: int, version: int
 ) -> bytes:
-    """The answers to requests whose batches were appended, one behind the other.
+    """The answers to requests whose batches were appended, one after the other.
 
     Args:
-        data: where the requests lie.
-        requests, order: as `read_requests` has them, or the first of them.
-        groups: of each the rows with their records, the offset of the first, and where the log begins.
-        start_size: bytes of a request as far as the timeout.
+        data: the data with the requests.
+        requests, order: as from `read_requests`, or the first ones of these.
+        groups: for each group, the rows with their records, the offset of the first record, and the log start offset.
+        start_size: bytes of a request up to and with the timeout.
 
     Raises:
-        ValueError: tables that do not fit the requests.
+        ValueError: the tables do not fit the requests.
     """
     if len(requests) % REQUEST.size or len(order) % NUMBER.size or any(len(rows) % ROW.size for rows, *_ in groups):
         raise ValueError("no whole rows")
@@ -217,7 +220,7 @@ def answer_spread(
 
 
 def _first(numbers: Iterator[tuple[int]], count: int) -> list[tuple[int]]:
-    """The next so many; an error where one is below zero, which no group has."""
+    """The next `count` numbers; raises IndexError for a number below zero, which no group has."""
     found = [next(numbers) for _ in range(count)]
     if any(number < 0 for (number,) in found):
         raise IndexError
@@ -237,7 +240,7 @@ def _told(rows: bytes, offset: int, version: int, log_start: int) -> Iterator[by
 
 
 def _answer(data: Buffer, at: int, batches: Sequence[_Batch], told: Sequence[bytes], version: int) -> bytes:
-    """The answer behind its correlation id; names, ids and numbers of elements stand in it as in the request."""
+    """The answer after its correlation id; it repeats names, ids and numbers of elements of the request."""
     tags = b"\0" if version >= FIRST_FLEXIBLE_VERSION else b""
     (topic, _) = batches[0].topic or (at, at)
     answer = tags + bytes(data[at:topic])

@@ -3,7 +3,7 @@
 Passing an array to a helper changes its reference count by atomic instructions, which take longer than reading a varint; and
 assigning a slice copies byte by byte. A pointer is a number, and copying is one call of C's memcpy.
 
-Nothing is checked: the user of a pointer must check accesses against the array's length, and keep the array alive.
+These functions check nothing: the user of a pointer must check accesses against the array's length, and keep the array alive.
 
 Importing this module imports numba.
 """
@@ -20,7 +20,7 @@ POINTER = types.CPointer(types.uint8)
 
 
 def _pointer_to(typing_context: Any, array: Any) -> Any:
-    """The first element of a contiguous array, to be indexed as the array."""
+    """A pointer to the first element of a contiguous array; it can be indexed like the array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -29,7 +29,7 @@ def _pointer_to(typing_context: Any, array: Any) -> Any:
 
 
 def _copy_bytes(typing_context: Any, to: Any, at: Any, source: Any, begin: Any, length: Any) -> Any:
-    """`to[at : at + length] = source[begin : begin + length]` of pointers to bytes that do not overlap."""
+    """`to[at : at + length] = source[begin : begin + length]` for pointers to bytes that do not overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         to, at, source, begin, length = arguments

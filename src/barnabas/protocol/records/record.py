@@ -59,7 +59,7 @@ class Record(NamedTuple):
 
 
 class OwnBatch(NamedTuple):
-    """A batch that a broker makes itself: its bytes, in which the leader of a partition sets what is its own, and their header."""
+    """A batch that a broker creates itself: its bytes, in which the leader of a partition sets its own fields, and its header."""
 
     data: bytearray
     header: BatchHeader
@@ -74,7 +74,7 @@ def iterate_records(buffer: Buffer, position: int = 0) -> Iterator[Record]:
     """The records of the one batch at `position` (`split_batches` finds the batches).
 
     Raises:
-        KafkaError: INVALID_RECORD for records that do not fill the batch; others as `decompress`.
+        KafkaError: INVALID_RECORD if the records do not fill the batch; other errors as `decompress`.
     """
     check_magic(buffer, position)
     header = read_header(buffer, position)
@@ -94,10 +94,10 @@ def read_records(data: Buffer, header: BatchHeader) -> Iterator[Record]:
 
 
 def read_record(data: Buffer, position: int, header: BatchHeader, index: int) -> tuple[Record, int]:
-    """The record at `position` of uncompressed records, and the position behind it.
+    """The record at `position` of uncompressed records, and the position after it.
 
     Raises:
-        KafkaError: INVALID_RECORD where the bytes are not one; `index` is for the message.
+        KafkaError: INVALID_RECORD if the bytes are no record; `index` is for the message.
     """
     try:
         size, start = read_varint(data, position)
@@ -158,7 +158,7 @@ def build_batch(
     control: bool = False,
     level: int | None = None,
 ) -> bytes:
-    """One batch of `records`, at consecutive offsets from `base_offset` whatever the records' own offsets say.
+    """One batch of `records`, at consecutive offsets from `base_offset`; the records' own offsets are ignored.
 
     Args:
         records: records, or pairs of key and value that get `timestamp_ms`.
@@ -195,7 +195,7 @@ def build_pairs(
     transactional: bool = False,
     control: bool = False,
 ) -> OwnBatch:
-    """The batch that `build_batch` makes of pairs without a codec, in a third of the time: for those that a broker writes itself."""
+    """The batch that `build_batch` makes of pairs without a codec, in a third of the time; for batches that a broker writes itself."""
     parts: list[bytes] = []
     for delta, (key, value) in enumerate(pairs):
         fields = (

@@ -1,13 +1,13 @@
 """Scans records, their requests, and the batches of a run: the work that is repeated thousands of times.
 
-This is the Python version of the functions in `_request_scan.c`: if a C compiler is available, the package's build compiles them
-(`tools/build_hook.py`), and `scan.walker` is that module or this one. Compiled, a record costs 2 to 4 ns and a request like the
-previous one 0.1 us. Here it is a hundred times as much; so without the compiled module requests are handled one by one, and
-records are checked in other ways (`scan.scan_interpreted`). Both pass the same tests.
+This is the Python version of the functions in `_request_scan.c`. If a C compiler is available, the package's build compiles them
+(`tools/build_hook.py`). `scan.walker` is that module or this one. Compiled, a record costs 2 to 4 ns and a request like the previous one
+0.1 us. Here it is a hundred times as much; so without the compiled module requests are handled one by one, and records are checked in
+other ways (`scan.scan_interpreted`). Both pass the same tests.
 
 Rules
   1. Like all of `scan`: accepts only well-formed input, and declines wrong or rare input (such as unusually long varints).
-  2. Its functions only read their input and return results or bytes: they keep no state, change nothing, and word no errors.
+  2. Its functions only read their input and return results or bytes: they keep no state, change nothing, and write no error messages.
   3. Tables are passed between functions as bytes (`rows`), without an object for each request.
 """
 
@@ -41,16 +41,16 @@ _I32, _I64 = Struct(">i"), Struct(">q")
 
 
 class NotSane(ValueError):
-    """The input is wrong or rare."""
+    """The input is wrong, or rare."""
 
 
 class Limits(NamedTuple):
     """The limits for accepted requests and batches.
 
     Fields:
-        max_request, max_batch: bytes.
-        oldest, newest: times of records, in ms.
-        room, offsets, requests: the bytes of batches, the records and the requests there is room for.
+        max_request, max_batch: the maximum size in bytes.
+        oldest, newest: bounds of the records' timestamps, in ms.
+        room, offsets, requests: the maximum number of bytes of all batches, of records, and of requests.
         needs_keys: every record must have a key.
         takes_codecs: batches may be compressed.
     """
@@ -67,7 +67,8 @@ class Limits(NamedTuple):
 
 
 def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
-    """Smallest and largest timestamp delta (or 0) and whether a key is null, if `count` records fill `data`; None says nothing."""
+    """Smallest and largest timestamp delta (or 0) and whether a key is null, if `count` records fill `data`. None if they do not, or if
+    only a slower check can tell."""
     position = min_delta = max_delta = 0
     has_null_key = False
     try:
@@ -99,7 +100,7 @@ def walk_records(data: Buffer, count: int) -> tuple[int, int, bool] | None:
 
 
 def read_short(data: Buffer, position: int, longest: int = 4) -> tuple[int, int]:
-    """A varint of so many bytes at most, and the position behind it."""
+    """A varint of at most `longest` bytes, and the position after it."""
     value = 0
     for byte in range(longest):
         value |= (data[position] & 0x7F) << 7 * byte
@@ -110,7 +111,7 @@ def read_short(data: Buffer, position: int, longest: int = 4) -> tuple[int, int]
 
 
 def _size(data: Buffer, position: int) -> tuple[int, int]:
-    """A number that is not negative."""
+    """A number that is not negative, and the position after it."""
     value, position = read_short(data, position)
     if value & 1:
         raise NotSane
@@ -118,7 +119,7 @@ def _size(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def _skip(data: Buffer, position: int) -> tuple[int, bool]:
-    """The position behind a length and so many bytes, or null; and whether it was that."""
+    """The position after a length and that many bytes, or after a null; and whether it was a null."""
     value, position = read_short(data, position)
     if value & 1:
         if value != 1:
@@ -130,20 +131,22 @@ def _skip(data: Buffer, position: int) -> tuple[int, bool]:
 def walk_requests(
     data: Buffer, position: int, known: bytes, is_flexible: bool, limits: Limits
 ) -> tuple[bytes, int, int, int, int, bool]:
-    """The Produce requests from `position` on that are like `known`, carry one good batch and are whole, up to the first that does not.
+    """The whole Produce requests from `position` on that are like `known` and carry one good batch, up to the first other request.
+
+    A good batch is one that a leader stores unchanged. It is of no transaction; if it has a producer, it has the producer of the batch
+    before it and follows in the sequence. The function does not check whether the producer may append the first batch.
 
     Args:
-        data: what was received.
-        known: such a request behind its size, as far as the length of its records, with any correlation id.
+        data: the received bytes.
+        known: the bytes of such a request after its size, up to the length of its records; its correlation id is ignored.
         limits: for the requests and their batches.
 
     Returns:
-        A `ROW` for each; their number; the number of records and bytes of all batches; where the next request begins; and whether they are
-        an idempotent producer's. A good batch is one that a leader stores as it came: of no transaction, and, if it has a
-        producer, of the one before it and in its sequence. Whether the producer may append the first one is not looked at.
+        A `ROW` for each request; their number; the number of records and bytes of all batches; the position of the next request; and
+        whether the batches are an idempotent producer's.
 
     Raises:
-        ValueError: `position` is not in the data, or `known` is no start of a request.
+        ValueError: `position` is not in the data, or `known` is not the start of a request.
     """
     if not 0 <= position <= len(data) or len(known) < 8:
         raise ValueError("no position in the data, or no start of a request")
@@ -163,10 +166,10 @@ def walk_requests(
 
 
 class Batches:
-    """Good batches that can be appended one behind the other, as far as they were looked at.
+    """Good batches that can be appended one after the other, as far as they were checked.
 
     Args:
-        data: where they lie.
+        data: the data with the batches.
         limits: for the batches.
     """
 
@@ -178,10 +181,10 @@ class Batches:
         self._producer: tuple[int, int, int] | None = None
 
     def take(self, label: int, start: int, end: int) -> bool:
-        """Take the batch that fills [start, end), if it is good, there is room and it follows the one before it.
+        """Take the batch that fills [start, end) if it is good, within the limits, and follows the one before it; returns whether it did.
 
         Args:
-            label: what stands in front of its row.
+            label: the first number of its row.
         """
         bounds, size = self.bounds, end - start
         found = _good_batch(self._data, start, end, bounds) if HEADER_SIZE <= size <= bounds.max_batch else None
@@ -197,13 +200,13 @@ class Batches:
         return True
 
     def told(self, behind: int) -> tuple[bytes, int, int, int, int, bool]:
-        """The fields of a `Run`."""
+        """The fields of a `Run`; `behind` is the position of the next request."""
         has_producer = self._producer is not None and self._producer[0] != NO_PRODUCER_ID
         return b"".join(self.rows), len(self.rows), self._records, self._size, behind, has_producer
 
 
 def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bool) -> int | None:
-    """Where the batch of the request [start, stop) begins."""
+    """The position of the batch in the request [start, stop); None if the request is not like `known`."""
     at = start + len(known)
     if data[start : start + 4] != known[:4] or data[start + 8 : at] != known[8:]:
         return None
@@ -221,7 +224,7 @@ def _batch_at(data: Buffer, start: int, stop: int, known: bytes, is_flexible: bo
 
 
 def _good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, int] | None:
-    """The number of records and the largest timestamp of a batch that is stored as it came."""
+    """The number of records and the largest timestamp of a batch that can be stored unchanged; None for other batches."""
     offset, length, _, magic, crc, attributes, last, base, largest, *_, count = HEADER.unpack_from(data, at)
     if offset or length + LENGTH_OVERHEAD != end - at or magic != MAGIC or attributes & ~COMPRESSION_MASK:
         return None
@@ -244,7 +247,7 @@ def _good_batch(data: Buffer, at: int, end: int, bounds: Limits) -> tuple[int, i
 
 
 def _following(data: Buffer, at: int, count: int, before: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
-    """The producer, its epoch and its next sequence behind the batch at `at`; None if it is not the next one of the one `before`."""
+    """The producer, its epoch and its next sequence after the batch at `at`; None if the batch does not follow `before`."""
     producer_id, epoch, sequence = HEADER.unpack_from(data, at)[9:12]
     if producer_id == NO_PRODUCER_ID:
         return (NO_PRODUCER_ID, 0, 0) if before is None or before[0] == NO_PRODUCER_ID else None
@@ -254,10 +257,10 @@ def _following(data: Buffer, at: int, count: int, before: tuple[int, int, int] |
 
 
 def place_batches(data: Buffer, rows: bytes, first_offset: int, leader_epoch: int) -> tuple[bytes, bytes]:
-    """The batches of `rows`, which lie in `data`, one behind the other as they are stored; and a `DESCRIBED` for each.
+    """The batches of `rows`, one after the other as they are stored, and a `DESCRIBED` for each.
 
     Raises:
-        ValueError: no whole rows, or a batch that is not in the data.
+        ValueError: `rows` are not whole rows, or a batch is not in the data.
     """
     stored: list[Buffer] = []
     described: list[bytes] = []
@@ -275,10 +278,12 @@ def place_batches(data: Buffer, rows: bytes, first_offset: int, leader_epoch: in
 
 
 def answer_requests(rows: bytes, shape: bytes, offset_at: int, first_offset: int) -> bytes:
-    """The answers to the requests of `rows`, one behind the other: each is `shape` with its correlation id, and its offset at `offset_at`.
+    """The answers to the requests of `rows`, one after the other.
+
+    Each answer is `shape` with the correlation id of its request, and with its base offset at `offset_at`.
 
     Raises:
-        ValueError: no whole rows, or no room for an offset.
+        ValueError: `rows` are not whole rows, or `shape` has no space for the offset.
     """
     if len(rows) % ROW.size:
         raise ValueError("no whole rows")
@@ -308,15 +313,15 @@ def note_batches(
     """The index entries and the state of a segment after appending batches.
 
     Args:
-        described: a `DESCRIBED` for each.
-        position, last: where the first of them lies, and the last offset before it.
-        since: bytes since the last entry of the index; `interval`: how many there are between two.
-        base: the segment's first offset.
-        newest, offset_of_newest: the largest timestamp so far, and where it was; `noted`: that of the last entry of the time index.
+        described: a `DESCRIBED` for each batch.
+        position, last: the position of the first batch in the file, and the last offset before it.
+        since: bytes since the last entry of the offset index; `interval`: bytes between two entries.
+        base: the segment's base offset.
+        newest, offset_of_newest: the largest timestamp so far, and its offset; `noted`: timestamp of the last entry of the time index.
 
     Returns:
-        Columns of numbers of 8 bytes: last offsets and positions of all; keys and values of new entries of the index; of the time index;
-        then `position`, `since`, `last`, `newest` and `offset_of_newest` behind them.
+        Columns of 8-byte numbers: last offsets and positions of all batches; keys and values of the new entries of the offset index,
+        then of the time index. Then the values of `position`, `since`, `last`, `newest` and `offset_of_newest` after the batches.
     """
     columns: tuple[list[int], ...] = ([], [], [], [], [], [])
     lasts, positions, keys, values, times, time_values = columns

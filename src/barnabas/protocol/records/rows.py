@@ -1,4 +1,4 @@
-"""Many batches as tables: bytes of rows of numbers of 8 bytes in the machine's order, as `request_scan` makes and reads them, without an
+"""Many batches as tables: rows of 8-byte numbers in the machine's byte order, as bytes. `request_scan` makes and reads them, without an
 object for each batch."""
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ DESCRIBED = Struct("=3q")  # a stored batch: last offset, size, largest timestam
 
 
 class Run(NamedTuple):
-    """Good batches of requests that arrived together, as `walk.walk_requests` finds them.
+    """Good batches of requests that arrived together, as `request_scan.walk_requests` finds them.
 
     Fields:
-        rows: a `ROW` for each.
-        requests: how many.
-        records, size: how many records, and the bytes of all batches.
-        behind: where the next request begins in what was received.
-        has_producer: they are of one idempotent producer and follow each other in its sequence.
+        rows: a `ROW` for each batch.
+        requests: the number of requests.
+        records, size: the number of records, and the bytes of all batches.
+        behind: the position of the next request in the received bytes.
+        has_producer: the batches are of one idempotent producer and follow each other in its sequence.
     """
 
     rows: bytes

@@ -1,15 +1,16 @@
 """Checks the records of a batch without creating objects.
 
-Owns the fast check that bytes hold `count` well-formed records at offset deltas 0, 1, 2, .... It accepts them, with values that
-the caller must still check (timestamps, missing keys), or it declines: unusual, wrong or rare records are left to
-`record.read_record`, which is slow, exact and words the errors. So every shortcut here must be right only when it accepts.
+Owns the fast check that bytes hold `count` well-formed records at offset deltas 0, 1, 2, .... It accepts them, with values
+that the caller must still check (timestamps, missing keys), or it declines: it leaves unusual, wrong or rare records to
+`record.read_record`. That check is slow and exact, and writes the error messages. So a shortcut here may decline good records,
+but must be right when it accepts.
 
 How it works: if the compiled version of `request_scan` exists, it does everything: 2 to 4 ns a record. Otherwise
-`scan_interpreted` goes record by record with single-byte fast paths. When two neighbours have the same size it tries a run:
-records of the same layout have their structural bytes at one stride, so a strided slice of the bytes compares one of them for
-all records of the run in C. Records of one size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of
-1,000. If sizes vary, `bulk_check` covers a stretch at less than half the cost of single records; records that it does not cover
-(headers, null values) are read singly, and stretches begin small again.
+`scan_interpreted` goes record by record with single-byte fast paths. When two neighbours have the same size, it tries a run.
+Records of the same layout have their structural bytes at one stride. So a strided slice of the bytes compares one of these
+bytes for all records of the run in C. Records of one size (metrics, fixed keys, benchmarks) cost about 20 ns each that way
+instead of 1,000. If sizes vary, `bulk_check` covers a stretch at less than half the cost of single records; records that it
+does not cover (headers, null values) are read singly, and stretches begin small again.
 
 Ugly: `scan_interpreted` is one long function, as a call for each field would double its cost.
 """
@@ -79,7 +80,7 @@ else:
 
 
 def scan_records(data: Buffer, count: int) -> Scan | None:
-    """Checks that `count` records fill `data`; None if they do not, or if only the slow check can tell."""
+    """The result if `count` records fill `data`; None if they do not, or if only the slow check can tell."""
     if _walk_records is None:
         return scan_interpreted(bytes(data) if isinstance(data, memoryview) else data, count)
     found = _walk_records(data, count)
@@ -87,7 +88,7 @@ def scan_records(data: Buffer, count: int) -> Scan | None:
 
 
 class _Layout(NamedTuple):
-    """Where the structural bytes of a record lie, from its first byte on."""
+    """The positions of a record's structural bytes, from its first byte on."""
 
     stride: int
     attributes: int
@@ -199,9 +200,9 @@ def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noq
 
 
 def _run(data: bytes | bytearray, start: int, index: int, count: int, layout: _Layout) -> tuple[int, int, int]:
-    """How many records from `index` on look like the one at `start`, and their smallest and largest timestamp deltas.
+    """How many records from `index` on have the layout of the one at `start`, and their smallest and largest timestamp deltas.
 
-    The key's and value's lengths, and the size, are the same for all; timestamp deltas take as many bytes as the model's.
+    Size, key length and value length are the same for all of them, and timestamp deltas take equally many bytes.
     """
     stride = layout.stride
     first = start + stride
@@ -224,7 +225,7 @@ def _run(data: bytes | bytearray, start: int, index: int, count: int, layout: _L
 
 
 def _unsigned(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """The varint at `position` before zigzag is undone, and the position behind it; ValueError if it is too long."""
+    """The varint at `position` without zigzag decoding, and the position after it; ValueError if it is too long."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -238,7 +239,7 @@ def _unsigned(data: bytes | bytearray, position: int) -> tuple[int, int]:
 
 
 def _skip_headers(data: bytes | bytearray, position: int) -> int:
-    """The position behind the headers that begin with their count at `position`; ValueError if they cannot be."""
+    """The position after the headers, which begin with their count at `position`; ValueError if they are not well-formed."""
     count, position = _unsigned(data, position)
     if count & 1 or count >> 1 > len(data) - position:
         raise ValueError

@@ -1,11 +1,11 @@
 """Finds the schema ids in the records of a batch, in Confluent's wire format.
 
 A key or a value begins with byte 0 and an id of 4 bytes. Serializers may instead put the id into a header of the record
-(`__key_schema_id`, `__value_schema_id`): byte 1 and a GUID of 16 bytes, or byte 0 and the id. Behind the GUID may follow the
-indexes of a Protobuf message.
+(`__key_schema_id`, `__value_schema_id`): byte 1 and a GUID of 16 bytes, or byte 0 and the id. The indexes of a Protobuf message may
+follow the GUID.
 
-An id is passed on as the bytes that name it (`SchemaId`), byte 0 or 1 included, so that a set of them can be compared with a set of
-known ones without any object for a record.
+An id stays the bytes that name it (`SchemaId`), with byte 0 or 1. So a set of ids can be compared with the set of known ids, without an
+object for each record.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ NULL = 1  # a length of -1 as a varint
 
 
 class SchemaIds(NamedTuple):
-    """The schema ids of each record, in their order; None for a null key or value. A list that nobody asked for is empty."""
+    """The schema ids of each record, in their order; None for a null key or value. A list that was not requested is empty."""
 
     of_keys: list[SchemaId | None]
     of_values: list[SchemaId | None]
 
 
 def read_known(data: Buffer, count: int, keys: Set[SchemaId] | None, values: Set[SchemaId] | None) -> bool:
-    """Whether `count` records fill `data`, and the ids of their keys and values are in these sets; null ones need none.
+    """Whether `count` records fill `data`, and these sets contain the ids of their keys and values; null keys and values need no id.
 
-    False also for records that are rare: `schema_ids` says more. None for a set: nobody asks.
+    Also False for rare records: `schema_ids` says more about them. If a set is None, these ids are not checked.
     """
     ids = schema_ids(bytes(data), count, keys=keys is not None, values=values is not None)
     if ids is None:
@@ -87,7 +87,7 @@ def schema_ids(data: bytes, count: int, *, keys: bool, values: bool) -> SchemaId
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:
-    """A varint as it stands, and the position behind it; it is even, or that of a null."""
+    """A varint without zigzag decoding, and the position after it; it is even, or NULL."""
     value = data[position]
     if value & 0x80:
         value, position = read_short(data, position, longest=5)
@@ -102,7 +102,7 @@ def _id_at(data: bytes, start: int, end: int) -> SchemaId:
 
 
 def _in_headers(data: bytes, position: int, end: int) -> tuple[SchemaId | None, SchemaId | None]:
-    """The ids in the headers of a record, for its key and for its value; the first header of a name counts, as for deserializers."""
+    """The ids in the headers of a record, for its key and its value; the first header of a name counts, as in deserializers."""
     found: dict[bytes, SchemaId] = {}
     count, position = _number(data, position)
     for _ in range(count >> 1):
@@ -119,7 +119,7 @@ def _in_headers(data: bytes, position: int, end: int) -> tuple[SchemaId | None, 
 
 
 def _named(text: bytes) -> SchemaId:
-    """The id in the value of a header; NO_SCHEMA_ID if it names none."""
+    """The id in the value of a header; NO_SCHEMA_ID if it has none."""
     if len(text) >= GUID_BYTES and text[0] == 1:
         return text[:GUID_BYTES]
     return text[:ID_BYTES] if len(text) >= ID_BYTES and not text[0] else NO_SCHEMA_ID

@@ -39,7 +39,7 @@ def seal_batch(
     """A batch of `count` records that all have the same time.
 
     Args:
-        room: HEADER_SIZE bytes that are written over, and behind them the records with timestamp deltas of 0.
+        room: HEADER_SIZE bytes that are overwritten, and after them the records with timestamp deltas of 0.
     """
     if codec != Compression.NONE:
         room = bytearray(HEADER_SIZE) + compress(codec, memoryview(room)[HEADER_SIZE:])

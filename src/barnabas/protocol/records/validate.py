@@ -12,10 +12,11 @@ Rules
   3. This broker itself has just built a coordinator's batch. It is checked only if the topic's settings could change or refuse
      it, and without the checks for mistakes of clients.
 
-Where we are stricter than Kafka: offset deltas of uncompressed batches are checked as well (Kafka checks those of compressed ones
-only, and serves the others to consumers as they are), and codecs 5 to 7 get their own error instead of UNKNOWN_SERVER_ERROR. The
-records of a batch are bounded (`limits.MAX_BATCH_RECORDS`), because a small batch may decompress to millions of tiny records;
-for a faulty batch with more than `limits.MAX_RECORDS_ONE_BY_ONE` the error does not name the record.
+Three checks are stricter than Kafka's. Offset deltas of uncompressed batches are checked too (Kafka checks only those of
+compressed batches, and serves the others to consumers unchanged). Codecs 5 to 7 get their own error instead of
+UNKNOWN_SERVER_ERROR. The number of records in a batch is limited (`limits.MAX_BATCH_RECORDS`), because a small batch may
+decompress to millions of tiny records; for a faulty batch with more than `limits.MAX_RECORDS_ONE_BY_ONE` the error does not
+name the record.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class ValidatedBatch(NamedTuple):
     """A batch that may be appended.
 
     Fields:
-        header: as it is to be stored, apart from base offset and leader epoch.
-        rewritten: None if the batch is stored as it came; else the whole batch anew, with CRC.
+        header: the header to store, apart from base offset and leader epoch.
+        rewritten: None if the batch is stored as it came; otherwise the whole new batch, with its CRC.
     """
 
     header: BatchHeader
@@ -81,11 +82,11 @@ def validate_batch(
     origin: AppendOrigin,
     position: int = 0,
 ) -> ValidatedBatch:
-    """Check the batch at `position` of `buffer`, of which `header` was read there.
+    """Check the batch at `position` of `buffer`; `header` was read from there.
 
     Raises:
         KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE.
-        InvalidRecordError: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault.
+        InvalidRecordError: INVALID_RECORD or INVALID_TIMESTAMP, with the invalid records.
     """
     size = header.batch_length + LENGTH_OVERHEAD
     if origin is COORDINATOR and size <= config.max_message_bytes and is_stored_as_it_comes(config):
@@ -132,7 +133,7 @@ def validate_batch(
 
 
 def is_stored_as_it_comes(config: TopicConfig) -> bool:
-    """A good batch without codec."""
+    """Whether the topic's settings let the leader store a good batch without codec unchanged."""
     return config.message_timestamp_type == "CreateTime" and config.compression_type in STORED_AS_THEY_COME
 
 
@@ -144,7 +145,7 @@ def _unfolded(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
 
 
 def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
-    """The largest timestamp of well-formed records."""
+    """Check the records; returns their largest timestamp."""
     scan = scan_records(data, header.records_count)
     if scan is None:
         return _check_one_by_one(data, header, config, now_ms)
@@ -164,7 +165,7 @@ def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_m
 
 
 def _check_one_by_one(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
-    """Like `_check_records`, but slow and exact, for everything unusual."""
+    """Like `_check_records`, but slow and exact, for unusual batches."""
     if header.records_count > limits.MAX_RECORDS_ONE_BY_ONE:
         raise invalid(f"Found an invalid record in a batch of {header.records_count}.")
     data = bytes(data) if type(data) is memoryview else data
@@ -241,7 +242,7 @@ def _rewrite(header: BatchHeader, body: Buffer, config: TopicConfig) -> Validate
 
 
 def codec_level(codec: int, config: TopicConfig) -> int | None:
-    """The level that a topic asks of a codec; None for the codec's own."""
+    """The level that a topic sets for a codec; None for the codec's default."""
     if codec == Compression.GZIP:
         return config.compression_gzip_level
     if codec == Compression.LZ4:

@@ -13,7 +13,7 @@ class MalformedVarint(ValueError):
 
 
 def read_varint(data: Buffer, position: int, max_bits: int = MAX_VARINT_BITS) -> tuple[int, int]:
-    """The number at `position` and the position behind it.
+    """The number at `position`, and the position after it.
 
     Raises:
         MalformedVarint: the bytes end within it, or it has more bytes than its type needs.
@@ -36,7 +36,7 @@ def read_varint(data: Buffer, position: int, max_bits: int = MAX_VARINT_BITS) ->
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """As `read_varint`, for 64 bits."""
+    """Like `read_varint`, for 64 bits."""
     return read_varint(data, position, MAX_VARLONG_BITS)
 
 

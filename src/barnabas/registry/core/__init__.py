@@ -1,1 +1,2 @@
-"""The registry without I/O: what is registered (`state.py`), and commands that answer with records to write (`registry.py`)."""
+"""The registry without I/O: the registered schemas (`state.py`), and the commands, which return records to write and an answer
+(`registry.py`)."""

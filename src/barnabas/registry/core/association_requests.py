@@ -1,4 +1,4 @@
-"""Requests that change associations: what may stand in one, before the state is asked."""
+"""Requests that change associations: the checks of a request that do not depend on the state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPES = frozenset({"key", "value"})
 
 
 class Resource(NamedTuple):
-    """The thing that a subject describes. Without an id only a dry run is possible."""
+    """The resource that a subject describes. Without an id only a dry run is possible."""
 
     name: str
     namespace: str
@@ -24,7 +24,7 @@ class Resource(NamedTuple):
 
     @property
     def fields(self) -> Json:
-        """As answers and records have it."""
+        """The fields of the resource in answers and records."""
         fields = {
             "resourceName": self.name,
             "resourceNamespace": self.namespace,
@@ -35,7 +35,7 @@ class Resource(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One step of a request; None where the request says nothing."""
+    """One step of a request; a field is None if the request does not have it."""
 
     operation: str
     kind: str
@@ -64,8 +64,8 @@ def changes_from(request: Json, operation: str, context: str) -> list[Change]:
     """The steps of a request.
 
     Args:
-        operation: of all steps; "" if each names its own in `opType`.
-        context: prefix of the context of subjects that name none.
+        operation: the operation of all steps; "" if each step has its own in `opType`.
+        context: the context prefix for subjects without a context.
 
     Raises:
         HttpError: 42212.

@@ -1,7 +1,8 @@
-"""Associations: which subject describes the keys or values of a resource such as a topic.
+"""Associations between a resource, such as a topic, and the subjects that describe its keys and values.
 
-A strong association owns its subject: no other resource may have it, and it can be deleted with the resource. A frozen one brings the
-only schema of its subject, and does not change. The steps of a request see what those before them did.
+A strong association owns its subject: no other resource may have the subject, and it can be deleted with the resource. A frozen
+association brings the only schema of its subject and does not change. Each step of a request sees the changes of the steps
+before it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SHOWN = ("subject", "associationType", "lifecycle", "frozen")
 def selected(
     associations: Iterable[Json], wanted: Json, association_types: Collection[str] = (), lifecycle: str | None = None
 ) -> list[Json]:
-    """The associations with these fields, in order of resource and type; a namespace of `-` means any."""
+    """The associations with these fields, in the order of resource and type; the namespace `-` means any namespace."""
     found = [
         each
         for each in associations
@@ -51,7 +52,7 @@ def selected(
 
 
 def put(state: State, parser: Parser, command: PutAssociations) -> Outcome:
-    """Change the associations of one resource, all or none; schemas that come along are registered."""
+    """Change the associations of one resource, all or none, and register the schemas in the request."""
     resource = resource_from(command.request, dry_run=command.dry_run)
     changes = changes_from(command.request, command.operation, command.context)
     current = {str(each["associationType"]): each for each in _of_resource(state, resource)}
@@ -93,7 +94,7 @@ def meant(state: State, command: DeleteAssociations) -> list[Json]:
 
 
 def touched(state: State, command: PutAssociations) -> list[tuple[str, Json | None]]:
-    """The subjects of the associations that a command changes, each with the schema that comes along. Raises HttpError 42212."""
+    """The subjects of the associations that a command changes, each with its schema in the request. Raises HttpError 42212."""
     resource = resource_from(command.request, dry_run=command.dry_run)
     current = {str(each["associationType"]): each for each in _of_resource(state, resource)}
     found: list[tuple[str, Json | None]] = []
@@ -116,7 +117,7 @@ def _of_resource(state: State, resource: Resource) -> list[Json]:
 def _one(
     state: State, parser: Parser, resource: Resource, change: Change, before: Json | None, reserved: dict[str, int]
 ) -> tuple[Json, Json | None, list[Record]]:
-    """The association after a step, the schema that it brought, and the records of that schema; ids that are taken go to `reserved`."""
+    """The association after a step, the schema in it, and the records of that schema; adds the ids that it uses to `reserved`."""
     value = _value(resource, change, before)
     subject, is_frozen = str(value["subject"]), bool(value["frozen"])
     if before is not None:
@@ -162,7 +163,7 @@ def _check_change(change: Change, before: Json, value: Json) -> None:
 
 
 def _check_others(state: State, value: Json) -> None:
-    """A subject belongs to one resource strongly, or to several weakly."""
+    """Check that a subject has one strong association, or only weak ones."""
     for other in selected(state.associations.values(), {"subject": value["subject"]}):
         if (other["resourceName"], other["resourceNamespace"], other["associationType"]) == (
             value["resourceName"],
@@ -177,7 +178,7 @@ def _check_others(state: State, value: Json) -> None:
 
 
 def _removed(state: State, value: Json, *, cascade: bool) -> list[Record]:
-    """The records that remove an association, and with `cascade` the subject that it owns."""
+    """The records that remove an association, and with `cascade` also the subject that it owns."""
     if value.get("frozen") and not cascade:
         raise HttpError(409, _frozen(value), 40908)
     written = [_record(value, delete=True)]

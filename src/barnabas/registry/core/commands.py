@@ -1,4 +1,4 @@
-"""The commands that change the registry: one value for each kind of request that writes, and the outcome of handling one."""
+"""The commands that change the registry, one class for each kind of write request; and the outcome of a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from barnabas.registry.core.records import Record
 
 
 class Register(NamedTuple):
-    """Register a schema. `schema_id` of -1 and `version` of 0 leave the number to the registry; a version of -1 asks for the next one."""
+    """Register a schema. `schema_id` of -1 and `version` of 0 leave the number to the registry; a version of -1 means the next
+    one."""
 
     subject: str
     draft: Draft
@@ -46,7 +47,8 @@ class DeleteSubject(NamedTuple):
 
 
 class SetConfig(NamedTuple):
-    """Change a config: of a subject, a context, or everything (None). Names that are absent keep their value, null removes one."""
+    """Change the config of a subject, of a context, or of everything (None). A missing name keeps its value; null removes the
+    value."""
 
     subject: str | None
     changes: Json
@@ -80,7 +82,8 @@ class DeleteContext(NamedTuple):
 
 
 class PutAssociations(NamedTuple):
-    """Change the associations of a resource. `operation` is CREATE or UPSERT; "" if each association of the request names its own."""
+    """Change the associations of a resource. `operation` is CREATE or UPSERT; "" if each association of the request has its
+    own."""
 
     context: str
     request: Json
@@ -89,7 +92,7 @@ class PutAssociations(NamedTuple):
 
 
 class DeleteAssociations(NamedTuple):
-    """Remove associations of a resource; with `cascade` strong ones take their subject along."""
+    """Remove associations of a resource; with `cascade`, this also deletes the subjects of strong ones."""
 
     resource_id: str
     resource_type: str | None = None
@@ -117,10 +120,11 @@ class Outcome(NamedTuple):
     """The result of a command.
 
     Args:
-        records: to write before the answer leaves; with none the answer leaves at once.
-        answer: of JSON.
-        touched: the decision is right unless another command that is being written touches one of these; None: unless any is being written.
-        context, new_id: the id that the records give for the first time, in which context; -1 if none.
+        records: the records to write before the answer is sent; without records the answer is sent at once.
+        answer: a JSON value.
+        touched: the decision may be wrong if another command that is being written touches one of these; None: if any command
+            is being written.
+        context, new_id: the new id in the records, and its context; -1 if there is none.
     """
 
     records: tuple[Record, ...]

@@ -15,7 +15,8 @@ OTHER_TYPE = "Incompatible because of different schema type"
 def problems(
     config: Json, draft: Draft, parsed: ParsedSchema, earlier: Sequence[Version], parse: Callable[[Version], ParsedSchema]
 ) -> list[str]:
-    """Why `parsed` may not follow `earlier` (oldest first); empty if it may. Only the newest failing version is told."""
+    """The reasons why `parsed` may not follow `earlier` (oldest first); empty if it may. Only those of the newest failing
+    version."""
     level = str(config["compatibilityLevel"]).upper()
     lenient = str(config.get("compatibilityPolicy")).upper() == "LENIENT"
     checks_fields = bool(config.get("validateFields"))
@@ -38,7 +39,8 @@ def problems(
 def _between(
     level: str, parsed: ParsedSchema, version: Version, parse: Callable[[Version], ParsedSchema], *, lenient: bool
 ) -> list[str]:
-    """The messages of one pair. As Confluent's, a full level names the old schema only if the new one cannot read its data."""
+    """The messages of one pair. As in Confluent's registry, a full level names the old schema only if the new one cannot read
+    its data."""
     if version.draft.schema_type != parsed.schema_type:
         return [OTHER_TYPE]
     old = parse(version)

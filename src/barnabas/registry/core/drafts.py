@@ -1,4 +1,4 @@
-"""Drafts from the JSON of clients: what may stand in a request to register, look up or check a schema."""
+"""Drafts from the JSON of clients: parses and checks requests to register, look up or check a schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def draft_from(body: Json) -> Draft:
     """The schema of a request.
 
     Raises:
-        HttpError: 422 for a part of another type than it should have.
+        HttpError: 422 for a part of a wrong type.
     """
     text, kind = body.get("schema"), body.get("schemaType")
     if isinstance(text, bool) or not (text is None or isinstance(text, str | int | float)):
@@ -35,7 +35,7 @@ def draft_from(body: Json) -> Draft:
 
 
 def metadata_of(body: Mapping[str, Any], name: str) -> Json | None:
-    """Metadata of a request, without empty parts and with sorted ones. Raises HttpError 422."""
+    """The metadata of a request: sorted, and without empty parts. Raises HttpError 422."""
     value = _object(body, name)
     if value is None:
         return None
@@ -51,13 +51,13 @@ def metadata_of(body: Mapping[str, Any], name: str) -> Json | None:
 
 
 def rule_set_of(body: Mapping[str, Any], name: str) -> Json | None:
-    """A rule set of a request in the form that is stored. Raises HttpError 422."""
+    """The rule set of a request in the stored form. Raises HttpError 422."""
     value = _object(body, name)
     return None if value is None else rule_sets.normal(value)
 
 
 def integer(body: Mapping[str, Any], name: str, default: int) -> int:
-    """A number of a request. Raises HttpError 422."""
+    """A number in a request. Raises HttpError 422."""
     value = body.get(name)
     if value is None:
         return default
@@ -80,14 +80,14 @@ def _object(body: Mapping[str, Any], name: str) -> Json | None:
 
 
 def texts(value: object, name: str) -> list[str]:
-    """Different strings, in their order. Raises HttpError 422."""
+    """The strings in a list, without duplicates, in their order. Raises HttpError 422."""
     if not isinstance(value, list):
         raise wrong(name, "a list")
     return list(dict.fromkeys(rule_sets.text(item) for item in value))
 
 
 def wrong(name: str, expected: str) -> HttpError:
-    """The answer to a field of another type."""
+    """The error for a field of a wrong type."""
     return HttpError(422, f"Invalid value of {name}: it is {expected}", 422)
 
 

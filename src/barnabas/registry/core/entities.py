@@ -1,7 +1,7 @@
 """A registered version of a schema, the parts of it that clients give, and its identity.
 
-Two schemas of a context are the same if text, references, metadata and rule set are: then they share an id. The identity is the MD5 of
-these parts in Confluent's order, so that a guid is the same here and there.
+Two schemas of a context are the same if text, references, metadata and rule set are the same: then they share an id. The
+identity is the MD5 of these parts in Confluent's order, so a guid is the same in both registries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RULE_PARTS = ("migrationRules", "domainRules", "encodingRules")
 
 
 class Draft(Struct, frozen=True):
-    """A schema as a client gives it, or as it stands in the topic: everything but where it is registered."""
+    """A schema from a client or from the topic, without the place where it is registered."""
 
     schema: str
     schema_type: str = "AVRO"
@@ -71,9 +71,9 @@ class Version(Struct):
     """One version of a subject.
 
     Args:
-        subject: with its context.
-        identity: MD5 of the parts, see `Draft.identity`.
-        timestamp_ms: when its record was appended; 0 if unknown.
+        subject: the subject with its context.
+        identity: the MD5 of the parts, see `Draft.identity`.
+        timestamp_ms: the time at which its record was appended; 0 if unknown.
     """
 
     subject: str
@@ -92,12 +92,12 @@ class Version(Struct):
 
 
 def schema_fields(draft: Draft, text: str | None = None) -> Json:
-    """The fields of a schema that all answers share."""
+    """The fields of a schema that are in all answers."""
     return {"schemaType": draft.schema_type, **parts(draft), "schema": draft.schema if text is None else text}
 
 
 def parts(draft: Draft) -> Json:
-    """The fields of a schema beside its type and text, in Confluent's order."""
+    """The fields of a schema except its type and text, in Confluent's order."""
     fields: Json = {}
     if draft.references:
         fields["references"] = [reference._asdict() for reference in draft.references]
@@ -122,7 +122,7 @@ def version_fields(version: Version, text: str | None = None) -> Json:
 
 
 def merge_metadata(old: Json | None, new: Json | None) -> Json | None:
-    """`old` with the tags, properties and sensitive names of `new` added; what `new` says of a path or a property wins."""
+    """`old` with the tags, properties and sensitive names of `new` added; if both have a path or a property, `new` wins."""
     if old is None or new is None:
         return new if old is None else old
     merged: Json = {}
@@ -150,7 +150,7 @@ def merge_rule_sets(old: Json | None, new: Json | None) -> Json | None:
 
 
 def with_confluent_version(metadata: Json | None, version: int) -> Json:
-    """The metadata with the property that tells the version."""
+    """The metadata with the property that contains the version."""
     return merge_metadata(metadata, {"properties": {CONFLUENT_VERSION: str(version)}}) or {}
 
 

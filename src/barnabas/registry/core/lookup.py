@@ -1,8 +1,8 @@
-"""Finding a registered schema by its content.
+"""Finds a registered schema by its content.
 
-Besides the same content, a schema is found that differs only in one of three ways: the client has written the referred types into the text
-instead of naming references; only one of the two has the property that tells the version; or one names a version by its number where
-the other names the latest.
+It finds a schema with the same content, or with one of three differences. The client has written the types into the text
+instead of using references. Only one of the two has the property with the version. Or one refers to a version by its number,
+and the other to the latest version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRu
 
 
 def look_up(state: State, parser: Parser, subject: str, draft: Draft, *, normalize: bool, deleted: bool) -> Version | None:
-    """The version of a subject that has this schema, also if metadata and rules came from the config or the version before."""
+    """The version of a subject that has this schema, even if its metadata and rules came from the config or the version
+    before."""
     found = find(state, parser, subject, draft, normalize=normalize, deleted=deleted)
     latest = state.version(subject, -1)
     if found is not None or latest is None:
@@ -28,7 +29,7 @@ def look_up(state: State, parser: Parser, subject: str, draft: Draft, *, normali
 
 
 def known(state: State, parser: Parser, command: Register) -> Version | None:
-    """The version that a command to register a schema names, if it is registered already: such a command writes nothing."""
+    """The version for a command to register a schema, if it is registered already: such a command writes nothing."""
     subject, number = command.subject, command.version
     if command.tags_to_add or command.tags_to_remove or command.propagate_tags or subject not in state.subjects:
         return None
@@ -56,7 +57,8 @@ def find(
     deleted: bool = False,
     latest_only: bool = False,
 ) -> Version | None:
-    """The newest version of a subject that has this schema, or the latest version if it has it. Raises HttpError 42201."""
+    """The newest version of a subject with this schema; with `latest_only`, only the latest version is considered. Raises
+    HttpError 42201."""
     if not draft.schema.strip():
         return None
     normalize = normalize or bool(state.config_in_scope(subject).get("normalize"))
@@ -78,7 +80,7 @@ def find(
 
 
 def matches(state: State, parser: Parser, wanted: Draft, version: Version) -> bool:
-    """Whether a canonical draft means the schema of a version."""
+    """Whether a canonical draft is the schema of a version."""
     registered = version.draft
     if wanted.schema_type != registered.schema_type or wanted.rule_set != registered.rule_set:
         return False
@@ -99,7 +101,7 @@ def matches(state: State, parser: Parser, wanted: Draft, version: Version) -> bo
 
 
 def canonical(draft: Draft, parsed: ParsedSchema, *, normalize: bool = False) -> Draft:
-    """The draft with the text and the order of references that are stored."""
+    """The draft with the stored form of the text and the stored order of references."""
     text, references = parsed.canonical, draft.references
     if normalize:
         text = parsed.normalized().canonical
@@ -108,7 +110,7 @@ def canonical(draft: Draft, parsed: ParsedSchema, *, normalize: bool = False) ->
 
 
 def with_settings(draft: Draft, before: Draft | None, config: Json) -> Draft:
-    """The draft with the metadata and rules of the version before it, if it has none, and those of the config."""
+    """The draft with the metadata and rules of the config, and, if it has none itself, those of the version before it."""
     metadata = draft.metadata if draft.metadata is not None or before is None else before.metadata
     metadata = merge_metadata(merge_metadata(config.get("defaultMetadata"), metadata), config.get("overrideMetadata"))
     rules = draft.rule_set if draft.rule_set is not None or before is None else before.rule_set
@@ -117,14 +119,14 @@ def with_settings(draft: Draft, before: Draft | None, config: Json) -> Draft:
 
 
 def _plain(metadata: Json | None) -> Json:
-    """Metadata without empty parts and without the property that tells the version."""
+    """Metadata without empty parts and without the property that contains the version."""
     plain = {key: value for key, value in (metadata or {}).items() if value}
     properties = {key: value for key, value in plain.pop("properties", {}).items() if key != CONFLUENT_VERSION}
     return {**plain, "properties": properties} if properties else plain
 
 
 def _without_latest(state: State, subject: str, references: tuple[Reference, ...]) -> list[Reference]:
-    """The references, with a number in the place of the latest version."""
+    """The references, with version numbers instead of "latest"."""
     numbered = []
     for each in references:
         latest = state.version(names.in_context_of(subject, each.subject), -1) if each.version == -1 else None

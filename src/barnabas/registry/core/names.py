@@ -1,4 +1,4 @@
-"""Names of subjects and contexts, as Confluent writes them.
+"""Names of subjects and contexts, in Confluent's form.
 
 `:.context:subject` names a subject in a context, and `subject` alone one in the default context `.`. A qualified name without a subject,
 `:.context:`, means the whole context. `:*:` stands for all contexts.
@@ -44,7 +44,7 @@ def parse(qualified: str) -> Name:
 
 
 def normalize(qualified: str) -> str:
-    """The one spelling of a name: `:.:subject` is `subject`."""
+    """The canonical spelling of a name: `:.:subject` is `subject`."""
     return parse(qualified).qualified if qualified.startswith(":") else qualified
 
 
@@ -54,10 +54,10 @@ def context_of(qualified: str) -> str:
 
 
 def context_prefix(context: str) -> str:
-    """`:.name:` for a context as a path has it (`name`, `.name` or `:.name:`); "" for the default context.
+    """`:.name:` for a context in a path (`name`, `.name` or `:.name:`); "" for the default context.
 
     Raises:
-        ValueError: a colon inside the name.
+        ValueError: the name contains a colon.
     """
     context = context.removeprefix(":").removesuffix(":")
     if ":" in context:
@@ -67,20 +67,20 @@ def context_prefix(context: str) -> str:
 
 
 def in_context_of(qualified: str, subject: str) -> str:
-    """`subject`, in the context of `qualified` if it names none itself."""
+    """`subject`, in the context of `qualified` if it has no context itself."""
     if subject.startswith(":."):
         return normalize(subject)
     return parse(qualified).prefix + subject
 
 
 def begins(qualified: str, prefix: str) -> bool:
-    """Whether a name begins so; `:*:` stands for every context."""
+    """Whether a name begins with `prefix`; `:*:` means every context."""
     wanted, name = parse(prefix), parse(qualified)
     return name.subject.startswith(wanted.subject) and wanted.context in {"*", name.context}
 
 
 def is_valid(qualified: str, *, for_settings: bool = False) -> bool:
-    """Whether a subject may have this name; settings also belong to contexts."""
+    """Whether a subject may have this name; with `for_settings`, it may also be the name of a context."""
     if _CONTROL.search(qualified):
         return False
     name = parse(qualified)

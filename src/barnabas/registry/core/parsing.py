@@ -1,7 +1,7 @@
-"""Parsed schemas, made when they are needed and kept for a while; and the references between schemas, resolved in the state.
+"""Parses schemas on demand and caches them; resolves the references between schemas in the state.
 
-A schema refers to versions of subjects, in its own context if the reference names none. The parser of a format gets the texts of all of
-them, each after those that it needs itself.
+A schema refers to versions of subjects, in its own context if the reference has none. The parser of a format gets the texts of
+all of them, each after those that it needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CacheKey = tuple[str, str, tuple[tuple[str, str], ...], bool]
 
 
 class Parser:
-    """Parses drafts in the view of a state."""
+    """Parses drafts; references refer to versions in a state."""
 
     def __init__(self, state: State, format_of: Found) -> None:
         self._state = state
@@ -64,11 +64,12 @@ class Parser:
                 self._kept_characters -= _characters(dropped)
 
     def identity(self, draft: Draft) -> bytes | None:
-        """The identity of a schema without further parts that was parsed before, not normalised; None if it has to be parsed."""
+        """The identity of a schema that has no parts except its text, from an earlier parse without normalisation; None if it
+        must be parsed."""
         return self._identities.get(_text_key(draft)) if _is_text_alone(draft) else None
 
     def keep_identity(self, draft: Draft, identity: bytes, *, normalized: bool = False) -> None:
-        """Keep what the canonical form of a draft led to, for `identity`. A text alone always leads to the same."""
+        """Cache the identity of a draft's canonical form, for `identity`. A schema with only a text always has the same one."""
         if not normalized and _is_text_alone(draft):
             key = _text_key(draft)
             with self._lock:
@@ -77,7 +78,7 @@ class Parser:
                 self._identities[key] = identity
 
     def texts(self, subject: str, references: Sequence[Reference], *, deleted: bool = True) -> dict[str, str]:
-        """The texts behind references, by name, each after those that it needs; also of deleted versions. Raises InvalidSchema."""
+        """The texts of references by name, each after those that it needs; includes deleted versions. Raises InvalidSchema."""
         found: dict[str, str] = {}
         open_ones: set[tuple[str, int]] = set()
         stack: list[tuple[str, Reference, bool]] = [(subject, each, False) for each in reversed(references)]
@@ -108,7 +109,7 @@ class Parser:
 
 
 def _characters(key: CacheKey) -> int:
-    """How much a parsed schema counts among those that are kept."""
+    """The size of a parsed schema in the cache, in characters."""
     _, text, needed, _ = key
     return len(text) + sum(len(each) for _, each in needed)
 

@@ -16,7 +16,7 @@ EMPTY = frozenset({b"", b'""', b"null"})  # values that other registries write a
 
 
 class Record(NamedTuple):
-    """One record; a value of None deletes what the key names."""
+    """One record; a value of None deletes the entry of the key."""
 
     key: Json
     value: Json | None
@@ -73,7 +73,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def version_of(value: SchemaValue, timestamp_ms: int) -> Version:
-    """The version that a value tells of."""
+    """The version in a value."""
     references = tuple([Reference(each.name, each.subject, each.version) for each in value.references or ()])
     draft = Draft(value.schema, value.schema_type or "AVRO", references, value.metadata, value.rule_set)
     return Version(value.subject, value.version, value.id, draft, draft.identity, value.deleted, timestamp_ms)

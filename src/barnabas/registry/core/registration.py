@@ -1,4 +1,4 @@
-"""Registering a schema: the steps from a client's draft to the records of a version."""
+"""Registers a schema: the steps from a client's draft to the records of a version."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def register(state: State, parser: Parser, command: Register, reserved: Mapping[
     """Register a schema.
 
     Args:
-        reserved: the last id of each context that commands before this one take, whose records are being written.
+        reserved: the last id of each context that earlier commands use; their records are being written.
 
     Raises:
         HttpError: the schema is refused.
@@ -118,7 +118,7 @@ def change_tags(state: State, parser: Parser, command: ChangeTags) -> Outcome:
 
 
 def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
-    """Whether a schema may be registered in this mode. Raises HttpError 42205."""
+    """Check that the mode allows registering a schema. Raises HttpError 42205."""
     check_writable(state, subject)
     mode, where = state.mode_in_scope(subject), _where(subject)
     if schema_id >= 0 and mode not in IMPORTING:
@@ -128,13 +128,13 @@ def check_mode(state: State, subject: str, schema_id: int = -1) -> None:
 
 
 def check_writable(state: State, subject: str | None) -> None:
-    """Whether a subject, a context or everything may change at all. Raises HttpError 42205."""
+    """Check that the mode of a subject, a context or everything allows changes. Raises HttpError 42205."""
     if state.mode_in_scope(subject).startswith("READONLY"):
         raise errors.not_permitted(f"{_where(subject)} is in read-only mode")
 
 
 def validates_names(config: Json) -> bool:
-    """Whether what is registered anew must keep the strict rules of its format: it does unless the config says otherwise."""
+    """Whether a new schema must keep the strict rules of its format; true unless the config says otherwise."""
     return config.get("validateNames") is not False
 
 
@@ -168,7 +168,7 @@ def _with_tags(parser: Parser, command: Register) -> Draft:
 def _completed(
     parser: Parser, command: Register, draft: Draft, living: list[Version], config: Json, number: int, next_version: int
 ) -> Draft:
-    """The draft with what the version before it and the config add."""
+    """The draft with the metadata and rules from the version before it and from the config."""
     before = living[-1].draft if living else None
     if not draft.schema.strip():
         if before is None:
@@ -194,7 +194,7 @@ def _check_compatible(
 
 
 def _check_id(state: State, subject: str, schema_id: int, identity: bytes) -> None:
-    """An id keeps its content. Raises HttpError 42205."""
+    """Check that an id does not get another content. Raises HttpError 42205."""
     prefix = names.parse(subject).prefix
     held = state.by_id(schema_id, prefix)
     if held is not None and held.identity != identity:

@@ -1,6 +1,7 @@
-"""The state machine of the registry: a command gives records and an answer, and the records change the state when they are replayed.
+"""The state machine of the registry: a command returns records and an answer, and the replay of the records changes the state.
 
-Nothing changes between the two: a command is decided in the state as it was last read back, and a refused or lost write leaves no trace.
+Nothing changes between these two steps. A command is decided in the state of the last replayed record, and a refused or lost
+write has no effect.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Registry:
     """A state with the parser of its schemas.
 
     Args:
-        default_level: the compatibility level as long as none is set for everything.
+        default_level: the compatibility level while none is set for everything.
     """
 
     def __init__(self, formats: Found = format_of, default_level: str = DEFAULT_LEVEL) -> None:
@@ -43,11 +44,12 @@ class Registry:
         self.parser = Parser(self.state, formats)
 
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
-        """Take a record of the topic in."""
+        """Replay a record of the topic."""
         self.state.replay(key, value, timestamp_ms)
 
     def characters(self, subject: str, draft: Draft, *, compared: bool = True) -> int:
-        """How many characters of schemas it takes to parse a draft, and to compare it with the versions of a subject."""
+        """The number of characters of all schemas that are needed to parse a draft; with `compared`, also to compare it with
+        the versions of a subject."""
         if draft.references:  # the size of the referenced schemas is unknown until they are resolved
             return limits.MAX_SCHEMA_CHARACTERS
         earlier = self.state.versions(subject)
@@ -64,7 +66,7 @@ class Registry:
         return len(draft.schema) + sum(len(each.draft.schema) for each in earlier)
 
     def characters_of(self, command: Command) -> int:
-        """As `characters`, for what a command leads to."""
+        """As `characters`, for the work of a command."""
         if isinstance(command, Register):
             return self.characters(command.subject, command.draft)
         if isinstance(command, ChangeTags):

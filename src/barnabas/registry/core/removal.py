@@ -1,4 +1,4 @@
-"""Deleting versions, subjects and contexts: first softly, which keeps ids, numbers and settings, then for good."""
+"""Deletes versions, subjects and contexts: first a soft delete, which keeps ids, numbers and settings, then a permanent one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _check_unused(state: State, subject: str, number: int) -> None:
 
 
 def _settings_of(state: State, subject: str) -> list[Record]:
-    """The records that remove what is set for a subject alone."""
+    """The records that remove the settings of a subject."""
     written = []
     if subject in state.modes:
         written.append(records.mode_record(subject, None))

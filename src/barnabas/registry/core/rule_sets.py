@@ -1,4 +1,4 @@
-"""Rule sets: the form in which they are stored, what makes one right, and taking rules out."""
+"""Rule sets: their stored form, the check of a rule set, and the removal of rules."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _field(name: str, value: Any) -> Any:
 
 
 def text(value: object) -> str:
-    """A value where Confluent's registry reads a string."""
+    """A value as text where Confluent's registry reads a string."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -92,7 +92,7 @@ def _checked_name(name: object) -> str:
 
 
 def without(rule_set: Json | None, removed: Collection[str]) -> Json | None:
-    """The rule set without the rules of these names."""
+    """The rule set without the rules with these names."""
     if rule_set is None or not removed:
         return rule_set
     return {part: [rule for rule in rules if rule.get("name") not in removed] for part, rules in rule_set.items() if rules}

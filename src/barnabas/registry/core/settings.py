@@ -1,4 +1,4 @@
-"""Changing configs and modes: of everything, a context or a subject."""
+"""Changes configs and modes of everything, of a context or of a subject."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def set_config(state: State, command: SetConfig) -> Outcome:
 
 
 def delete_config(state: State, command: DeleteConfig) -> Outcome:
-    """Remove a config; the answer is what it was."""
+    """Remove a config; the answer is the removed config."""
     config = state.config(command.subject)
     if config is None:
         raise errors.subject_not_found(command.subject or "")
@@ -53,7 +53,8 @@ def delete_config(state: State, command: DeleteConfig) -> Outcome:
 
 
 def set_mode(state: State, command: SetMode) -> Outcome:
-    """Set a mode, or remove it. To import, a subject or context must have no versions; deleted ones then go for good."""
+    """Set a mode, or remove it. For the mode IMPORT, a subject or context must have no versions; its deleted versions are then
+    removed permanently."""
     subject = command.subject
     _check_subject(subject)
     if command.mode is None:
@@ -77,7 +78,7 @@ def set_mode(state: State, command: SetMode) -> Outcome:
 
 
 def delete_mode(state: State, command: DeleteMode) -> Outcome:
-    """Remove a mode; the answer is what it was."""
+    """Remove a mode; the answer is the removed mode."""
     mode = state.mode(command.subject)
     if mode is None and not command.recursive:
         raise errors.subject_not_found(command.subject or "")
@@ -95,7 +96,7 @@ def delete_mode(state: State, command: DeleteMode) -> Outcome:
 
 
 def _stored(name: str) -> str:
-    """The name that a field of a request has in the topic."""
+    """The name in the topic of a request's field."""
     return "compatibilityLevel" if name == "compatibility" else name
 
 
@@ -105,7 +106,7 @@ def _check_subject(subject: str | None) -> None:
 
 
 def _checked(name: str, value: object) -> object:
-    """A field's value as it is stored."""
+    """The stored form of a field's value."""
     if value is None:
         return None
     if name == "compatibility":

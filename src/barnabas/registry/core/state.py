@@ -1,7 +1,7 @@
-"""All that is registered: the image of the topic, changed by `replay` alone.
+"""All registered schemas and settings: the image of the topic. Only `replay` changes it.
 
-A context has its own ids. An id means one content; `ids` tells in which subjects, and under which version, it stands. Texts are kept as
-they are in the topic; `parsing.py` parses them when they are needed.
+A context has its own ids. An id belongs to one content; `ids` has the subjects and versions with this id. Texts stay as in the
+topic; `parsing.py` parses them on demand.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Context(Struct):
     """The ids of one context.
 
     Args:
-        ids: for each id the version of each subject that has it.
+        ids: for each id, the version in each subject that has it.
         contents: the id of an identity.
         references: the ids of the schemas that refer to a subject's version.
-        last_id: the largest id that was ever given.
+        last_id: the largest id that was ever used.
     """
 
     ids: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Context(Struct):
 
 
 class State:
-    """The image. `answers` holds finished answers of other modules by context and id; a change of the id removes them."""
+    """The image. `answers` is a cache of finished answers of other modules by context and id; a change of the id removes them."""
 
     def __init__(self, default_level: str = DEFAULT_LEVEL) -> None:
         self.default_level = default_level
@@ -63,7 +63,7 @@ class State:
     # --- changes
 
     def replay(self, key: bytes, value: bytes | None, timestamp_ms: int = 0) -> None:
-        """Take a record of the topic in. Raises msgspec.DecodeError for one that is none of the registry's."""
+        """Replay a record of the topic. Raises msgspec.DecodeError for a record that is not of a registry."""
         name = records.read_key(key)
         if value in records.EMPTY:
             value = None
@@ -187,7 +187,7 @@ class State:
         return found if found is not None and (deleted or not found.deleted) else None
 
     def anywhere(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
-        """As `version`; a subject without a context that is not in the default one is looked up in all others."""
+        """As `version`. A subject name without a context that is not in the default context is searched in all others."""
         for name in (subject, *self.elsewhere(subject)):
             found = self.version(name, number, deleted=deleted)
             if found is not None:
@@ -202,7 +202,8 @@ class State:
         return [each for each in readings if each in self.subjects]
 
     def by_id(self, schema_id: int, subject: str = "") -> Version | None:
-        """A version with this id: in the context of `subject`, in that subject if it has the id, else in another context's subject."""
+        """A version with this id in the context of `subject`: that of the subject itself if it has the id, otherwise of another
+        subject."""
         name = names.parse(subject)
         context = self.contexts.get(name.context)
         placed = context.ids.get(schema_id) if context is not None else None
@@ -246,7 +247,7 @@ class State:
         return next((each for each in candidates if each.identity == identity), None)
 
     def users(self, subject: str, number: int) -> list[int]:
-        """The ids of schemas that refer to a version; a reference to the latest counts for the latest."""
+        """The ids of schemas that refer to a version; a reference to "latest" counts for the latest version."""
         targets = [(subject, number)]
         latest = self.version(subject, -1)
         if latest is not None and latest.version == number:
@@ -261,7 +262,7 @@ class State:
         )
 
     def matching(self, subject: str | None, *, deleted: bool = False) -> list[str]:
-        """The subjects that have versions and that a name means: a subject itself, all of a context, or all (None)."""
+        """The subjects with versions for a name: the subject itself, all subjects of a context, or all subjects (None)."""
         if subject is None:
             candidates = list(self.subjects)
         else:
@@ -275,22 +276,23 @@ class State:
         return [each for each in candidates if self.has(each, deleted=deleted)]
 
     def has(self, subject: str, *, deleted: bool = False) -> bool:
-        """Whether a subject has a version (`deleted`: a deleted one will do)."""
+        """Whether a subject has a version; with `deleted`, a deleted version counts too."""
         return any(deleted or not each.deleted for each in self.subjects.get(subject, {}).values())
 
     def with_prefix(self, prefix: str) -> list[str]:
-        """The subjects, also deleted ones, whose name begins so; `:*:` stands for every context. In order of the whole names."""
+        """The subjects, including deleted ones, with names that begin with `prefix`; `:*:` means every context. In the order of
+        the whole names."""
         return sorted(each for each in self.subjects if names.begins(each, prefix))
 
     # --- settings
 
     def config(self, subject: str | None) -> Json | None:
-        """The config that was set for exactly this; for everything (None) there always is one."""
+        """The config of exactly this subject or context, without inherited values; for everything (None) there always is one."""
         found = self.configs.get(subject)
         return {"compatibilityLevel": self.default_level, **(found or {})} if subject is None else found
 
     def config_in_scope(self, subject: str | None) -> Json:
-        """The config that holds for a subject: what is not set for it comes from its context, then from everything."""
+        """The effective config of a subject: missing values come from its context, then from everything."""
         merged: Json = {"compatibilityLevel": self.default_level}
         for scope in reversed(_scopes(subject)):
             found = self.configs.get(scope)
@@ -300,14 +302,14 @@ class State:
         return merged if own.get("alias") is None else {**merged, "alias": own["alias"]}
 
     def mode(self, subject: str | None) -> str | None:
-        """The mode that was set for exactly this; for everything (None) there always is one."""
+        """The mode of exactly this subject or context, not inherited; for everything (None) there always is one."""
         everything = self.modes.get(None, DEFAULT_MODE)
         if everything == "READONLY_OVERRIDE" or subject is None:
             return everything
         return self.modes.get(subject)
 
     def mode_in_scope(self, subject: str | None) -> str:
-        """The mode that holds for a subject."""
+        """The effective mode of a subject."""
         everything = self.modes.get(None, DEFAULT_MODE)
         if everything == "READONLY_OVERRIDE":
             return everything
@@ -320,7 +322,7 @@ class State:
 
 
 def _scopes(subject: str | None) -> list[str | None]:
-    """Where a setting of a subject may stand, nearest first."""
+    """The scopes in which a setting of a subject may be set, nearest first."""
     everything = f":{names.GLOBAL_CONTEXT}:"
     if subject is None:
         return [None, everything]

@@ -1,1 +1,1 @@
-"""The formats of schemas: Avro, JSON Schema, Protobuf. Nothing here does input or output."""
+"""The formats of schemas: Avro, JSON Schema, Protobuf. No I/O."""

@@ -1,7 +1,7 @@
-"""The seam between the registry and the formats of its schemas.
+"""The interface between the registry and the formats of its schemas.
 
-A format parses the text of a schema. The parsed schema gives the text that is stored, its normalised form, and what a reader that
-uses it cannot read of data written with another. The registry knows nothing else of a format.
+A format parses the text of a schema. The parsed schema gives the stored text, the normalised form, and the reasons why a reader
+with this schema cannot read data of another schema. The registry uses nothing else of a format.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import NamedTuple, Protocol, Self
 
 
 class InvalidSchema(ValueError):
-    """The text is no schema of its format. The message says what is wrong, and where."""
+    """The text is not a schema of its format. The message describes the error and its place."""
 
 
 class Reference(NamedTuple):
-    """A schema names another one.
+    """A reference of one schema to another.
 
     Args:
-        name: as the text names it: a full name in Avro, a URI in JSON Schema, an import path in Protobuf.
-        subject: under which the other is registered.
-        version: of that subject; -1 is the latest.
+        name: its name in the text: a full name in Avro, a URI in JSON Schema, an import path in Protobuf.
+        subject: the subject of the other schema.
+        version: the version of that subject; -1 is the latest.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Entity(NamedTuple):
     """A part of a schema that can carry tags.
 
     Args:
-        path: as Confluent writes it, such as `.acme.Order.id`.
+        path: the path in Confluent's form, such as `.acme.Order.id`.
         kind: `SR_RECORD` or `SR_FIELD`.
     """
 
@@ -45,13 +45,13 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """One thing that a reader cannot read.
+    """One reason why a reader cannot read data of another schema.
 
     Args:
         kind: Confluent's name of the rule, such as `READER_FIELD_MISSING_DEFAULT_VALUE`.
         description: one sentence that names the place in the schema. It calls the reader's schema new and the writer's schema old.
-        text: the whole message as Confluent's registry answers it, with the kind and the description in braces.
-        by_old: description and text for a reader that has the older schema; None if they are the same.
+        text: the whole message of Confluent's registry, with the kind and the description in braces.
+        by_old: the description and the text if the reader has the older schema; None if they are the same.
     """
 
     kind: str
@@ -61,13 +61,14 @@ class Incompatibility:
 
     @classmethod
     def of(cls, kind: str, sentence: str, frame: str, **values: str) -> Self:
-        """From a template of the description and one of the text; `frame` also has the names `kind` and `description`."""
+        """An incompatibility from templates of the description (`sentence`) and of the text (`frame`). `frame` also has the
+        names `kind` and `description`."""
         words = [each.format(**values) for each in (sentence, _exchanged(sentence))]
         texts = [frame.format(kind=kind, description=each, **values) for each in words]
         return cls(kind, words[0], texts[0], (words[1], texts[1]))
 
     def read_by_old(self) -> Incompatibility:
-        """The same for a reader with the older schema: the words new and old change places."""
+        """The same for a reader with the older schema: the words "new" and "old" are exchanged."""
         return self if self.by_old is None else Incompatibility(self.kind, *self.by_old)
 
 
@@ -77,7 +78,7 @@ def _exchanged(sentence: str) -> str:
 
 
 class ParsedSchema(Protocol):
-    """A schema that is right in itself. Equal texts of `canonical` with equal references are the same schema."""
+    """A valid schema. Schemas with equal texts of `canonical` and equal references are the same."""
 
     @property
     def schema_type(self) -> str:
@@ -88,31 +89,31 @@ class ParsedSchema(Protocol):
         """The text that the registry stores, serves and compares."""
 
     def normalized(self) -> Self:
-        """The same schema in the one form that all texts of the same meaning share (`normalize=true`)."""
+        """The same schema in normal form: texts of the same meaning have the same normal form (`normalize=true`)."""
 
     def formatted(self, form: str) -> str:
-        """The text for `?format=`: "" is `canonical`; the format's own names beside it; an unknown name gives `canonical` too."""
+        """The text for `?format=`: "" gives `canonical`, and so does an unknown name; each format has its own names."""
 
     def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
-        """Why a reader with this schema cannot read data of `written`; empty if it reads all.
+        """The reasons why a reader with this schema cannot read data of `written`; empty if it can read all.
 
         Args:
-            written: may be of another format.
-            lenient: pass over what `compatibilityPolicy=LENIENT` allows; only JSON Schema knows such rules.
+            written: the other schema; it may be of another format.
+            lenient: ignore the differences that `compatibilityPolicy=LENIENT` allows; only JSON Schema has such rules.
         """
 
     def has_top_level_field(self, name: str) -> bool:
         """Whether its record, object or first message has this field (rules of reserved fields)."""
 
     def tags(self) -> dict[Entity, frozenset[str]]:
-        """The tags that stand in the text itself."""
+        """The tags in the text itself."""
 
     def with_tags(self, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> Self:
-        """The same schema with tags written into its text and others taken away. Raises InvalidSchema if an entity does not exist."""
+        """The same schema with tags added to its text and removed from it. Raises InvalidSchema if an entity does not exist."""
 
 
 class SchemaFormat(Protocol):
-    """Parses the texts of one format. It never reads a file and never asks the network."""
+    """Parses the texts of one format. It never reads a file or uses the network."""
 
     @property
     def schema_type(self) -> str:
@@ -122,11 +123,11 @@ class SchemaFormat(Protocol):
         """Parse `text`.
 
         Args:
-            text: as the client sent it.
-            references: the text of every schema that this one needs, directly or not, by the name of its reference, in the order in which
-                they need each other: a schema comes after those that it names.
-            strict: also refuse what the format forbids but older programs wrote, such as a default that does not fit its type.
+            text: the text from the client.
+            references: the text of every schema that this one needs, directly or indirectly, by the name of its reference. A
+                schema comes after those that it refers to.
+            strict: also refuse errors that older programs wrote, such as a default that does not fit its type.
 
         Raises:
-            InvalidSchema: also if the text is larger or deeper than the limits in `limits.py`, and never after unbounded time.
+            InvalidSchema: also if the text is larger or deeper than the limits in `limits.py`. The time is bounded.
         """

@@ -1,4 +1,4 @@
-"""The formats that the registry knows, loaded when a schema of theirs is first parsed."""
+"""The formats of the registry; each is loaded when one of its schemas is first parsed."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ async def update(surface: Surface, request: Request, context: str, resource_id: 
 
 
 def _command(surface: Surface, request: Request, context: str, body: Json, operation: str) -> PutAssociations:
-    """The command of a request. Raises HttpError 40301 if the caller may not write to the subjects that it associates."""
+    """The command of a request. Raises HttpError 40301 if the caller may not write to the subjects in the request."""
     given = request.query.get("context", "")
     prefix = context or (checked_context(given) if given else "")
     command = PutAssociations(prefix, body, operation, flag(request, "dryRun"))

@@ -1,6 +1,6 @@
 """The types of bodies: those of requests, which `exchange.body_of` checks, and those of answers.
 
-The OpenAPI document is made from these types. A request may have further fields, which are ignored. An answer has none.
+The OpenAPI document is generated from these types. Further fields in a request are ignored. An answer has no further fields.
 Fields have the names of Confluent's interface.
 """
 
@@ -157,7 +157,7 @@ class AssociationBatchRequest(Struct):
 
 
 class AssociationQuery(Struct, rename="camel"):
-    """The resource whose associations are asked for."""
+    """The resource of the requested associations."""
 
     resource_name: Text = None
     resource_namespace: Text = None
@@ -168,7 +168,7 @@ class AssociationQuery(Struct, rename="camel"):
 
 
 class AssociationBatchQuery(Struct):
-    """Several resources whose associations are asked for."""
+    """The resources of the requested associations."""
 
     requests: Annotated[list[AssociationQuery], Few] | None = None
 
@@ -177,14 +177,14 @@ class AssociationBatchQuery(Struct):
 
 
 class ErrorBody(Struct, forbid_unknown_fields=True):
-    """Why a request was refused. The first three digits of the code are mostly the status."""
+    """The reason why a request was refused. The first three digits of the code are usually the status."""
 
     error_code: int
     message: str
 
 
 class ReferenceAnswer(Struct, forbid_unknown_fields=True):
-    """A schema that another one names; version -1 is the latest."""
+    """A reference to another schema; version -1 is the latest."""
 
     name: str
     subject: str
@@ -192,14 +192,14 @@ class ReferenceAnswer(Struct, forbid_unknown_fields=True):
 
 
 class TagsAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The tags that stand in the text of a schema."""
+    """The tags in the text of a schema."""
 
     schema_entity: dict[str, str]
     tags: list[str]
 
 
 class ContentAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The fields that all answers with a schema share."""
+    """The common fields of all answers with a schema."""
 
     schema: str
     schema_type: str
@@ -218,7 +218,7 @@ class RegisteredAnswer(ContentAnswer, forbid_unknown_fields=True, rename="camel"
 
 
 class VersionAnswer(RegisteredAnswer, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """A version of a subject; `ts` is when it was registered, in milliseconds."""
+    """A version of a subject; `ts` is the time of its registration, in milliseconds."""
 
     subject: str
     ts: int
@@ -267,7 +267,7 @@ class CompatibilityAnswer(Struct, forbid_unknown_fields=True):
 
 
 class SettingsAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
-    """The fields of a config that all answers share."""
+    """The common fields of all answers with a config."""
 
     compatibility_policy: str | UnsetType = UNSET
     compatibility_group: str | UnsetType = UNSET
@@ -314,7 +314,7 @@ class InterfaceAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class AssociationAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
-    """An association as it is kept; times in milliseconds."""
+    """A stored association; times in milliseconds."""
 
     create_ts: int
     update_ts: int
@@ -330,7 +330,7 @@ class AssociationAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class AssociatedItem(Struct, forbid_unknown_fields=True, rename="camel"):
-    """One association that was written, with the schema that came along."""
+    """One association that was written, with its schema in the request."""
 
     subject: str
     association_type: str

@@ -51,24 +51,25 @@ def _quality(parameters: str) -> float:
 
 
 def _produced(wanted: str) -> str:
-    """The media type for one that the client accepts; `*` stands for all, also alone or before any subtype, as for Confluent's."""
+    """The media type of an answer for one that the client accepts. As in Confluent's registry, `*` means all types, alone or
+    before any subtype."""
     if wanted.partition("/")[0] == "*" or wanted == "application/*":
         return V1
     return wanted if wanted in PRODUCED else ""
 
 
 def answer(request: Request, value: Any, status: int = 200) -> Response:
-    """A value as JSON."""
+    """An answer with a value as JSON."""
     return raw(request, encode(value), status)
 
 
 def raw(request: Request, body: bytes, status: int = 200) -> Response:
-    """An answer whose JSON is at hand."""
+    """An answer with finished JSON."""
     return Response(body, status, HEADERS[media_type(request)])
 
 
 def body_of(request: Request, kind: type[Struct]) -> Json:
-    """The body, an object whose fields have the types of `kind`. Raises HttpError 415, 400 or 422."""
+    """The body: a JSON object with the fields and types of `kind`. Raises HttpError 415, 400 or 422."""
     media = request.headers.get("content-type", V1).partition(";")[0].strip().lower()
     if media not in CONSUMED and media != "":
         raise HttpError(415, "HTTP 415 Unsupported Media Type")
@@ -90,18 +91,18 @@ def body_of(request: Request, kind: type[Struct]) -> Json:
 
 
 def _utf8(body: bytes) -> bytes:
-    """JSON in UTF-8: clients may send UTF-16 and UTF-32 too, which the first bytes tell."""
+    """JSON in UTF-8. Clients may also send UTF-16 and UTF-32; the first bytes show the encoding."""
     encoding = "utf-8" if body[0] in b"{[" and body[1:2] != b"\0" else json.detect_encoding(body)
     return body if encoding == "utf-8" else body.decode(encoding).encode()
 
 
 def flag(request: Request, name: str) -> bool:
-    """A boolean parameter; a name without a value is false, as in Confluent's."""
+    """A boolean parameter; a name without a value is false, as in Confluent's registry."""
     return request.query.get(name, "").lower() == "true"
 
 
 def number(request: Request, name: str, default: int) -> int:
-    """A number parameter. Raises HttpError 404 for other text, as Confluent's."""
+    """A number parameter. Raises HttpError 404 for other text, like Confluent's registry."""
     text = request.query.get(name)
     if text is None or text == "":
         return default
@@ -109,7 +110,7 @@ def number(request: Request, name: str, default: int) -> int:
 
 
 def integer(text: str) -> int:
-    """A number of a path. Raises HttpError 404."""
+    """A number in a path. Raises HttpError 404."""
     try:
         found = int(text)
     except ValueError:
@@ -120,7 +121,7 @@ def integer(text: str) -> int:
 
 
 def version_number(text: str) -> int:
-    """A version of a path; -1 for the latest. Raises HttpError 42202."""
+    """A version in a path; -1 for the latest. Raises HttpError 42202."""
     if text.lower() == "latest":
         return -1
     try:
@@ -133,7 +134,7 @@ def version_number(text: str) -> int:
 
 
 def page(request: Request, items: Sequence[Item], most: int) -> Sequence[Item]:
-    """The part of a list that `offset` and `limit` name; a limit that is not positive, or too large, is the largest."""
+    """The part of a list for the parameters `offset` and `limit`. A limit that is not positive, or too large, means `most`."""
     offset, limit = max(0, number(request, "offset", 0)), number(request, "limit", -1)
     return items[offset : offset + (limit if 0 < limit <= most else most)]
 

@@ -1,4 +1,4 @@
-"""Sends a request on to the registry that writes, and brings back its answer."""
+"""Forwards a request to the leader, which is the only registry that writes, and returns its answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ KEPT = ("content-type", "accept", "authorization")
 
 
 async def forward(url: str, request: Request, context: ssl.SSLContext | None = None) -> Response | None:
-    """The leader's answer; None if the request did not reach it, or it does not lead. Raises HttpError 50003 if the answer is lost."""
+    """The leader's answer; None if the request did not reach it, or if it is not the leader. Raises HttpError 50003 if the
+    answer is lost."""
     try:
         response = await asyncio.to_thread(_send, url, request, context)
         return None if response.status == 500 and NO_LEADER in response.body else response

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the interface, made from the tables of routes and the types of bodies. It is made when it is first asked for."""
+"""The OpenAPI document of the interface, generated from the tables of routes and the types of bodies at the first request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _operations() -> Iterator[tuple[str, str, Operation]]:
 
 
 def _path(pattern: str) -> tuple[str, list[Json]]:
-    """The path with names, and its parameters."""
+    """The path with names of parameters, and the parameters."""
     segments, names, before = [], [], ""
     for segment in pattern.strip("/").split("/"):
         if segment == NAMED:

@@ -1,4 +1,4 @@
-"""Each handler of the interface as the OpenAPI document describes it: its parameters, its bodies and its errors."""
+"""The description of each handler in the OpenAPI document: its parameters, its bodies and its errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Operation(NamedTuple):
         summary: one line.
         answer: the type of the body; None if there is none.
         body: the type of the request's body; None if there is none.
-        flags, texts, numbers: names of query parameters.
-        errors: the statuses that a client meets beside those of every route.
-        status: of success.
+        flags, texts, numbers: the names of query parameters, by type.
+        errors: the possible error statuses, in addition to those of every route.
+        status: the status of success.
     """
 
     summary: str

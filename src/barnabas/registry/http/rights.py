@@ -1,11 +1,11 @@
-"""The rights of callers on subjects: Confluent's operations on subjects, as the cluster's rights on topics.
+"""The rights of callers on subjects: maps Confluent's operations on subjects to the cluster's rights on topics.
 
 Rules
-  1. `orders-key` and `orders-value` belong to the topic `orders`. Any other subject counts as the topic of its own name. A subject of
-     another context than the default keeps the context in front: `:.staging:orders`.
-  2. Settings for everything belong to the cluster, those of a context to the name `:.staging:`.
-  3. Each route has a rule in `RULES`. A route without one is for those who may alter the cluster.
-  4. Lists and requests by id show only what the caller may read.
+  1. `orders-key` and `orders-value` belong to the topic `orders`. Any other subject counts as a topic with the same name. If
+     its context is not the default one, the context stays in the name: `:.staging:orders`.
+  2. Settings for everything belong to the cluster; settings of a context belong to a name such as `:.staging:`.
+  3. Each route has a rule in `RULES`. A route without a rule needs the right to alter the cluster.
+  4. Lists and requests by id show only subjects that the caller may read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Right(NamedTuple):
     """One of Confluent's operations.
 
     Args:
-        name: as in Confluent's error.
-        on_topic, on_cluster: the operation of Kafka that allows it.
+        name: its name in Confluent's error.
+        on_topic, on_cluster: the operation of Kafka that allows it on a topic and on the cluster.
     """
 
     name: str
@@ -45,8 +45,10 @@ class Rule(NamedTuple):
     """The rights that a route needs.
 
     Args:
-        right: None if everybody who has logged in may call it; then its handler looks at what it shows or changes.
-        on_subject: on the subject or context that the first segment names; else on the context, or on everything.
+        right: the right. None if every authenticated caller may call the route; then its handler checks the subjects that it
+            shows or changes.
+        on_subject: whether the right is needed on the subject or context in the first segment; otherwise on the context of the
+            path, or on everything.
         alias: whether the subject may be an alias.
     """
 
@@ -94,20 +96,21 @@ RULES: dict[tuple[str, str], Rule] = {
 
 
 class Rights(Protocol):
-    """Where the decisions come from; see `security/rights.py: ClusterRights`."""
+    """The source of the decisions; see `security/rights.py: ClusterRights`."""
 
     async def refresh(self) -> None:
         """Called before decisions; raises BarnabasError."""
 
     async def renew(self) -> bool:
-        """Called after a refusal: read the decisions' sources again, if that was not just done; whether they were read."""
+        """Called after a refusal: read the cluster's bindings again, unless that was done a moment ago; returns whether they
+        were read."""
 
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool:
         """Whether a principal may do an operation."""
 
 
 def resource_of(qualified: str) -> Resource:
-    """The resource of the cluster for a subject, a context or everything ("")."""
+    """The cluster's resource for a subject, a context or everything ("")."""
     name = names.parse(qualified)
     if name.context == names.GLOBAL_CONTEXT or not (name.subject or name.prefix):
         return CLUSTER
@@ -115,7 +118,7 @@ def resource_of(qualified: str) -> Resource:
 
 
 def topic_of(subject: str) -> str:
-    """The topic whose keys or values a subject describes by its name."""
+    """The topic whose keys or values a subject describes, according to the subject's name."""
     for suffix in SUFFIXES:
         if subject.endswith(suffix) and subject != suffix:
             return subject.removesuffix(suffix)
@@ -130,18 +133,18 @@ def allowed(rights: Rights, caller: Caller, right: Right, qualified: str) -> boo
 
 
 def denied(right: Right, qualified: str) -> HttpError:
-    """The error of a caller without a right."""
+    """The error for a caller without a right."""
     place = f"Subject: {qualified}" if qualified else "this server."
     return HttpError(403, f"User is denied operation {right.name} on {place}", DENIED)
 
 
 def denied_schema(schema_id: object) -> HttpError:
-    """The error of a caller who may read none of the subjects of a schema."""
+    """The error for a caller who may not read any subject of a schema."""
     return HttpError(403, f"User is denied operation {READ.name} on Schema: {schema_id}", DENIED)
 
 
 def readable(rights: Rights, caller: Caller) -> Callable[[str], bool]:
-    """Tells of each subject whether a caller may read it; asks once for each topic."""
+    """A function that says whether a caller may read a subject; it decides once for each topic."""
     known: dict[Resource, bool] = {}
 
     def may(qualified: str) -> bool:

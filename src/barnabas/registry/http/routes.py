@@ -19,7 +19,8 @@ def router_for(surface: Surface) -> Router:
 
 
 async def _document(request: Request) -> Response:
-    """The OpenAPI document. Few ask for it, so its modules are loaded then, and making it does not hold up others."""
+    """The OpenAPI document. Requests for it are rare, so its modules are loaded here, in a thread that blocks no other
+    request."""
 
     def made() -> Response:
         from barnabas.registry.http import openapi

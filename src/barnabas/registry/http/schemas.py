@@ -1,6 +1,6 @@
 """Routes below `/schemas`: by id, by guid, and lists.
 
-The answer to a plain request by id is kept ready; the state drops it when the id changes.
+The answer to a plain request by id is cached; the state removes it when the id changes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def text_by_id(surface: Surface, request: Request, context: str, text: str
 
 
 def _placed(surface: Surface, request: Request, context: str, text: str) -> list[tuple[str, int]]:
-    """The subjects and versions that have an id."""
+    """The subjects and versions with an id."""
     state, deleted = surface.state, flag(request, "deleted")
     version = state.by_id(integer(text), surface.subject(context, request.query.get("subject", "")))
     if version is None:
@@ -93,7 +93,7 @@ def _identity(text: str) -> bytes:
 
 
 def _with_guid(surface: Surface, request: Request, text: str) -> list[tuple[str, int]]:
-    """The contexts that have a guid, with its id there. Raises HttpError 40403 or 40301."""
+    """The contexts with a guid, each with its id there. Raises HttpError 40403 or 40301."""
     placed = surface.state.by_guid(_identity(text))
     if not placed:
         raise errors.schema_not_found(text)
@@ -150,7 +150,8 @@ def _listed(version: Version, aliases: list[str] | None) -> Json:
 
 
 def _aliases(surface: Surface, prefixes: list[str], may_read: Callable[[str], bool]) -> dict[str, list[str]]:
-    """The names that begin so, mean another subject through their config and may be read by the caller, by that subject."""
+    """The aliases that begin with one of `prefixes` and that the caller may read, by the subject that they refer to in their
+    config."""
     found: dict[str, list[str]] = {}
     for name in sorted(filter(None, surface.state.configs)):
         if any(names.begins(name, prefix) for prefix in prefixes) and may_read(name):

@@ -1,4 +1,4 @@
-"""Routes of `/config`, `/mode`, `/contexts`, and what tells about the registry itself."""
+"""Routes of `/config`, `/mode`, `/contexts`, and those with facts about the registry itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERFACE_VERSION = "8.3.0"  # version of Confluent's interface; clients check i
 
 
 def _scope(surface: Surface, context: str, text: str = "") -> str | None:
-    """The subject or context that a setting belongs to; None for everything."""
+    """The subject or context of a setting; None for everything."""
     return surface.subject(context, text, alias=False) or None
 
 

@@ -42,7 +42,7 @@ async def list_subjects(surface: Surface, request: Request, context: str) -> Res
 
 
 def is_wanted(state: State, request: Request, subject: str) -> bool:
-    """Whether `deleted` and `deletedOnly` let a subject be shown."""
+    """Whether the answer shows a subject, by the parameters `deleted` and `deletedOnly`."""
     living = state.has(subject)
     return not living if flag(request, "deletedOnly") else living or flag(request, "deleted")
 
@@ -126,7 +126,7 @@ def _items(body: Json, name: str) -> tuple[Json, ...]:
 
 
 def version_or_error(surface: Surface, request: Request, subject: str, text: str, *, deleted: bool | None = None) -> Version:
-    """The version that a path names. Raises HttpError 42202, 40401 or 40402."""
+    """The version in a path. Raises HttpError 42202, 40401 or 40402."""
     wanted = version_number(text)
     also_deleted = flag(request, "deleted") if deleted is None else deleted
     found = surface.state.anywhere(subject, wanted, deleted=also_deleted)
@@ -138,7 +138,7 @@ def version_or_error(surface: Surface, request: Request, subject: str, text: str
 
 
 async def formatted(surface: Surface, version: Version, form: str) -> str | None:
-    """The text in a form that the client asks for; None for the one that is stored."""
+    """The text in the form that the client requests; None for the stored form."""
     if not form.strip():
         return None
     return await _of_parsed(surface, version, lambda parsed: parsed.formatted(form))
@@ -150,7 +150,7 @@ async def _of_parsed(surface: Surface, version: Version, use: Callable[[ParsedSc
 
 
 async def shown(surface: Surface, request: Request, version: Version) -> Json:
-    """The answer that shows a version, as `format`, `referenceFormat` and `findTags` ask for it."""
+    """The answer that shows a version, according to `format`, `referenceFormat` and `findTags`."""
     fields = version_fields(version, await formatted(surface, version, request.query.get("format", "")))
     if request.query.get("referenceFormat", "").lower() == "qualified":
         for reference in fields.get("references", ()):
@@ -232,7 +232,7 @@ async def _checked(
 
 
 def _problems(surface: Surface, subject: str, draft: Draft, earlier: list[Version], *, normalize: bool) -> list[str]:
-    """Why a schema may not follow versions. Raises HttpError 42201."""
+    """The reasons why a schema may not follow versions. Raises HttpError 42201."""
     if not draft.schema.strip():
         raise errors.invalid_schema("Empty schema")
     config, parser = surface.state.config_in_scope(subject), surface.registry.parser

@@ -1,4 +1,4 @@
-"""The shared parts of the handlers: the registry, the writer, names as the path has them, and forwarding to the leader."""
+"""The shared parts of the handlers: the registry, the writer, names in paths, and forwarding to the leader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 
 
 class Forwarded(Exception):
-    """The leader has answered in our place."""
+    """The leader has answered the request."""
 
     def __init__(self, response: Response) -> None:
         super().__init__()
@@ -43,10 +43,10 @@ class Backend(Protocol):
 
 
 class Surface:
-    """The registry as handlers see it.
+    """The registry for handlers.
 
     Args:
-        rights: None if callers do not log in; then everybody may do everything.
+        rights: the rights of callers. None if callers do not log in; then every caller may do everything.
     """
 
     def __init__(self, registry: Registry, backend: Backend, rights: Rights | None = None) -> None:
@@ -61,17 +61,17 @@ class Surface:
         return self.registry.state
 
     def subject(self, context: str, text: str, *, alias: bool = True) -> str:
-        """The subject that a path names below the path of a context, behind its alias."""
+        """The subject in a path below the path of a context; an alias is replaced by its subject."""
         subject = names.normalize(text if text.startswith((":.", ":*:")) else context + text)
         return self.behind_alias(subject) if alias else subject
 
     def behind_alias(self, subject: str) -> str:
-        """The subject that an alias means."""
+        """The subject of an alias; any other subject unchanged."""
         target = (self.state.configs.get(subject) or {}).get("alias") if subject else None
         return names.in_context_of(subject, target) if isinstance(target, str) and target else subject
 
     async def admit(self, request: Request, rule: Rule, context: str, segments: tuple[str, ...]) -> None:
-        """Let a request pass by the rule of its route. Raises HttpError 40301, or 50001 if the cluster cannot be asked."""
+        """Check a request by the rule of its route. Raises HttpError 40301, or 50001 if the cluster cannot be asked."""
         assert self.rights is not None
         try:
             await self.rights.refresh()
@@ -83,14 +83,15 @@ class Surface:
             self.permit(request, rule.right, self.subject(context, text, alias=rule.alias))
 
     async def renew(self) -> bool:
-        """Whether the rights were read again; raises HttpError 50001 if the cluster cannot be asked."""
+        """Read the rights again, and return whether that was done; raises HttpError 50001 if the cluster cannot be asked."""
         try:
             return self.rights is not None and await self.rights.renew()
         except BarnabasError as error:
             raise errors.store_failed(str(error)) from None
 
     def _speak_for(self, request: Request) -> None:
-        """A registry with CLUSTER_ACTION forwards in the name of its callers, as a broker does."""
+        """Accept the caller in a forwarded request: a registry with CLUSTER_ACTION forwards in the name of its callers, like a
+        broker."""
         principal = request.headers.get(PRINCIPAL)
         if principal is None or FORWARDED not in request.headers or self.rights is None:
             return
@@ -109,7 +110,7 @@ class Surface:
                 self.permit(request, rights.READ, names.in_context_of(subject, str(reference.subject)))
 
     def readable(self, request: Request) -> Callable[[str], bool]:
-        """Tells of each subject whether the caller may read it."""
+        """A function that says whether the caller may read a subject."""
         return _everything if self.rights is None else rights.readable(self.rights, request.caller)
 
     def readable_version(self, request: Request, found: Version) -> Version:
@@ -127,7 +128,7 @@ class Surface:
         raise rights.denied_schema(found.id)
 
     def contexts(self, request: Request) -> set[str]:
-        """The named contexts in which the caller may read something."""
+        """The named contexts in which the caller may read a subject."""
         named = self.state.named_contexts
         if self.rights is None:
             return named
@@ -136,12 +137,12 @@ class Surface:
         return found | {names.context_of(subject) for subject in filter(may, self.state.subjects)} & named
 
     def knows_id(self, request: Request, context: str, schema_id: int) -> bool:
-        """Whether the caller may read a subject that has this id in a context."""
+        """Whether the caller may read a subject with this id in a context."""
         may = self.readable(request)
         return self.rights is None or any(map(may, self.state.contexts[context].ids.get(schema_id, ())))
 
     async def write(self, request: Request, command: Command, status: int = 200) -> Response:
-        """Run a command and show its answer."""
+        """Run a command and return its answer."""
         exchange.media_type(request)
         value = await self.backend.write(request, command)
         return exchange.answer(request, value, status)
@@ -181,7 +182,7 @@ def _in_context(surface: Surface, handler: Handler, rule: Rule) -> Handler:
 async def _guarded(
     surface: Surface, handler: Handler, rule: Rule, request: Request, prefix: str, segments: tuple[str, ...]
 ) -> Response:
-    """The handler's answer, if the caller has the right. A refusal is tried once more with bindings that are read again."""
+    """The handler's answer, if the caller has the right. After a refusal it reads the bindings again and tries once more."""
     try:
         if surface.rights is None:
             return await handler(surface, request, prefix, *segments)
@@ -198,7 +199,7 @@ async def _guarded(
 
 
 def checked_context(text: str) -> str:
-    """The prefix of a context that a client names. Raises HttpError 400."""
+    """The prefix of a context in a path. Raises HttpError 400."""
     try:
         return names.context_prefix(text)
     except ValueError as error:

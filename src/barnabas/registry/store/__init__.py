@@ -1,1 +1,1 @@
-"""Where the registry keeps its records: a compacted topic (`topic.py`), with a fake in memory (`memory.py`)."""
+"""The stores of the registry's records: a compacted topic (`topic.py`), and a fake in memory (`memory.py`)."""

@@ -1,7 +1,8 @@
-"""Which of several registries writes: the leader of a group, as Confluent's registries elect it (protocol type `sr`).
+"""Elects the registry that writes: the leader of a group, as in Confluent's registry (protocol type `sr`).
 
-Each member tells its URL. The member that the coordinator makes the group's leader names the eligible one with the smallest URL, and every
-member learns its URL from the assignment. Safety does not hang on this: the store itself shuts out an older writer.
+Each member sends its URL. The coordinator makes one member the group's leader. This member chooses the eligible registry with
+the smallest URL, and every member gets that URL in its assignment. Safety does not depend on this: the store itself fences an
+older writer.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Election:
     """A member of the group.
 
     Args:
-        url: of this registry, at which others reach it.
-        changed: told the URL of the leader, None while there is none.
+        url: the URL of this registry for the others.
+        changed: called with the URL of the leader; None while there is none.
     """
 
     def __init__(self, config: ClientConfig, group: str, url: str, changed: Changed) -> None:
@@ -62,7 +63,7 @@ class Election:
         self._task = asyncio.create_task(self._run())
 
     async def is_alone(self) -> bool:
-        """Whether the group has no member: then no registry writes, and none needs to be waited for."""
+        """Whether the group has no member: then no registry writes, and this one does not wait for another."""
         try:
             response = await self._ask(DescribeGroupsRequest(groups=[self._group]))
         except BarnabasError:
@@ -141,7 +142,7 @@ class Election:
         return response
 
     def _judge(self, code: int) -> None:
-        """Whether to join again under this id, under another one, or to fail."""
+        """Handle an error code: join again with this member id, join again with another one, or raise."""
         if code == ErrorCode.REBALANCE_IN_PROGRESS or code == ErrorCode.ILLEGAL_GENERATION:
             return
         if code == ErrorCode.UNKNOWN_MEMBER_ID or code == ErrorCode.FENCED_INSTANCE_ID:
@@ -171,7 +172,7 @@ def _url(identity: dict[str, Any] | None) -> str | None:
 
 
 def _assignments(joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-    """The leader's choice, told to every member."""
+    """The choice of the group's leader, as the assignment of every member."""
     identities = {member.member_id: msgspec.json.decode(member.metadata) for member in joined.members}
     eligible = {member_id: each for member_id, each in identities.items() if each.get("master_eligibility", True)}
     master = min(eligible, key=lambda member_id: (_url(eligible[member_id]) or "", member_id), default=None)

@@ -1,7 +1,7 @@
-"""The seam between the registry and what keeps its records in order.
+"""The interface between the registry and the store, which keeps its records in order.
 
-Several registries may share one store. One of them writes at a time: `become_writer` shuts out all others before it returns, and reads
-all that they wrote.
+Several registries may share one store. One of them writes at a time: before `become_writer` returns, it fences all others and
+reads all their records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ Replay = Callable[[bytes, bytes | None, int], None]  # arguments: key, value, ti
 
 
 class StoreFailed(Exception):
-    """A write may or may not have happened, or the store cannot be used. Its writer must become the writer again before it goes on."""
+    """A write may or may not have happened, or the store cannot be used. The registry must become the writer again before the
+    next write."""
 
 
 class Fenced(StoreFailed):
@@ -23,17 +24,17 @@ class Fenced(StoreFailed):
 
 
 class TooLarge(Exception):
-    """The records are larger than the store takes; nothing was written."""
+    """The records are too large for the store; nothing was written."""
 
 
 class Store(Protocol):
-    """Records in an order that all readers see alike."""
+    """Records in an order that is the same for all readers."""
 
     async def start(self, replay: Replay) -> None:
-        """Replay all records that exist, then those that come, until `close`. Raises StoreFailed with one line."""
+        """Replay all records that exist, then new ones until `close`. Raises StoreFailed with a text of one line."""
 
     async def become_writer(self) -> None:
-        """Shut out other writers and read what they wrote. Raises StoreFailed."""
+        """Fence other writers and read their records. Raises StoreFailed."""
 
     async def append(self, records: Sequence[Record]) -> None:
         """Write records, all or none, and replay them. Raises Fenced, TooLarge or StoreFailed."""
@@ -42,4 +43,4 @@ class Store(Protocol):
         """Stop reading; safe to call twice."""
 
     def is_following(self) -> bool:
-        """Whether records that others write still arrive."""
+        """Whether records of other writers still arrive."""

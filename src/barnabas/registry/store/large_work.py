@@ -1,9 +1,9 @@
-"""Threads for large schemas, so that the event loop answers others meanwhile.
+"""Threads for large schemas, so that the event loop can answer other requests.
 
-The event loop alone changes the state. A thread only reads it, and a decision that was made in a thread is written by the loop's tasks.
+Only the event loop changes the state. A thread only reads it, and tasks of the event loop write the decision of a thread.
 
-A thread shares the interpreter with the event loop in turns of 5 ms. Only the garbage collector takes longer: a full collection visits
-the millions of objects of a large schema at once, for about a second. So it waits until the schema is forgotten again.
+A thread shares the interpreter with the event loop in turns of 5 ms. Only the garbage collector blocks longer: a full
+collection visits the millions of objects of a large schema, for about a second. So it waits until the schema is freed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class _Collector:
-    """The garbage collector, off while large work runs, but for a minute at most."""
+    """Turns the garbage collector off while large work runs, for at most a minute."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -60,18 +60,18 @@ class LargeWork:
     """Runs small work at once, and large work in threads of its own.
 
     Args:
-        threads: how many run at the same time; further work waits in order.
+        threads: the maximum number of threads; further work waits in order.
     """
 
     def __init__(self, threads: int) -> None:
         self._threads = ThreadPoolExecutor(threads, "large-schemas")
 
     async def run(self, characters: int, work: Callable[[], Value]) -> Value:
-        """The result of `work`, which parses or compares so many characters of schemas."""
+        """The result of `work`; it parses or compares this number of characters of schemas."""
         if characters <= limits.MAX_CHARACTERS_AT_ONCE:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, _uncollected, work)
 
     def close(self) -> None:
-        """Start nothing more; work that runs goes on to its end."""
+        """Start no more work; running work continues to its end."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -18,7 +18,7 @@ class MemoryLog:
         self.readers: list[Replay] = []
 
     def append(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Append, and show it to every reader."""
+        """Append records, and replay them in every reader."""
         for key, value in pairs:
             record = key, value, len(self.records) + 1
             self.records.append(record)
@@ -27,7 +27,7 @@ class MemoryLog:
 
 
 class MemoryStore:
-    """A view of a log. `fails` makes the next write fail, before (False) or after (True) it has happened."""
+    """A view of a log. `fails` makes the next write fail: before (False) or after (True) the append."""
 
     def __init__(self, log: MemoryLog | None = None) -> None:
         self.log = log or MemoryLog()

@@ -1,13 +1,13 @@
-"""The store over the compacted topic of a cluster.
+"""The store in a compacted topic of a cluster.
 
 Rules
-  1. Batches carry the producer id of a transactional id, though they are no transactions. A registry that takes the id over raises its
-     epoch. Its first batch, a NOOP, makes the partition's leader refuse all batches of older epochs. So all that older writers wrote
-     stands before the NOOP.
-  2. Batches are numbered: a retry after a lost answer is not appended twice.
-  3. Two clients: a long poll would hold up the writes behind it on one connection.
-  4. A topic that was made again, or has lost records in an unclean election, is not what the state was made from. Nothing is written
-     then until the registry is started again; reads are answered from the state.
+  1. Batches have the producer id of a transactional id, although they are not in transactions. A registry that takes over the
+     id raises its epoch. Its first batch, a NOOP, makes the partition's leader refuse all batches of older epochs. So all
+     records of older writers are before the NOOP.
+  2. Batches have sequence numbers, so a retry after a lost response is not appended twice.
+  3. There are two clients: on one connection, a long poll would delay the writes after it.
+  4. If the topic was created again, or has lost records in an unclean election, the state does not match it. Then the registry
+     writes nothing until it is restarted; it answers reads from the state.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class TopicStore:
     """Reads the topic from its beginning, and writes to it.
 
     Args:
-        config: of the cluster.
-        topic: its name; it is created if it does not exist.
+        config: the client settings for the cluster.
+        topic: the name of the topic; it is created if it does not exist.
         writer_id: the transactional id that all registries of this topic share.
-        replicas: of a topic that it creates, at most as many as there are brokers.
+        replicas: the number of replicas of a topic that it creates, at most the number of brokers.
     """
 
     def __init__(self, config: ClientConfig, topic: str, writer_id: str, replicas: int = REPLICAS) -> None:
@@ -84,7 +84,7 @@ class TopicStore:
         self._following = asyncio.create_task(self._follow())
 
     async def _load(self, end: int) -> None:
-        """Read up to `end`. The garbage collector waits: nothing here is garbage, and its scans take half of the time."""
+        """Read up to `end`. The garbage collector is off: there is no garbage here, and its scans would take half of the time."""
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -148,7 +148,7 @@ class TopicStore:
                     )
 
     async def _lose(self) -> None:
-        """The topic is no longer the one that was read."""
+        """The topic does not match the records that were read: stop writing."""
         if not self._lost:
             logger.error("event=schemas-topic-replaced topic=%s hint='start the registry again'", self.topic)
         async with self._arrived:

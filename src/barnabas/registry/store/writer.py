@@ -1,7 +1,8 @@
 """Turns commands into writes, several at once.
 
-Commands that wait are decided together, in the state that was last read back, and written with one request. A command whose decision could
-depend on one before it in the same write waits for the next write. So each decision sees everything that was written before.
+Waiting commands are decided together, in the state of the last replayed record, and written with one request. If a decision
+could depend on an earlier command in the same write, the command waits for the next write. So each decision sees everything
+that was written before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BATCH_BYTES = 256 * 1024  # bytes of records in one write; a larger command gets
 
 
 class NotTheWriter(Exception):
-    """Another registry writes, or none yet."""
+    """Another registry is the writer, or none is yet."""
 
 
 class _Waiting(NamedTuple):
@@ -46,7 +47,7 @@ class _Batch:
         self.size = 0
 
     def takes(self, outcome: Outcome, size: int) -> bool:
-        """Whether the outcome is right beside the others."""
+        """Whether the outcome is still right together with the others in the batch."""
         if not self.members:
             return True
         if outcome.touched is None or None in self.touched or self.size + size > BATCH_BYTES:
@@ -54,7 +55,7 @@ class _Batch:
         return not (outcome.touched & self.touched)
 
     def add(self, waiting: _Waiting, outcome: Outcome, size: int) -> None:
-        """Take a command in."""
+        """Add a command."""
         self.members.append((waiting, outcome))
         self.records += outcome.records
         self.touched |= {None} if outcome.touched is None else outcome.touched
@@ -64,7 +65,7 @@ class _Batch:
 
 
 class Writer:
-    """The one that decides and writes, while it is allowed to."""
+    """Decides commands and writes their records, while this registry is the writer."""
 
     def __init__(self, registry: Registry, store: Store) -> None:
         self._registry = registry
@@ -84,17 +85,17 @@ class Writer:
             self._task = asyncio.create_task(self._run())
 
     def step_down(self) -> None:
-        """Write no more; commands that wait are refused."""
+        """Stop writing; waiting commands are refused."""
         self.is_writer = False
         while self._waiting:
             _fail(self._waiting.popleft().done, NotTheWriter())
 
     async def submit(self, command: Command) -> Any:
-        """The answer to a command, after its records were read back.
+        """The answer to a command, after its records were replayed.
 
         Raises:
             NotTheWriter: nothing was done.
-            HttpError: it is refused, or the write failed.
+            HttpError: the command is refused, or the write failed.
         """
         if not self.is_writer:
             raise NotTheWriter
@@ -106,7 +107,7 @@ class Writer:
         return await done
 
     async def close(self) -> None:
-        """Stop; what waits is refused."""
+        """Stop; waiting commands are refused."""
         self.step_down()
         task, self._task = self._task, None
         if task is not None:
@@ -181,7 +182,7 @@ class Writer:
                 waiting.done.set_result(outcome.answer)
 
     async def _recover(self) -> None:
-        """After a write of unknown outcome: shut it out, and read what became of it."""
+        """After a write with an unknown outcome: fence it, and read whether it was appended."""
         try:
             await self._store.become_writer()
         except StoreFailed as error:

@@ -1,1 +1,2 @@
-"""Records with registered schemas as columns of Arrow: the type of a schema, and arrays decoded from records and encoded into them."""
+"""Records with registered schemas as columns of Arrow: the Arrow type of a schema, decoding of records to arrays, and encoding
+of arrays to records."""

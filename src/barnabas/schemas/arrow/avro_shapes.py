@@ -1,7 +1,8 @@
 """Avro schemas in Arrow, by the rules of Spark's own Avro reader.
 
-A union of null and one type is that type, and may be null. `int` with `long` is `long`, and `float` with `double` is `double`. Any other
-union is a struct with a field for each branch: `member0`, `member1`, … Times of day are the numbers that Avro stores.
+A union of null and one type becomes that type, nullable. `int` with `long` is `long`, and `float` with `double` is `double`.
+Any other union is a struct with a field for each branch: `member0`, `member1`, … Times of day become the numbers that Avro
+stores.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _since_midnight(unit_us: int) -> Any:
 
 
 _LOGICAL: dict[tuple[str, str], Shape] = {
-    ("string", "uuid"): Shape(pa.string(), str),
+    ("string", "uuid"): Shape(pa.string(), str, mark="uuid"),
     ("int", "date"): Shape(pa.date32()),
     ("int", "time-millis"): Shape(pa.int32(), _since_midnight(1000)),
     ("long", "time-micros"): Shape(pa.int64(), _since_midnight(1)),
@@ -108,7 +109,7 @@ def _union(branches: list[Any], names: dict[str, Any], inside: tuple[str, ...]) 
                 return {tags[int(number)]: each if convert is None else convert(each)}
         return None if isinstance(value, dict) else value
 
-    kind = pa.struct([pa.field(f"member{number}", shape.type) for number, shape in enumerate(shapes)])
+    kind = pa.struct([shape.field(f"member{number}") for number, shape in enumerate(shapes)])
     return Shape(kind, to_arrow, from_arrow, is_null)
 
 
@@ -119,7 +120,7 @@ _CLASSES: Mapping[str, Any] = {
 
 
 def _test(branch: Any, names: dict[str, Any]) -> Any:
-    """Whether a decoded value is of this branch."""
+    """A function that says whether a decoded value is of this branch."""
     schema = names.get(branch, branch) if isinstance(branch, str) else branch
     kind = schema if isinstance(schema, str) else schema["type"]
     if kind in ("record", "error"):

@@ -1,6 +1,7 @@
-"""Arrays of records decoded into columns, and columns encoded into records, in tasks of several processes.
+"""Decodes arrays of records to columns, and encodes columns to records, in tasks of several processes.
 
-A process keeps one connection to each registry, and asks once for each schema that its records name. Encoding asks nobody.
+A process keeps one connection to each registry, and requests each schema that its records name only once. Encoding needs no
+request.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _KEPT = 64  # registries and readers that a process caches
 
 
 class RegistryAddress(Struct, frozen=True):
-    """Where a registry is and how to log in there; `settings` are pairs of the client's settings."""
+    """The URL and the log-in of a registry; `settings` are pairs of the client's settings."""
 
     url: str
     settings: tuple[tuple[str, str], ...] = ()
@@ -42,11 +43,11 @@ class RegistryAddress(Struct, frozen=True):
 
 
 class Reader(Struct, frozen=True):
-    """How a task decodes one part of records.
+    """The settings with which a task decodes keys or values.
 
     Args:
-        schema: the one that the column has.
-        context: a subject that names the context of the ids; None: the default one.
+        schema: the schema of the column.
+        context: a subject in the context of the ids; None: the default context.
         message: the Protobuf message of the column; None: the first one.
     """
 
@@ -62,11 +63,11 @@ class Reader(Struct, frozen=True):
 
 
 class Writer(Struct, frozen=True):
-    """How a task encodes one part of records.
+    """The settings with which a task encodes keys or values.
 
     Args:
-        schema: with its id.
-        in_headers: whether the id is not in the payload.
+        schema: the schema, with its id.
+        in_headers: whether the id is in the headers instead of the payload.
     """
 
     schema: RegisteredSchema
@@ -82,7 +83,7 @@ def decode(reader: Reader, data: pa.Array[Any], headers: pa.Array[Any] | None = 
         headers: lists of structs of `key` and `value`.
 
     Raises:
-        RegistryError, RegistryUnreachable: the registry gave no answer, so that nothing can be said of a record.
+        RegistryError, RegistryUnreachable: the registry gave no answer, so records cannot be decoded or refused.
     """
     deserializer = _deserializer(reader)
     shape = _shape(reader.schema, reader.message)
@@ -132,7 +133,7 @@ def encode(writer: Writer, data: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _maps_of(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Makes dicts of the pairs in which `to_pylist` gives maps; None for a type without maps."""
+    """A function that converts the pairs of `to_pylist` for maps to dicts; None for a type without maps."""
     if pa.types.is_map(kind):
         item = _maps_of(kind.item_type) or _same
         return lambda value: None if value is None else {key: item(each) for key, each in value}
@@ -150,7 +151,7 @@ def _same(value: Any) -> Any:
 
 
 def decoder(reader: Reader, *, with_headers: bool) -> Callable[..., Any]:
-    """`decode` as a function of arrays alone, with type hints that tell Spark what it takes."""
+    """`decode` as a function that has only arrays as arguments, with type hints for Spark."""
     if with_headers:
 
         def decode_both(data: pa.Array, headers: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the annotation, and pyarrow's class accepts no type argument
@@ -165,7 +166,7 @@ def decoder(reader: Reader, *, with_headers: bool) -> Callable[..., Any]:
 
 
 def encoder(writer: Writer) -> Callable[..., Any]:
-    """`encode` as a function of an array alone."""
+    """`encode` as a function with only an array as argument."""
 
     def encode_rows(data: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark evaluates the annotation, and pyarrow's class accepts no type argument
         return encode(writer, data)
@@ -174,7 +175,7 @@ def encoder(writer: Writer) -> Callable[..., Any]:
 
 
 def _column(values: list[Any], reasons: list[str | None], kind: pa.DataType) -> pa.Array[Any]:
-    """The values as an array; those that do not fit become null and get a reason."""
+    """The values as an array; values that do not fit become null and get a reason."""
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
@@ -192,11 +193,12 @@ def _unfit(error: Exception) -> str:
 
 @lru_cache(_KEPT)
 def _deserializer(reader: Reader) -> Deserializer:
-    return Deserializer(_schemas(reader.address), reader=reader.schema, is_key=reader.is_key, subject=reader.context)
+    return Deserializer(registered_schemas(reader.address), reader=reader.schema, is_key=reader.is_key, subject=reader.context)
 
 
 @lru_cache(_KEPT)
-def _schemas(address: RegistryAddress) -> RegisteredSchemas:
+def registered_schemas(address: RegistryAddress) -> RegisteredSchemas:
+    """The schemas of a registry that this process knows. It is not safe for several threads."""
     return RegisteredSchemas(address.client())
 
 
@@ -205,12 +207,12 @@ _shape = lru_cache(_KEPT)(shape_of)
 
 @lru_cache(_KEPT)
 def _wanted(schema: RegisteredSchema, message: str | None) -> str | None:
-    """The full name of the message that a Protobuf column holds."""
+    """The full name of the message in a Protobuf column."""
     return codec_of(schema, message=message).record_name if schema.schema_type == "PROTOBUF" else None
 
 
 def headers_of(parts: Sequence[tuple[str, Writer]]) -> list[tuple[str, bytes]]:
-    """The headers that records need, by the name of the header and its writer."""
+    """The headers for records; `parts` has the name of each header and its writer."""
     made = []
     for name, writer in parts:
         if writer.schema.guid is None:

@@ -1,8 +1,8 @@
 """JSON Schemas in Arrow.
 
-An object with properties is a struct, and one with `additionalProperties` alone a map. `integer` is `long` and `number` is `double`.
-Some parts are a string with the JSON text: those without a single type, such as `oneOf` with several types or an object that may hold
-anything, and those that contain themselves.
+An object with properties becomes a struct, and an object with only `additionalProperties` a map. `integer` becomes `long` and
+`number` becomes `double`. Some parts become a string with the JSON text. They have no single type (`oneOf` with several types,
+an object with any content), or they contain themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def shape_of(codec: JsonCodec) -> Shape:
 
 
 def _text() -> Shape:
-    return Shape(pa.string(), lambda value: json.dumps(value, ensure_ascii=False), _parsed)
+    return Shape(pa.string(), lambda value: json.dumps(value, ensure_ascii=False), _parsed, mark="json")
 
 
 def _parsed(value: Any) -> Any:
@@ -44,7 +44,7 @@ class _Shapes:
         self._needed = needed
 
     def shape(self, schema: Any, root: Any, inside: tuple[int, ...]) -> Shape:
-        """The shape of `schema`, which stands in the document `root` and inside of those with these identities."""
+        """The shape of `schema` in the document `root`; `inside` has the identities of the schemas around it."""
         if not isinstance(schema, dict) or id(schema) in inside:
             return _text()
         inside = (*inside, id(schema))
@@ -82,7 +82,8 @@ class _Shapes:
         return _text()
 
     def _resolved(self, reference: Any, root: Any) -> tuple[Any, Any]:
-        """The schema behind a reference and its document; None if it is found by an id or an anchor, which this does not follow."""
+        """The schema behind a reference and its document; None for a reference by an id or an anchor, because this does not
+        follow them."""
         name, _, pointer = str(reference).partition("#")
         document = root if not name else self._needed.get(name)
         found = document

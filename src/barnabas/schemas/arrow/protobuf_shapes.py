@@ -1,8 +1,8 @@
 """Protobuf messages in Arrow.
 
-A message is a struct, and an enum is its name. A field that is not set is null if the message knows that, and has its default otherwise.
-`uint64` is a decimal of 20 digits. Timestamps and durations are Arrow's, and a wrapper is its value. Any other type of google.protobuf is
-a string with JSON.
+A message becomes a struct, and an enum its name. A field that is not set becomes null if the message shows that; otherwise it
+has its default. `uint64` becomes a decimal of 20 digits. Timestamps and durations become those of Arrow, and a wrapper becomes
+its value. Any other type of google.protobuf becomes a string with JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 
-from barnabas.schemas.arrow.shapes import Convert, Recursive, Shape
+from barnabas.schemas.arrow.shapes import Convert, Recursive, Shape, map_type
 from barnabas.schemas.plain import plain
 from barnabas.schemas.protobuf_codec import ProtobufCodec
 
@@ -64,7 +64,7 @@ class _Shapes:
                 return value
             return {name: writers.get(name, plain)(each) for name, each in value.items() if each is not None}
 
-        return Shape(pa.struct([pa.field(field.name, shape.type) for field, shape in fields]), to_arrow, from_arrow)
+        return Shape(pa.struct([shape.field(field.name) for field, shape in fields]), to_arrow, from_arrow)
 
     def _known(self, descriptor: Any) -> Shape | None:
         name = descriptor.full_name
@@ -76,19 +76,19 @@ class _Shapes:
             inner = self._one(descriptor.fields_by_name["value"], ())
             return Shape(inner.type, lambda value: value.value, plain)
         if descriptor.file.package == "google.protobuf":
-            return Shape(pa.string(), self._json, json.loads)
+            return Shape(pa.string(), self._json, json.loads, mark="json")
         return None
 
     def _json(self, value: Any) -> str:
         return json.dumps(json_format.MessageToDict(value, descriptor_pool=self._pool), ensure_ascii=False)
 
     def _field(self, field: Any, inside: tuple[str, ...]) -> Shape:
-        """The shape of a field; `to_arrow` takes the field's value, which is a container if it is repeated."""
+        """The shape of a field; `to_arrow` takes the field's value (a container for a repeated field)."""
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             key, item = (self._one(field.message_type.fields_by_name[name], inside) for name in ("key", "value"))
             into, out_of = item.to_arrow, item.from_arrow or plain
             return Shape(
-                pa.map_(key.type, item.type),
+                map_type(key.type, item.field("value")),
                 lambda found: [(name, found[name] if into is None else into(found[name])) for name in found],
                 lambda value: {_key(name): out_of(each) for name, each in value.items()} if isinstance(value, dict) else value,
             )
@@ -97,7 +97,7 @@ class _Shapes:
             return one
         into, out_of = one.to_arrow, one.from_arrow or plain
         return Shape(
-            pa.list_(one.type),
+            pa.list_(one.field("item")),
             list if into is None else lambda found: [into(each) for each in found],
             lambda value: [out_of(each) for each in value] if isinstance(value, list) else value,
         )

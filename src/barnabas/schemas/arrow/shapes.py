@@ -1,4 +1,5 @@
-"""The seam between a format's schemas and Arrow: the type of a schema's values, and how values are converted to it and back."""
+"""The interface between a format's schemas and Arrow: the Arrow type of a schema's values, and the conversion of values to it
+and back."""
 
 from __future__ import annotations
 
@@ -13,6 +14,9 @@ from barnabas.schemas.errors import SchemaDataError
 from barnabas.schemas.registered import RegisteredSchema
 
 Convert = Callable[[Any], Any]
+MARK = b"barnabas.type"  # in the metadata of fields of text that holds JSON or a UUID
+
+map_type: Any = pa.map_  # the stubs take no field for the values, which pyarrow does
 
 MODULES = {
     "AVRO": "barnabas.schemas.arrow.avro_shapes",
@@ -22,30 +26,36 @@ MODULES = {
 
 
 class Recursive(SchemaDataError):
-    """A schema contains itself, and Arrow has no such types."""
+    """A schema contains itself; Arrow has no such types."""
 
 
 class Shape(NamedTuple):
     """The form of a schema's values in Arrow.
 
     Args:
-        type: of the column.
-        to_arrow: converts a decoded value to one that `pyarrow.array` takes; None: it is one.
-        from_arrow: converts a value of `to_pylist`, in which maps are dicts, to one that the codec's `from_json` takes; None: it is one.
+        type: the type of the column.
+        to_arrow: converts a decoded value to one for `pyarrow.array`; None: no conversion is needed.
+        from_arrow: converts a value of `to_pylist`, with maps as dicts, to one for the codec's `from_json`; None: no conversion
+            is needed.
         is_null: whether the schema itself allows null.
+        mark: `json` or `uuid` for texts that hold such.
     """
 
     type: pa.DataType
     to_arrow: Convert | None = None
     from_arrow: Convert | None = None
     is_null: bool = False
+    mark: str = ""
+
+    def field(self, name: str) -> pa.Field[Any]:
+        return pa.field(name, self.type, metadata={MARK: self.mark.encode()} if self.mark else None)
 
 
 def shape_of(schema: RegisteredSchema, message: str | None = None) -> Shape:
     """The shape of a schema's values; `message` names the Protobuf message.
 
     Raises:
-        SchemaDataError: the schema cannot be used, or has no form in Arrow.
+        SchemaDataError: the schema is invalid, or has no type in Arrow.
         LibraryMissing: the extra is not installed.
     """
     codec = codec_of(schema, message=message)
@@ -60,9 +70,9 @@ def struct_of(fields: Mapping[str, Shape], *, keeps_nulls: bool = True) -> Shape
     """Values are dicts, also from Arrow.
 
     Args:
-        keeps_nulls: if not, a field that is null is left out of the dict from Arrow, unless its own shape allows null.
+        keeps_nulls: if False, a null field is left out of the dict from Arrow, unless its own shape allows null.
     """
-    kind = pa.struct([pa.field(name, shape.type) for name, shape in fields.items()])
+    kind = pa.struct([shape.field(name) for name, shape in fields.items()])
     to_arrow = {name: shape.to_arrow for name, shape in fields.items() if shape.to_arrow is not None}
     from_arrow = {name: shape.from_arrow for name, shape in fields.items() if shape.from_arrow is not None}
     not_null = set() if keeps_nulls else {name for name, shape in fields.items() if not shape.is_null}
@@ -85,12 +95,13 @@ def struct_of(fields: Mapping[str, Shape], *, keeps_nulls: bool = True) -> Shape
 
 
 def list_of(item: Shape) -> Shape:
-    return Shape(pa.list_(item.type), _over_list(item.to_arrow), _over_list(item.from_arrow))
+    return Shape(pa.list_(item.field("item")), _over_list(item.to_arrow), _over_list(item.from_arrow))
 
 
 def map_of(item: Shape) -> Shape:
     """Values are dicts, also from Arrow."""
-    return Shape(pa.map_(pa.string(), item.type), _over_dict(item.to_arrow), _over_dict(item.from_arrow))
+    kind = map_type(pa.string(), item.field("value"))
+    return Shape(kind, _over_dict(item.to_arrow), _over_dict(item.from_arrow))
 
 
 def _over_list(convert: Convert | None) -> Convert | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -14,20 +14,28 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
+from barnabas.sql.catalog.postgres.contents import Described, Facts
+from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import Relation, Rows
 from barnabas.sql.catalog.store import TOPIC, DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.rows import LiveRows
+from barnabas.sql.live.scan import MemoryScan, can_be_made
+from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
+from barnabas.sql.settings import Settings
 from barnabas.sql.states import UNDEFINED_TABLE
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
+R = TypeVar("R")
 PUBLIC = "public"
 SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
+_UNKNOWN = pa.RecordBatch.from_arrays([], names=[])  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
@@ -59,10 +67,23 @@ class Access:
         client: of the session.
         config: its settings, for the sources of topics.
         store: of definitions; shared by all sessions.
+        samples: shared too.
+        user, settings: of the session, for Postgres' catalogue.
+        live: the tables in memory; shared by all sessions.
     """
 
-    def __init__(self, client: BlockingClient, config: ClientConfig, store: DefinitionStore, samples: Samples) -> None:
-        self._client, self._config, self._store, self._samples = client, config, store, samples
+    def __init__(
+        self,
+        client: BlockingClient,
+        config: ClientConfig,
+        store: DefinitionStore,
+        samples: Samples,
+        user: str,
+        settings: Settings,
+        live: LiveTables,
+    ) -> None:
+        self._user, self._settings = user, settings
+        self._client, self._config, self._store, self._samples, self._live = client, config, store, samples, live
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
 
@@ -83,6 +104,9 @@ class Access:
 
     def find(self, parts: Sequence[str], position: int | None, database: str) -> Relation:
         """The relation of a name, with its schema and database if they are given. Raises SqlError 42P01."""
+        system = catalogue(parts[-2] if len(parts) > 1 else None, parts[-1], lambda: self._facts(database))
+        if system is not None:
+            return system
         candidates = _candidates(parts, database)
         self._store.refresh()
         for name in candidates:
@@ -137,6 +161,18 @@ class Access:
         topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
         return sorted({*definitions, *topics})
 
+    def _facts(self, database: str) -> Facts:
+        """What the rows of Postgres' catalogue are made of."""
+        self._store.refresh()
+        definitions = self._store.tables
+        described = []
+        for name in self.names():
+            if name in definitions:
+                described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
+            else:
+                described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
+        return Facts(self._user, database, list(self._settings), described)
+
     def snapshot(self, topic: str, running: Running) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
         source = self.source(topic)
@@ -167,20 +203,54 @@ class Access:
             memory: the rows of relations in memory.
         """
         snapshots: dict[str, Snapshot] = {}
+        held: dict[str, pa.RecordBatch | None] = {}
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
+            if isinstance(relation, CatalogueRelation):
+                made.append((each.alias, relation.rows().select(each.schema.names)))
+                continue
             if not isinstance(relation, TopicRelation):
                 made.append((each.alias, memory[relation.name]))
                 continue
             topic = relation.topic
+            if each.is_pending:
+                made.append((each.pending_alias, buffer.rows(relation)))
+            if relation.is_keyed and can_be_made(relation.layout, each.schema.names):
+                if topic not in held:
+                    held[topic] = self.live_records(relation, running, LiveRows.all)
+                records = held[topic]
+                if records is not None:
+                    made.append((each.alias, self._in_memory(relation, each.schema.names, records)))
+                    continue
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
             table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
             made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
-            if each.is_pending:
-                made.append((each.pending_alias, buffer.rows(relation)))
         return made
+
+    def live_records(self, relation: TopicRelation, running: Running, use: Callable[[LiveRows], R]) -> R | None:
+        """What `use` makes of the rows of a table with a primary key; None if they are not kept in memory."""
+        written = self._written.get(relation.topic, {})
+        found = self._live.look(relation, self._client, written, running.check, use)
+        if found is not None:
+            self._written.pop(relation.topic, None)
+        return found
+
+    def point(self, relation: TopicRelation, names: Sequence[str], key: pa.RecordBatch, running: Running) -> pa.Table | None:
+        """The rows of one key; None if they must be looked for in the topic."""
+        if not can_be_made(relation.layout, names):
+            return None
+        payload = relation.layout.key.encode(key)[0].as_py()
+        records = self.live_records(relation, running, lambda rows: _of_key(rows, payload))
+        return None if records is None or records is _UNKNOWN else self._in_memory(relation, names, records)
+
+    def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
+        return MemoryScan(self.source(relation.topic), relation.topic, relation.layout, names, records).table()
+
+
+def _of_key(rows: LiveRows, key: bytes) -> pa.RecordBatch:
+    return rows.of_key(key) if rows.is_canonical else _UNKNOWN
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:

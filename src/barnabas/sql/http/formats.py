@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv
 
+from barnabas.sql.http.errors import error_body
 from barnabas.sql.interface import SqlError
 
 
@@ -22,32 +23,24 @@ class RowWriter(Protocol):
 
     content_type: bytes
 
-    def begin(self, schema: pa.Schema) -> bytes: ...
+    def begin(self, schema: pa.Schema | None) -> bytes:
+        """Before the first batch; None for a statement without rows."""
 
-    def rows(self, batch: pa.RecordBatch) -> bytes: ...
+    def rows(self, batch: pa.RecordBatch) -> bytes:
+        """One batch."""
 
-    def end(self, tag: str) -> bytes: ...
+    def end(self, tag: str) -> bytes:
+        """After the last batch."""
 
-    def failed(self, error: SqlError) -> bytes: ...
+    def failed(self, error: SqlError) -> bytes:
+        """In the place of the end."""
 
 
 _json = msgspec.json.Encoder(decimal_format="string")
 
 
-def error_body(error: SqlError) -> dict[str, Any]:
-    """An error as JSON has it; fields without a value are left out."""
-    fields = {
-        "sqlstate": error.sqlstate,
-        "message": error.message,
-        "position": error.position,
-        "detail": error.detail,
-        "hint": error.hint,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
-    return [{"name": each.name, "type": str(each.type)} for each in schema]
+def columns_of(schema: pa.Schema | None) -> list[dict[str, str]]:
+    return [{"name": each.name, "type": str(each.type)} for each in schema or ()]
 
 
 def lists_of(batch: pa.RecordBatch) -> list[list[Any]]:
@@ -83,7 +76,7 @@ class Json:
     def __init__(self) -> None:
         self._is_first = True
 
-    def begin(self, schema: pa.Schema) -> bytes:
+    def begin(self, schema: pa.Schema | None) -> bytes:
         return b'{"columns":' + _json.encode(columns_of(schema)) + b',"rows":['
 
     def rows(self, batch: pa.RecordBatch) -> bytes:
@@ -104,8 +97,8 @@ class JsonLines:
 
     content_type = b"application/x-ndjson"
 
-    def begin(self, schema: pa.Schema) -> bytes:
-        self._names: Sequence[str] = schema.names
+    def begin(self, schema: pa.Schema | None) -> bytes:
+        self._names: Sequence[str] = schema.names if schema is not None else ()
         return b""
 
     def rows(self, batch: pa.RecordBatch) -> bytes:
@@ -123,9 +116,8 @@ class Csv:
 
     content_type = b"text/csv; charset=utf-8"
 
-    def begin(self, schema: pa.Schema) -> bytes:
-        self._schema = schema
-        return self._written(schema.empty_table(), with_head=True)
+    def begin(self, schema: pa.Schema | None) -> bytes:
+        return b"" if schema is None else self._written(schema.empty_table(), with_head=True)
 
     def rows(self, batch: pa.RecordBatch) -> bytes:
         return self._written(pa.Table.from_batches([batch]), with_head=False)
@@ -160,9 +152,9 @@ class Arrow:
 
     content_type = b"application/vnd.apache.arrow.stream"
 
-    def begin(self, schema: pa.Schema) -> bytes:
+    def begin(self, schema: pa.Schema | None) -> bytes:
         self._sink = io.BytesIO()
-        self._writer = pa.ipc.new_stream(self._sink, schema)
+        self._writer = pa.ipc.new_stream(self._sink, schema if schema is not None else pa.schema([]))
         return self._taken()
 
     def rows(self, batch: pa.RecordBatch) -> bytes:

@@ -15,14 +15,18 @@ import base64
 import binascii
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 
-from barnabas.sql.http.formats import WRITERS, RowWriter, chosen, error_body
+from barnabas.sql.http.errors import error_body
 from barnabas.sql.interface import Caller, Engine, Result, Session, SqlError
 from barnabas.web.routing import HttpError, Request, Response, Router
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from barnabas.sql.http.formats import RowWriter
 
 JSON = ((b"content-type", b"application/json"),)
 STATUSES = {  # by SQLSTATE, or by its first two characters
@@ -71,6 +75,8 @@ class Surface:
         return Response(msgspec.json.encode(error_body(found)), error.status, JSON)
 
     async def _sql(self, request: Request) -> Response:
+        from barnabas.sql.http.formats import WRITERS, chosen  # it loads pyarrow, so only a service that is used has it
+
         name = chosen(request.query.get("format"), request.headers.get("accept", ""))
         if name is None:
             raise HttpError(406, f"the formats are {', '.join(WRITERS)}; name one by ?format= or by the header Accept")
@@ -117,7 +123,7 @@ class _Running:
         content = ((b"content-type", writer.content_type),)
         schema = result.schema
         if schema is None or first is END:
-            body = writer.begin(schema if schema is not None else pa.schema([])) + writer.end(_tag(result.tag, 0))
+            body = writer.begin(schema) + writer.end(_tag(result.tag, 0))
             await self.close()
             return Response(body, 200, content)
         return Response(writer.begin(schema), 200, content, self._rows(writer, result, first, batches))

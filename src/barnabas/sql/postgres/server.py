@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from socket import socket
 from ssl import SSLContext
 from typing import Any
 
@@ -39,10 +40,13 @@ class Server:
         self._all_gone = asyncio.Event()
         self._closing = False
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; port 0 takes a free one. Raises OSError."""
+    async def start(self, host: str, port: int, listening: socket | None = None) -> None:
+        """Listen at an address, where port 0 takes a free one, or on a socket. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(lambda: Peer(self), host, port, backlog=BACKLOG)
+        if listening is None:
+            self._listening = await loop.create_server(lambda: Peer(self), host, port, backlog=BACKLOG)
+        else:
+            self._listening = await loop.create_server(lambda: Peer(self), sock=listening, backlog=BACKLOG)
         self.port = self._listening.sockets[0].getsockname()[1]
         self.keep(loop.create_task(self._watch()))
 
@@ -118,12 +122,19 @@ class Server:
 
 
 async def serve(
-    engine: Engine, host: str, port: int, tls: SSLContext | None = None, authenticator: Authenticator | None = None
+    engine: Engine,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tls: SSLContext | None = None,
+    authenticator: Authenticator | None = None,
+    *,
+    listening: socket | None = None,
 ) -> Server:
     """Serve an engine's sessions to Postgres clients.
 
     Args:
         port: 0 takes a free one.
+        listening: a socket that listens already, in the place of an address; the server closes it.
         tls: the context for clients that ask for TLS; without one they are refused it.
         authenticator: by default every name is believed.
 
@@ -131,5 +142,5 @@ async def serve(
         OSError: the address cannot be had.
     """
     server = Server(engine, tls, authenticator or Trust())
-    await server.start(host, port)
+    await server.start(host, port, listening)
     return server

@@ -12,11 +12,11 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
-from barnabas.sql.states import UNIQUE, not_supported
 from barnabas.sql.statements.conflict import Conflict
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, target_of, together
+from barnabas.sql.states import UNIQUE, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
 if TYPE_CHECKING:
@@ -60,10 +60,14 @@ def _ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     return Ready(statement.text, run, returning.schema, parameters, version=session.version)
 
 
-def without_duplicates(session: SqlSession, relation: TopicRelation, rows: pa.Table) -> pa.Table:
-    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them."""
+def without_duplicates(session: SqlSession, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:
+    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them.
+
+    Args:
+        seen: the keys of earlier rows of the statement; those of these rows are added.
+    """
     keys = keys_of(relation, rows)
-    seen: set[bytes] = set()
+    seen = set() if seen is None else seen
     for place, key in enumerate(keys):
         if key in seen:
             raise duplicate(relation, rows, place)
@@ -85,4 +89,3 @@ def duplicate(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
         detail=f"Key ({names})=({shown}) already exists.",
         hint="ON CONFLICT DO UPDATE or DO NOTHING says what to do",
     )
-

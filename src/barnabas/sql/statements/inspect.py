@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result
 from barnabas.sql.results import Listing
-from barnabas.sql.states import syntax_error
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
+from barnabas.sql.states import syntax_error
 from barnabas.tables.column_types import quoted, type_name
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def show(session: SqlSession, statement: Statement, given: Any) -> Ready:
             relation = session.find(_name(statement, at), statement.position(at))
             return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
         case "":
-            raise syntax_error("SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1))
+            raise syntax_error(
+                "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
+            )
     return show_parameter(session, statement, given)
 
 

@@ -14,10 +14,10 @@ from barnabas.sql.catalog.topics import TopicRelation, declared
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
-from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import Returning, assignments, cast_to, first_of_each, keyed_target, together, with_columns
+from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def check_count(rows: pa.Table) -> None:
     """Raises SqlError if a statement changes too many rows."""
     if rows.num_rows > limits.MAX_SQL_MODIFIED_ROWS:
         raise SqlError(
-            LIMIT_EXCEEDED, f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows", hint="use WHERE to change a part"
+            LIMIT_EXCEEDED,
+            f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows",
+            hint="use WHERE to change a part",
         )
 
 

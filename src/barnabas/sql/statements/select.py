@@ -13,7 +13,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.duck.types import field_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
-from barnabas.sql.results import Streamed
+from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
 
@@ -33,13 +33,12 @@ def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0))
     plan = checked(session, tree, statement.text, given)
-    return Ready(
-        statement.text,
-        lambda values: run(session, plan, values, statement.text),
-        plan.schema,
-        plan.parameters,
-        version=session.version,
-    )
+
+    def execute(values: Sequence[Any]) -> Result:
+        check_values(plan.parameters, values)
+        return run(session, plan, values, statement.text)
+
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
 
 
 def checked(
@@ -86,16 +85,22 @@ def run(
     values: Sequence[Any],
     text: str,
     memory: Mapping[str, pa.Table] | None = None,
-) -> Streamed:
+) -> Streamed | Listing:
     """The rows of a plan.
 
     Args:
         memory: the rows of its relations in memory.
     """
+    row = session.point(plan, values)
+    if row is not None and plan.point is not None and plan.point.outputs is not None:
+        columns = [row.column(name) for name in plan.point.outputs]
+        if [each.type for each in columns] == plan.schema.types:
+            return Listing("SELECT", plan.schema, pa.Table.from_arrays(columns, schema=plan.schema))
     sql, bound = plan.bound(values)
     lease = session.borrow()
     try:
-        for alias, dataset in session.datasets(plan.inputs, memory or {}):
+        datasets = [(plan.inputs[0].alias, row)] if row is not None else session.datasets(plan.inputs, memory or {})
+        for alias, dataset in datasets:
             lease.cursor.register(alias, dataset)
         reader = lease.cursor.sql(sql, params=bound or None).to_arrow_reader(BATCH_ROWS)
     except BaseException as error:

@@ -16,8 +16,8 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done, Listing
-from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession
@@ -154,7 +154,9 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                 raise SqlError("42601", f'multiple assignments to same column "{name}"', position=position_in(column))
             if name in relation.keys:
                 raise not_supported(
-                    f'the column "{name}" of the primary key cannot be changed', position_in(column), "DELETE the row and INSERT another"
+                    f'the column "{name}" of the primary key cannot be changed',
+                    position_in(column),
+                    "DELETE the row and INSERT another",
                 )
             found[name] = default_of(relation, name) if is_default(value) else value
     return found

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
-from barnabas.sql.states import NO_TRANSACTION, not_supported, syntax_error
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.states import NO_TRANSACTION, not_supported, syntax_error
 
 if TYPE_CHECKING:
     from barnabas.sql.session import SqlSession

@@ -21,7 +21,6 @@ from barnabas.sql.states import LIMIT_EXCEEDED
 from barnabas.sql.writing.records import keys_of, records_of
 
 
-
 class _Change(Struct, frozen=True):
     relation: TopicRelation
     rows: pa.Table

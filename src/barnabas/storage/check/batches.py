@@ -7,8 +7,8 @@ Rules
   2. The offsets of a damaged stretch come from its neighbours: its own content cannot be trusted.
   3. A damaged batch does not end the check: it continues at the next whole one.
 
-How it works: the file is read in large pieces; a batch costs one parse, one CRC and one check of its records. Base offset,
-length, leader epoch and magic lie outside the CRC. A wrong length or magic is detected because the next batch is not at the
+How it works: the file is read in large pieces; a batch costs one parse, one CRC and one check of its records. The CRC does not
+cover base offset, length, leader epoch and magic. A wrong length or magic is detected because the next batch is not at the
 expected place. A wrong base offset is detected because offsets neither decrease nor overlap. So a batch is held back until the
 next one is read; if two contradict each other, the wrong one is the one whose neighbours are consistent without it. Leader
 epochs are checked in `partition.py`.
@@ -45,7 +45,7 @@ Progress = Callable[[int], None]
 
 
 class CheckedBatch(NamedTuple):
-    """A batch of a segment or, if `whole` is False, a stretch of which only the position is known."""
+    """A batch of a segment or, if `whole` is False, a stretch whose batches are unknown; only its position is known."""
 
     position: int
     header: BatchHeader

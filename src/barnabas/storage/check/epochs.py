@@ -99,8 +99,8 @@ class EpochCheck:
                 run.first_offset = max(run.first_offset, min(self._entries[0][1], run.last_offset))
 
     def _compare(self, known: LeaderEpochs, recovery_point: int, *, was_clean: bool) -> Iterator[Finding]:
-        """The first run of batches that the file contradicts; runs that the next start finds itself only if there is no
-        other."""
+        """The first run of batches that the file contradicts; a run that the next start finds itself counts only if there is
+        no other."""
         agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
         learnt = ""
         for slot, run in enumerate(self._runs):
@@ -128,8 +128,8 @@ class EpochCheck:
             yield self._of_file(learnt, mended=True)
 
     def _is_news(self, slot: int, known: LeaderEpochs, recovery_point: int) -> bool:
-        """Whether this run begins with epochs that were not written yet: the file is written later than the first of their
-        batches."""
+        """Whether this run begins with epochs that are not in the file yet: the file is written later than the first batch of
+        an epoch."""
         epochs = [run.epoch for run in self._runs[slot:]]
         return self._runs[slot].first_offset >= recovery_point and epochs[0] > known.latest and epochs == sorted(set(epochs))
 

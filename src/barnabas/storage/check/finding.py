@@ -67,7 +67,7 @@ class Finding(Struct, frozen=True):
         return f"{self.place}: {self.what}; {self.loss}"
 
     def without_repair(self, reason: str) -> Finding:
-        """The same, left alone for `reason`."""
+        """The same finding without a repair; `reason` says why."""
         return replace(self, repair=None, why_not=reason)
 
     def as_dict(self) -> dict[str, Any]:

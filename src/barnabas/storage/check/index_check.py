@@ -1,17 +1,18 @@
 """Checks the files beside a `.log` file against its batches: both sparse indexes and the index of aborted transactions.
 
-Owns the answer to "would a lookup through this file find what a look through all batches finds". Entries need not be the ones that
-this code would have written, for Kafka chooses others: they must mean the same.
+Owns the answer to one question: does a lookup through this file find the same as a search of all batches? The entries may
+differ from those that this code writes, because Kafka chooses others; they must lead to the same results.
 
-How it works: the entries are read before the batches are walked over, and each batch is held against those that concern it, so
-that nothing of the size of the log is kept.
+How it works: the entries are read first. Then each batch is compared with the entries that concern it, so nothing as large as
+the log is kept in memory.
 
 Rules of meaning
-  1. `.index`: an entry (offset, position) names a position where a batch begins, and nothing at or past the offset lies before it.
-  2. `.timeindex`: an entry (timestamp, offset) has the largest timestamp of the batches up to the offset. The last one of a sealed
-     segment has the largest of all, for retention and lookups go by it.
-  3. `.txnindex`: every entry names an abort marker of that producer at its last offset, and every abort that ended a transaction
-     of this log has one.
+  1. `.index`: an entry (offset, position) names a position where a batch begins, and no record at or past the offset is before
+     that position.
+  2. `.timeindex`: an entry (timestamp, offset) has the largest timestamp of the batches up to the offset. The last entry of a
+     sealed segment has the largest timestamp of all, because retention and lookups use it.
+  3. `.txnindex`: every entry names an abort marker of that producer at its last offset, and every abort that ended a
+     transaction of this log has an entry.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SLOW_OR_WRONG = "lookups through it may miss records; " + COSTS_NOTHING
 
 
 class SegmentFiles(Struct, frozen=True):
-    """Where the files of a segment lie; those of a compacted one may still bear other names."""
+    """The paths of a segment's files; the files of a compacted segment may still have other names."""
 
     base_offset: int
     log: Path
@@ -46,7 +47,7 @@ class SegmentFiles(Struct, frozen=True):
 
 
 class IndexCheck:
-    """Both sparse indexes of one segment: made before the walk, told of each batch, asked for its findings after it."""
+    """Both sparse indexes of one segment: created before the pass over the batches, and called for each batch and at the end."""
 
     def __init__(self, files: Files, segment: SegmentFiles, *, is_active: bool, is_recovered: bool) -> None:
         self.findings: list[Finding] = []
@@ -79,7 +80,7 @@ class IndexCheck:
         return list(entry.iter_unpack(data[: min(used, len(data) - len(data) % entry.size)]))
 
     def _check_sorted(self, path: Path, entries: list[tuple[int, int]]) -> None:
-        """Both columns grow from entry to entry."""
+        """Check that both columns grow from entry to entry."""
         previous = (-(2**63), -1)
         for slot, (key, value) in enumerate(entries):
             if key <= previous[0] or value <= previous[1]:
@@ -91,12 +92,12 @@ class IndexCheck:
             previous = key, value
 
     def damaged(self, position: int, end: int) -> None:
-        """Nothing is known of the batches between two bytes; entries that name them are not checked."""
+        """Skip the entries that name batches between two bytes, because nothing is known of these batches."""
         self._trusts_times = False
         self._missing = {at: relative for at, relative in self._missing.items() if not position <= at < end}
 
     def batch(self, position: int, header: BatchHeader) -> None:
-        """A whole batch was seen."""
+        """Check the entries about a whole batch."""
         relative = self._missing.pop(position, None)
         if relative is not None and header.base_offset > self._base_offset + relative:
             what = f"offset {self._base_offset + relative} is said to lie at byte {position} or behind, where {header.base_offset} begins"
@@ -115,7 +116,7 @@ class IndexCheck:
             )
 
     def end(self, size: int, next_offset: int) -> None:
-        """All batches were seen; they end at byte `size`, and `next_offset` follows them."""
+        """Check the remaining entries after the last batch; the batches end at byte `size`, and `next_offset` follows them."""
         for position, relative in self._missing.items():
             where = "no batch begins" if position < size else "the file has no batch"
             self._say(
@@ -142,12 +143,12 @@ class IndexCheck:
 def check_aborted(
     files: Files, segment: SegmentFiles, markers: set[tuple[int, int]] | None, aborted: list[CompletedTransaction]
 ) -> Iterator[Finding]:
-    """The index of aborted transactions of one segment.
+    """The findings about the index of aborted transactions of one segment.
 
     Args:
-        markers: (producer id, offset) of every abort marker in the segment; None where compaction may have removed some, of which
-            the entries stay.
-        aborted: the transactions of this log that they ended.
+        markers: (producer id, offset) of every abort marker in the segment; None if compaction may have removed markers, whose
+            entries stay.
+        aborted: the transactions of this log that these markers ended.
     """
     path = segment.aborted
     data = files.read_file(path) if files.exists(path) else b""

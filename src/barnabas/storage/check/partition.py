@@ -133,7 +133,7 @@ def _leftovers(files: Files, folder: Path, names: list[str], swaps: UnfinishedSw
 
 
 def _orphans(folder: Path, names: list[str], bases: set[int], *, was_clean: bool) -> Iterator[Finding]:
-    """Indexes of missing segments."""
+    """Findings about indexes of missing segments."""
     what = "it belongs to a segment that is not there"
     for name in names:
         if not (SEGMENT_FILE.fullmatch(name) and name.endswith(SUFFIXES) and int(name[:20]) not in bases):

@@ -58,7 +58,7 @@ class ProducerCheck:
         self.markers, self.aborted = set(), []
 
     def batch(self, header: BatchHeader, records: Iterable[Record]) -> None:
-        """A whole batch; `records` is only read of control batches."""
+        """Replay a whole batch; `records` is read only for control batches."""
         self.reached(header.base_offset)
         if header.producer_id == NO_PRODUCER_ID:
             return
@@ -76,7 +76,7 @@ class ProducerCheck:
             self.aborted.append(completed)
 
     def reached(self, offset: int) -> None:
-        """All batches below `offset` were replayed: check the snapshots up to there."""
+        """Check the snapshots up to `offset`, because all batches below it were replayed."""
         while self._snapshots and self._snapshots[0][0] <= offset:
             snapshot_offset, path, entries = self._snapshots.pop(0)
             if entries is None:
@@ -85,7 +85,7 @@ class ProducerCheck:
                 self._compare(snapshot_offset, path, entries)
 
     def end(self, end_offset: int) -> None:
-        """The log ends here; later snapshots are of lost records."""
+        """Finish at the end of the log; later snapshots are of lost records."""
         self.reached(end_offset)
         for offset, path, _ in self._snapshots:
             what = f"it is of offset {offset}, the log ends at {end_offset}"

@@ -1,8 +1,8 @@
 """Repairs errors that can be repaired without loss.
 
 Rules
-  1. No byte of a batch is changed. Only bytes and files are cut or removed that the next start of a broker would cut or remove
-     too.
+  1. No byte of a batch is changed. A repair cuts and removes only bytes and files that the next start of a broker would also
+     cut or remove.
   2. A small file is replaced as a whole and synced.
   3. A failed repair is reported, and the others are still done.
 """
@@ -45,7 +45,7 @@ def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path
 
 
 def _target(finding: Finding) -> Path:
-    """The unit of a repair."""
+    """The file or folder that a repair changes."""
     if finding.repair is Repair.FINISH_COMPACTION:
         return finding.path.parent
     return finding.path.with_suffix(LOG_SUFFIX) if finding.repair is Repair.REBUILD_INDEXES else finding.path

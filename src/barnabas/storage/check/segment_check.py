@@ -87,7 +87,7 @@ class SegmentsCheck:
         self._epochs = EpochCheck(files, folder)
 
     def run(self, segments: Sequence[SegmentFiles]) -> None:
-        """Of the segments in order."""
+        """Check the segments, given in order."""
         first = segments[0].base_offset if segments else 0
         names = [name for name in self._names if name.endswith(SNAPSHOT_SUFFIX) and SEGMENT_FILE.fullmatch(name)]
         snapshots = [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in names]
@@ -101,7 +101,7 @@ class SegmentsCheck:
         self._end()
 
     def _check(self, segment: SegmentFiles, following: int | None) -> None:
-        """Check one segment; the next one begins at `following`, or it is the last."""
+        """Check one segment; the next one begins at `following`, None for the last segment."""
         context, report = self._context, self._report
         is_active = following is None
         # The next start reads the log after the recovery point, and rebuilds its other files.
@@ -149,8 +149,7 @@ class SegmentsCheck:
         producers.is_exact = producers.is_exact and not walk.findings
 
     def _note_thinned(self, is_thinned: bool) -> None:
-        """Compaction also removes a producer's batches, except the last one: the log lacks them, but an older snapshot may have
-        them."""
+        """Note whether compaction removed records; then it may lack batches of a producer that an older snapshot has."""
         if is_thinned:
             self._is_thinned, self._producers.is_exact = True, False
 
@@ -166,7 +165,7 @@ class SegmentsCheck:
                 report.findings.append(found.without_repair(NOT_ALL_THERE))
 
     def _end(self) -> None:
-        """The findings after all segments."""
+        """Add the findings that follow from all segments."""
         context, report, producers, epochs = self._context, self._report, self._producers, self._epochs
         if not self._is_thinned and not context.is_compacted:  # only compaction creates gaps
             report.findings += self._holes

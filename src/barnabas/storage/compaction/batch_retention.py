@@ -4,14 +4,14 @@ Owns the state of transactions while the batches of a log go by in order.
 
 Rules
   1. Records of an aborted transaction are removed at once. Its entry in the index of aborted transactions stays while a batch
-     of it exists, so that readers of that batch know.
+     of it exists, so that readers of that batch know of the abort.
   2. A marker stays while there are batches of its transaction. Then its batch gets a delete horizon (now +
      `delete.retention.ms`, KIP-534), and is removed after that: a reader in the middle of the transaction has this time to read
      its end.
   3. The last batch of each producer that the broker knows stays as a header without records, and with it the producer's last
      sequence: after a restart the broker must still detect a retried batch.
-  4. The last batch of a group of segments stays as a header too. So the cleaned segment ends at the same offset as those it
-     replaces, and a start after a crash during the swap can identify the replaced segments (see swap.py).
+  4. The last batch of a group of segments stays as a header too. So the cleaned segment ends at the same offset as the
+     segments that it replaces, and a start after a crash during the swap can identify the replaced segments (see swap.py).
 
 Source: KIP-98, KIP-360, KIP-534. Kafka's cleaner has rule 4 for the last batch of a cleaning only.
 """
@@ -28,7 +28,7 @@ from barnabas.storage.producer_state import CompletedTransaction, LastWrite
 
 
 class BatchRetention(IntEnum):
-    """For one batch."""
+    """The retention of one batch."""
 
     FILTER = 0  # each record is checked; a batch without remaining records is removed
     FILTER_KEEP_HEADER = 1  # each record is checked; the header always stays
@@ -42,7 +42,7 @@ class TransactionFilter:
     """Follows the transactions of a log, batch by batch.
 
     Args:
-        aborted: the aborted transactions that reach into what is read, in any order.
+        aborted: the aborted transactions that overlap with the read part of the log, in any order.
     """
 
     def __init__(self, aborted: Iterable[CompletedTransaction]) -> None:
@@ -65,7 +65,7 @@ class TransactionFilter:
         return False
 
     def is_useless(self, header: BatchHeader, marker: Record | None) -> bool:
-        """Whether a control batch ends a transaction without remaining batches; always true for an emptied one."""
+        """Whether a control batch ends a transaction without remaining batches; always true if it has no record."""
         self._begin_up_to(header.last_offset)
         if marker is None:
             return True
@@ -96,7 +96,7 @@ class BatchFilter:
 
     Args:
         producers: the producers that the broker knows.
-        expired_ms: delete horizons up to it have passed.
+        expired_ms: delete horizons up to this time have passed.
     """
 
     def __init__(self, aborted: Iterable[CompletedTransaction], producers: Mapping[int, LastWrite], expired_ms: int) -> None:

@@ -10,8 +10,8 @@ Owns Kafka's rules for that. Pure: it uses a log's segments and settings.
 Rules
   1. A log is due when its ratio is above `min.cleanable.dirty.ratio`, or a record in the dirty part is older than
      `max.compaction.lag.ms`. Among due logs, the one with the highest ratio comes first.
-  2. Unflushed records are not cleaned: in a power failure the older record of a key would be gone, and the newer one too.
-     (Kafka cleans up to the active segment.)
+  2. Unflushed records are not cleaned: a power failure could lose the newer record of a key when compaction has already
+     removed the older one. (Kafka cleans up to the active segment.)
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def dirtiness(
     cleaned_offset: int,
     now_ms: int,
 ) -> Dirtiness:
-    """How dirty a log is.
+    """The dirty part of a log.
 
     Args:
         segments: of the whole log.
         limit_offset: the lower of the last stable offset and the flushed offset.
-        cleaned_offset: from the checkpoint; one outside of the log is ignored.
+        cleaned_offset: from the checkpoint; an offset outside of the log is ignored.
     """
     first_dirty = cleaned_offset if log_start_offset <= cleaned_offset <= segments.active.next_offset else log_start_offset
     end, below = segments[0].base_offset, []

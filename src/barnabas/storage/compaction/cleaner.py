@@ -215,7 +215,7 @@ class _Cleaning:
     # Reading
 
     def _chunks(self, segment: SegmentRef) -> Iterator[tuple[int, Batches]]:
-        """The batches of a segment, many at a time, with where in the file they begin."""
+        """The batches of a segment, many at a time, with their start position in the file."""
         path = self._task.directory / file_name(segment.base_offset, LOG_SUFFIX)
         fileno = self._files.open(path)
         try:
@@ -241,7 +241,8 @@ class _Cleaning:
             self._files.close(fileno)
 
     def _read(self, fileno: int, path: Path, size: int, position: int) -> bytes:
-        """Unreadable bytes count as corrupt: this log is not cleaned any more, and the others on the disk still are."""
+        """Read bytes of a segment. Unreadable bytes count as corrupt: this log is not cleaned any more, but other logs on the
+        disk are."""
         try:
             return self._files.pread(fileno, size, position)
         except OSError as error:

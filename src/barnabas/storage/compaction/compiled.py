@@ -1,11 +1,11 @@
-"""The passes over the records on arrays: batch headers as a table, keys in a table of open addressing, one kernel call for a chunk.
+"""The passes over the records on arrays: headers and keys are in tables, and one kernel call handles a chunk.
 
-How it works: uncompressed records are looked at where they lie; those of compressed batches are unfolded into one buffer beside the
-chunk. The kernels get a row of numbers for each batch that says where its records are, and give back a row that says what stays.
+How it works: the kernels read uncompressed records in place. Records of compressed batches are decompressed into one buffer beside the
+chunk. The kernels get a row of numbers for each batch with the place of its records, and return a row about the records that stay.
 
-Memory: a slot of the table takes 8 bytes, a key its bytes and 12 more. The table begins small and is doubled when it is full to
-`load_factor`, so that the few keys of most logs stay in the processor's cache; keys may have what it leaves of the memory. The offsets in
-order take 8 bytes a key besides.
+Memory: the table of keys has open addressing; a slot takes 8 bytes, and a key takes its bytes and 12 more. The table begins small and is
+doubled when it is full to `load_factor`, so that the few keys of most logs stay in the processor's cache. Keys may use the memory that
+the table leaves. The sorted offsets take 8 more bytes for each key.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class CompiledBatches:
         return np.flatnonzero(found).tolist()
 
     def check_crcs(self, wanted: npt.NDArray[np.bool_]) -> None:
-        """Hold the wanted rows against their CRCs.
+        """Check the CRCs of the wanted rows.
 
         Raises:
-            CorruptBatch: the first that does not match, or is of another format.
+            CorruptBatch: the first batch with a wrong CRC or another format.
         """
         rows = np.flatnonzero(wanted)
         table = self.table[rows]
@@ -85,7 +85,7 @@ class CompiledBatches:
             check_crc(self.data, self.positions[row], self.header(row))  # raises the error with its reason
 
     def rows(self, wanted: npt.NDArray[np.bool_]) -> tuple[Longs, Bytes]:
-        """The kernels' table for the wanted rows, and the buffer of those that were compressed."""
+        """The kernels' table for the wanted rows, and the buffer with the decompressed records."""
         table = self.table
         rows = np.zeros((len(table), k.ROW_COLUMNS), np.int64)
         rows[:, k.WHERE] = np.where(wanted, k.IN_CHUNK, k.NOT_THERE)
@@ -112,7 +112,7 @@ class CompiledBatches:
 class CompiledKeys:
     """See `KeyMap`.
 
-    Once all is added, the last offsets in order (`kept_of`) tell of most batches what stays of them without a look at their records.
+    After all keys were added, the sorted last offsets (`kept_of`) tell for most batches how many records stay, without reading them.
     """
 
     def __init__(self, memory_bytes: int, load_factor: float, seed: int) -> None:
@@ -143,7 +143,7 @@ class CompiledKeys:
         return done
 
     def kept_of(self, table: Longs, latest_offset: int) -> Longs:
-        """How many records of each batch stay, all with values: -1 where its records must be looked at."""
+        """How many records of each batch stay, all of them with values; -1 if the records must be read."""
         base = table[:, scanning.BASE_OFFSET]
         last = base + table[:, scanning.LAST_DELTA]
         if self._in_order is None:
@@ -168,7 +168,7 @@ class CompiledKeys:
                 return done
 
     def _grow(self) -> bool:
-        """Take twice the slots if it is they that are few, and the memory has room for them beside the keys."""
+        """Double the slots if they are what limits the table and there is memory for them beside the keys; returns whether it did."""
         slots = len(self.slots) * 2
         if self._state[k.KEYS] < self._state[k.MOST_KEYS] or slots * SLOT_BYTES + self._state[k.ARENA_USED] > self._memory:
             return False
@@ -227,7 +227,7 @@ class CompiledEngine:
     """See `Engine`.
 
     Args:
-        seed: of the hash of keys; nobody who produces should be able to guess it.
+        seed: of the hash of keys; producers must not be able to guess it.
     """
 
     def __init__(self, seed: int) -> None:

@@ -1,10 +1,10 @@
 """The interface of the two implementations of the passes over records: `plain` and `compiled`.
 
 Rules
-  1. Both give the same results, byte by byte. The compiled one needs numpy and numba (the `spark` or the `fast` extra) and is a
-     hundred times faster; the plain one starts at once and needs nothing.
-  2. Keys are compared by all their bytes. Kafka compares only their MD5, so of two keys with a constructed collision one loses
-     its records. Here the table holds the keys themselves, so fewer keys fit into the same memory.
+  1. Both implementations give the same results, byte by byte. The compiled one needs numpy and numba (the `spark` or the
+     `fast` extra) and is a hundred times faster; the plain one starts at once and needs nothing.
+  2. Keys are compared by all their bytes. Kafka compares only their MD5, so with a constructed collision, one of two keys
+     loses its records. Here the table holds the keys themselves, so fewer keys fit into the same memory.
   3. Only bytes with a checked CRC are used: the keys of the dirty part come from checked batches, and a batch is checked before
      it is rewritten with another CRC.
 """
@@ -38,7 +38,7 @@ class Batches(Protocol):
 
     @property
     def end(self) -> int:
-        """Bytes of whole batches."""
+        """The number of bytes of the whole batches."""
         ...
 
     @property
@@ -85,12 +85,12 @@ class FilteredRecords(Protocol):
 
     @property
     def kept(self) -> Sequence[int]:
-        """Records that stay."""
+        """The number of records that stay."""
         ...
 
     @property
     def counts(self) -> Sequence[int]:
-        """Records there are."""
+        """The number of records."""
         ...
 
     @property
@@ -100,11 +100,11 @@ class FilteredRecords(Protocol):
 
     @property
     def max_timestamps(self) -> Sequence[int]:
-        """Of those that stay."""
+        """The largest timestamp of the records that stay."""
         ...
 
     def body(self, row: int, base_timestamp: int) -> bytes:
-        """The records that stay, uncompressed, their times counted from `base_timestamp`."""
+        """The records that stay, uncompressed, with timestamp deltas from `base_timestamp`."""
         ...
 
 
@@ -113,7 +113,7 @@ K = TypeVar("K", bound=KeyMap)
 
 
 class EngineOf(Protocol[B, K]):
-    """Chunks and maps of one engine are for that engine only."""
+    """An engine; its chunks and maps work with this engine only."""
 
     def scan(self, data: bytes) -> B: ...
 
@@ -124,8 +124,8 @@ class EngineOf(Protocol[B, K]):
     def filter_records(self, batches: B, retentions: bytearray, keys: K, latest_offset: int, expired_ms: int) -> FilteredRecords:
         """Filter the records of the rows whose retention is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
 
-        A record stays if it is after `latest_offset`, the end of the range that `keys` covers, or if it is the last one of its
-        key and either has a value or its batch's delete horizon has not passed.
+        A record stays if it is after `latest_offset`, the end of the range that `keys` covers. It also stays if it is the last
+        one of its key, and has a value or its batch's delete horizon has not passed.
 
         Raises:
             CorruptBatch: invalid records, or a batch that cannot be decompressed.

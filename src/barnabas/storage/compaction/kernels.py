@@ -1,15 +1,15 @@
-"""The loops of compaction over records, compiled by numba: keys into a table, records held against it, those that stay copied.
+"""The loops of compaction over records, compiled by numba: enter keys into a table, look up records in it, copy records that stay.
 
 Rules
-  1. Explicit signatures and `cache=True`, as in `protocol.records.kernels`; lengths are held against the bytes left before they
-     are used, and a bad one ends the kernel with a row and a code.
-  2. The arena has the keys as they came, each behind its last offset (8 bytes) and its length (4): what a probe needs lies in one
-     place. The table has open addressing: a slot is the key's place in the arena and a tag above it, or 0 if it is empty. The tag, 23
-     bits of the hash, spares most looks at keys that differ.
-  3. Integers of the hash are uint64 throughout: numba makes floats of a uint64 and an int64. So are indexes in the inner loops, which
-     spares numba the question whether they count from the end.
+  1. Explicit signatures and `cache=True`, as in `protocol.records.kernels`. Lengths are checked against the remaining bytes before use,
+     and a bad length ends the kernel with a row and a code.
+  2. The arena has the keys in the order in which they came, each after its last offset (8 bytes) and its length (4): a probe finds all
+     it needs in one place. The table has open addressing. A slot has the key's position in the arena, with a tag in the bits above it;
+     it is 0 if it is empty. The tag, 23 bits of the hash, avoids most comparisons with other keys.
+  3. Integers of the hash are uint64 everywhere: numba makes floats of a uint64 and an int64. Indexes in the inner loops are uint64 too,
+     so that numba need not check for negative indexes.
 
-Ugly: the hash has a seed that the caller draws at random, for whoever can choose keys could otherwise choose ones that meet.
+Ugly: the hash has a random seed from the caller; otherwise a producer could choose keys that collide.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _record = types.UniTuple(types.int64, 7)
 
 @njit(_record(POINTER, types.int64, types.int64), cache=True)
 def _read_record(data, start, limit):
-    """End (-1: none), time delta, offset delta, where that stands, key's place and size, value's size."""
+    """End (-1: invalid record), time delta, offset delta, its position, the key's position and size, the value's size."""
     bad = np.int64(-1)
     nothing = np.int64(0)
     length, position = read_varint(data, start, limit)
@@ -70,7 +70,7 @@ def _read_record(data, start, limit):
 
 @njit(types.uint64(POINTER, types.uint64, types.uint64), cache=True)
 def _word(data, position, size):
-    """The number that `size` bytes are, at most eight."""
+    """The number in `size` bytes (little-endian, at most eight)."""
     word = np.uint64(0)
     for i in range(size):
         word |= np.uint64(data[position + i]) << (EIGHT * i)
@@ -103,7 +103,7 @@ def _tag(hashed):
 
 @njit(types.int64(POINTER, types.uint64, types.uint64, SLOTS, types.int64, POINTER, types.uint64), cache=True)
 def _find(data, position, size, slots, count, arena, hashed):
-    """The slot that has the key, or the empty one where it belongs."""
+    """The slot with the key, or the empty slot where it belongs."""
     slot, tag = _first_slot(count, hashed), _tag(hashed)
     while slots[slot] != 0:
         if slots[slot] & ~PLACE_MASK == tag:
@@ -124,7 +124,7 @@ def _find(data, position, size, slots, count, arena, hashed):
 
 @njit(types.int64(SLOTS, POINTER, types.int64), cache=True)
 def _last_offset(slots, arena, slot):
-    """That of the key in `slot`, -1 for none."""
+    """The last offset of the key in `slot`; -1 if the slot is empty."""
     if slots[slot] == 0:
         return np.int64(-1)
     return np.int64(_word(arena, np.uint64(slots[slot] & PLACE_MASK) - HEAD, EIGHT))
@@ -138,7 +138,7 @@ def _put(arena, position, value, size):
 
 @njit(types.int64(BYTES_IN, BYTES_IN, TABLE, types.int64, types.int64, LONGS, BYTES, LONGS, types.uint64), cache=True, nogil=True)
 def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state, seed):
-    """Note the last offset of each key; up to which row all were noted before the table or the arena was full."""
+    """Record the last offset of each key; returns the first row that is not complete, because the table or the arena is full."""
     in_chunk, in_unpacked = pointer_to(chunk), pointer_to(unpacked)
     table, count, keys = pointer_to(slots), slots.shape[0], pointer_to(arena)
     for row in range(first_row, rows.shape[0]):
@@ -178,7 +178,7 @@ def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state,
 
 @njit(types.void(LONGS, BYTES, types.int64, types.uint64), cache=True, nogil=True)
 def fill_slots(slots, arena, arena_used, seed):
-    """Enter the keys of the arena into a table that is empty."""
+    """Enter the keys of the arena into an empty table."""
     keys = pointer_to(arena)
     at = np.uint64(0)
     while at < np.uint64(arena_used):
@@ -195,7 +195,7 @@ def fill_slots(slots, arena, arena_used, seed):
 
 @njit(types.void(BYTES, LONGS), cache=True, nogil=True)
 def collect_offsets(arena, out):
-    """The last offset of each key, in the order in which the keys came."""
+    """Write the last offset of each key to `out`, in the order in which the keys came."""
     keys, at = pointer_to(arena), np.uint64(0)
     for index in range(out.shape[0]):
         out[index] = np.int64(_word(keys, at, EIGHT))
@@ -207,7 +207,7 @@ def collect_offsets(arena, out):
     cache=True, nogil=True,
 )  # fmt: skip
 def filter_records(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answers, state):
-    """For each record of the rows, in order, whether it stays (`keep`, uint8); for each row the columns of `answers`."""
+    """Write to `keep` (uint8) whether each record of the rows stays, in order; write the columns of `answers` for each row."""
     in_chunk, in_unpacked = pointer_to(chunk), pointer_to(unpacked)
     table, count, keys = pointer_to(slots), slots.shape[0], pointer_to(arena)
     at = np.int64(0)
@@ -246,7 +246,7 @@ def filter_records(chunk, unpacked, rows, latest_offset, slots, arena, seed, kee
 
 @njit(types.int64(BYTES_IN, types.int64, types.int64, BYTES_IN, types.int64, BYTES), cache=True, nogil=True)
 def copy_kept(data, begin, end_of_row, keep, shift, out):
-    """Copy the records whose `keep` is set to `out`, `shift` added to their time deltas; how many bytes they take there."""
+    """Copy the records whose `keep` is set to `out`, with `shift` added to their time deltas; returns their number of bytes there."""
     source, to = pointer_to(data), pointer_to(out)
     position, at = begin, np.int64(0)
     for index in range(keep.shape[0]):

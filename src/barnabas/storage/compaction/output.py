@@ -1,8 +1,8 @@
-"""The files of a cleaned segment while they are written: `.log`, `.index`, `.timeindex` and `.txnindex`, all with `.cleaned` behind.
+"""The files of a cleaned segment while they are written: `.log`, `.index`, `.timeindex` and `.txnindex`, with the suffix `.cleaned`.
 
 Rules
   1. The indexes get the same entries as if the segment had been appended to batch by batch, so rebuilding them changes nothing.
-  2. When `finish` returns, everything is flushed, names too.
+  2. When `finish` returns, the files and their names are flushed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.storage.transaction_index import VERSION as ABORTED_VERSION
 
 
 class PlacedBatches(NamedTuple):
-    """Batches to be written end to end: for each its last offset, size in bytes and largest timestamp."""
+    """Batches to write one after the other, with the last offset, the size in bytes and the largest timestamp of each."""
 
     data: Buffer
     last_offsets: Sequence[int]
@@ -48,7 +48,7 @@ class CleanedSegment:
         files.truncate(self._fileno, 0)
 
     def index_bytes_with(self, more: int) -> int:
-        """The maximum size of its larger index after `more` bytes of batches."""
+        """The maximum size of the larger index after `more` bytes of batches."""
         return max(len(self._index), len(self._time_index)) + (more // max(self._interval, 1) + 2) * TIME_ENTRY.size
 
     def append(self, batches: PlacedBatches) -> None:

@@ -1,6 +1,6 @@
-"""The passes over the records in plain Python: for where numpy and numba are not installed, and for small logs.
+"""The passes over the records in plain Python: for installations without numpy and numba, and for small logs.
 
-How it works: a dict from key to offset; records are read in one loop that takes no more out of them than it must.
+How it works: a dict from key to offset; one loop reads the records, and only the fields that it needs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PlainBatches:
 class PlainKeys:
     """See `KeyMap`.
 
-    Once all is added, the last offsets in order (`kept_of`) tell of most batches what stays of them without a look at their records.
+    After all keys were added, the sorted last offsets (`kept_of`) tell for most batches how many records stay, without reading them.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -104,7 +104,7 @@ class PlainKeys:
         return len(batches)
 
     def kept_of(self, header: BatchHeader, latest_offset: int) -> int | None:
-        """How many records of a batch stay, all with values: None where its records must be looked at."""
+        """How many records of a batch stay, all of them with values; None if the records must be read."""
         last_offset = header.base_offset + header.last_offset_delta
         if header.base_offset < self._first_offset or last_offset > latest_offset or header.attributes & DELETE_HORIZON_BIT:
             return None
@@ -117,7 +117,7 @@ class PlainKeys:
 
 
 class Columns(NamedTuple):
-    """The records of a batch: where each ends in the uncompressed `data`, and what the cleaning asks of them."""
+    """The records of a batch: the end of each in the uncompressed `data`, and the fields that the cleaning needs."""
 
     data: bytes
     ends: list[int]
@@ -137,11 +137,11 @@ class PlainFilteredRecords:
         self._records: dict[int, tuple[BatchHeader, bytes, list[Kept]]] = {}
 
     def count(self, row: int, header: BatchHeader, kept: int) -> None:
-        """All of a batch stay, or none."""
+        """Set the number of records that stay, if these are all records of a batch or none."""
         self.kept[row], self.counts[row] = kept, header.records_count
 
     def set(self, row: int, header: BatchHeader, records: Columns, stays: list[int]) -> None:
-        """Of a batch those records stay whose indexes are in `stays`."""
+        """Set the records of a batch that stay, by their indexes."""
         self.count(row, header, len(stays))
         if stays:
             kept = [_read_kept(records, index) for index in stays]
@@ -164,8 +164,8 @@ class PlainFilteredRecords:
 
 
 class Kept(NamedTuple):
-    """A record and where it lies in the uncompressed records of its batch: bytes [start, end), the offset delta at `delta_at`,
-    `head_bytes` behind the attributes."""
+    """A record and its place in the uncompressed records of its batch: bytes [start, end). Its offset delta is at `delta_at`, which is
+    `head_bytes` after the attributes."""
 
     start: int
     end: int
@@ -235,7 +235,7 @@ def unfold(data: bytes, position: int, header: BatchHeader) -> bytes | bytearray
 def read_columns(batches: PlainBatches, row: int) -> Columns:
     """The records of a batch.
 
-    Written out in one loop, without a call for the numbers that are short: it is run for every record.
+    One loop reads them, without a call for short numbers, because it runs for every record.
     """
     where = batches.positions[row]
     data = bytes(unfold(batches.data, where, batches.headers[row]))
@@ -286,7 +286,7 @@ def read_columns(batches: PlainBatches, row: int) -> Columns:
 
 
 def _doubled(data: bytes, position: int) -> tuple[int, int]:
-    """A number as it is written, and the position behind it."""
+    """A number as it is written, and the position after it."""
     number, position = read_varlong(data, position)
     return (number << 1) ^ (number >> 63), position
 

@@ -33,7 +33,7 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
     Raises:
         SegmentsGone: the log has changed; the cleaned files are removed.
         OSError: the disk failed in the first step; nothing has changed.
-        LogDirFailed: it failed after that. The next start finishes the swap.
+        LogDirFailed: the disk failed after that; the next start finishes the swap.
     """
     files, directory, base = log.files, log.directory, group.base_offset
     prepared: list[Segment] = []

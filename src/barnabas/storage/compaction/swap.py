@@ -5,9 +5,9 @@ those at a, b and c:
 
     1. a.log.cleaned and its indexes are written and synced                    a start removes them, and so does the next cleaning
     2. they are renamed to a.log.swap and so on, indexes first; folder synced   a start removes them while one `.cleaned` is left
-    3. a.log, b.log, c.log and theirs get `.deleted`; folder synced             a start does 3 and 4 again
-    4. `.swap` is taken off, indexes first; folder synced                       a start does 4 again
-    5. what is called `.deleted` is removed
+    3. a.log, b.log, c.log and their indexes get `.deleted`; folder synced      a start does 3 and 4 again
+    4. the suffix `.swap` is removed, indexes first; folder synced              a start does 4 again
+    5. files with `.deleted` are removed
 
 Rules
   1. The offsets of a `.swap` identify the old segments that it replaces: those that begin in [its base offset, the offset after
@@ -50,7 +50,7 @@ READ_BYTES = 1024 * 1024
 
 
 def announce(files: Files, directory: Path, base_offset: int) -> None:
-    """Step 2."""
+    """Step 2: rename to `.swap`."""
     for suffix in LOG_LAST:
         name = file_name(base_offset, suffix)
         if files.exists(directory / (name + CLEANED_SUFFIX)):
@@ -59,7 +59,7 @@ def announce(files: Files, directory: Path, base_offset: int) -> None:
 
 
 def retire_old(files: Files, directory: Path, bases: Iterable[int]) -> list[Path]:
-    """Step 3; the paths to be removed."""
+    """Step 3; returns the paths to remove."""
     renamed = []
     for base in bases:
         for suffix in LOG_LAST:  # the log is renamed last: a start recognizes the other files by it
@@ -89,9 +89,9 @@ def discard(files: Files, directory: Path, base_offset: int) -> None:
 
 
 def remove_leftovers(files: Files, directory: Path) -> None:
-    """Remove what a cleaning that was given up has left; before another begins, and not while there is a swap.
+    """Remove the files of a cleaning that was given up; call it before another cleaning, and never during a swap.
 
-    Beside swaps of the next cleaning it would mislead a start: a `.swap` behind a `.cleaned` counts as not announced.
+    Beside swaps of the next cleaning these files would mislead a start: a `.swap` after a `.cleaned` counts as not announced.
     """
     for name in files.list_directory(directory):
         if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) and OWN_NAME.fullmatch(name):
@@ -109,8 +109,8 @@ class UnfinishedSwaps(Struct, frozen=True):
     """The unfinished swaps in a folder after a crash.
 
     Args:
-        unwanted: names that go: of cleaned segments that were not all announced.
-        complete: for each cleaned segment that takes its place, the base offsets of the old ones that still have a file.
+        unwanted: names to remove: of cleaned segments whose announcement was not complete.
+        complete: for each cleaned segment that takes its place, the base offsets of the old segments that still have a file.
     """
 
     unwanted: Sequence[str]
@@ -118,7 +118,7 @@ class UnfinishedSwaps(Struct, frozen=True):
 
     @property
     def replaced(self) -> set[int]:
-        """Base offsets of old segments, of which some are those of the cleaned ones."""
+        """Base offsets of the old segments; some are also base offsets of cleaned ones."""
         return {old for olds in self.complete.values() for old in olds}
 
 

@@ -29,15 +29,15 @@ class CleaningTask(Struct, frozen=True):
     """One log to clean.
 
     Fields:
-        segments: the sealed segments that may be cleaned, all of them, in order.
-        later: base offsets of the segments behind them, whose aborted transactions may reach back.
+        segments: all sealed segments that may be cleaned, in order.
+        later: base offsets of the segments after them, whose aborted transactions may begin in `segments`.
         first_dirty_offset: records below it were cleaned before.
-        producers: those that the broker knows.
-        now_ms: when the cleaning begins, for delete horizons.
-        dedupe_bytes: memory for the keys; where they need more, a part is cleaned and the rest is for another time.
-        load_factor: how full the table of keys may be.
-        buffer_bytes: read at once.
-        keeps_expired: tombstones and markers stay although their delete horizon has passed, for a replica that has not seen them.
+        producers: the producers that the broker knows.
+        now_ms: start time of the cleaning, for delete horizons.
+        dedupe_bytes: memory for the keys; if they need more, this cleaning ends earlier and a later one continues.
+        load_factor: the maximum fill of the table of keys.
+        buffer_bytes: size of one read.
+        keeps_expired: keep tombstones and markers after their delete horizon, for a replica that has not seen them.
     """
 
     directory: Path
@@ -62,7 +62,7 @@ class CleaningTask(Struct, frozen=True):
 
     @property
     def end_offset(self) -> int:
-        """Records at or after it are not read."""
+        """Records at or after this offset are not read."""
         return self.segments[-1].next_offset
 
     def to_json(self) -> str:
@@ -82,7 +82,7 @@ class CleaningTask(Struct, frozen=True):
 
 
 class CleanedGroup(NamedTuple):
-    """A cleaned segment that is ready to replace those that begin at `replaced`; the first of them gives its name."""
+    """A cleaned segment that is ready to replace the segments that begin at `replaced`; it gets the name of the first one."""
 
     base_offset: int
     replaced: tuple[int, ...]

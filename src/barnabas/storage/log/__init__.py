@@ -1,4 +1,4 @@
-"""The log of one partition: records in the order of their offsets, for as long as retention keeps them.
+"""The log of one partition: records in the order of their offsets, until retention removes them.
 
 Owns the segments of one folder, the start and the end of the log, the leader epochs and the producers' state. A `Log` is that state,
 with its opening, flushing, moving and closing. Three parts work on it:
@@ -7,14 +7,14 @@ with its opening, flushing, moving and closing. Three parts work on it:
     log.appender      makes the log longer
     log.truncator     makes the log shorter
 
-Callers name the part (`log.reader.read`). Methods bound to the log would save them that, and would cost each of many thousand logs some
-kilobytes: 64 bytes for each of fifty methods, and a dict that is shared no more.
+Callers name the part (`log.reader.read`). Methods of the log itself would be shorter to call. But they would cost each of many thousand
+logs some kilobytes: 64 bytes for each of fifty methods, and a dict that is not shared.
 
 Rules
-  1. Offsets grow and are dense on the leader; `log_end_offset` is the next one to be given.
-  2. Everything is called from one thread, apart from `FlushPlan.run`, which blocks and runs in another.
-  3. A region handed out by `read` stays readable until the loop runs again; a caller that sends later duplicates the descriptor.
-  4. An operation that the disk refuses for lack of room (`StorageExhausted`) has changed nothing; one that meets any other error raises
+  1. Offsets grow and are dense on the leader; `log_end_offset` is the next offset.
+  2. One thread calls everything, except `FlushPlan.run`, which blocks and runs in another.
+  3. A region from `read` stays readable until the loop runs again; a caller that sends later duplicates the descriptor.
+  4. An operation that fails because the disk is full (`StorageExhausted`) has changed nothing. Any other error of the disk raises
      `LogDirFailed`, and the log directory is not used any more.
 
 Other modules of `storage` have the rest: the list of segments (`log_segments`), when to begin a segment (`rolling`), which segments to

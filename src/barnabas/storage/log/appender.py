@@ -1,11 +1,11 @@
-"""Appending to a log: a leader's batches, one or many at once, a follower's, and the segments that they begin.
+"""Appending to a log: batches of a leader (one or many at once), batches of a follower, and the segments that they begin.
 
-How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic, written out
-in few pieces, for it is run for every request. A batch past one of the bounds that `plan_roll` sets may begin another segment.
+How it works: an append parses the header, checks the batch, makes one `pwrite` at the end of the active segment's file, and updates the
+state. The code has few functions, because it runs for every request. A batch past a bound of `plan_roll` may begin another segment.
 
 Rules
-  1. A batch is checked, then written, then counted: if any step fails, nothing has changed that a reader could see.
-  2. The buffer that is handed in is not kept. If it can be written to, base offset and leader epoch are set in it.
+  1. A batch is checked, then written, then counted: if a step fails, readers see no change.
+  2. The given buffer is not kept. If it is writable, base offset and leader epoch are set in it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ NEWEST_MS = 2**62  # no record has a later timestamp
 
 
 class AppendResult(NamedTuple):
-    """Where a batch lies, or lay already if `duplicate`. `log_append_time_ms` is -1 where the producer's times are kept."""
+    """The offsets of an appended batch; with `duplicate` they are those of its first append. `log_append_time_ms` is -1 if the
+    producer's times are kept."""
 
     first_offset: int
     last_offset: int
@@ -113,10 +114,10 @@ class LogAppender:
         return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, log.log_start_offset, False))
 
     def append_own(self, batch: OwnBatch, ending: Ending | None, *, leader_epoch: int, now_ms: int) -> int:
-        """Append a batch that this broker has made, as `append_as_leader` one of a coordinator; its last offset.
+        """Append a batch that this broker has made, like a coordinator's batch in `append_as_leader`; returns its last offset.
 
         Args:
-            ending: what it says, of the marker of a transaction.
+            ending: the content of the marker, if the batch ends a transaction.
 
         Raises:
             KafkaError: as `append_as_leader`.
@@ -136,7 +137,7 @@ class LogAppender:
         return log.log_end_offset - 1
 
     def _store(self, header: BatchHeader, data: Buffer, ending: Ending | None, leader_epoch: int, now_ms: int) -> None:
-        """Write and count a checked batch, which is the marker of a transaction where it says an `ending`."""
+        """Write and count a checked batch; with an `ending`, it is the marker of a transaction."""
         log = self._log
         size, base_offset = len(data), log.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -156,11 +157,11 @@ class LogAppender:
             log.producer_states.update(header, base_offset)
 
     def bounds_of_run(self, now_ms: int, max_request: int, requests: int) -> Limits | None:
-        """The limits that the batches of a run must keep for `append_run`; None if the topic does not store batches as they come.
+        """The limits of batches for `append_run`; None if the topic's settings change batches before they are stored.
 
         Args:
-            max_request: bytes of a request.
-            requests: the largest number of requests.
+            max_request: the maximum size of a request in bytes.
+            requests: the maximum number of requests.
         """
         log = self._log
         config = log.config
@@ -182,10 +183,10 @@ class LogAppender:
         )
 
     def admits_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> bool:
-        """Whether `append_run` can take the batches of `run`: not where it takes more than a write, or the first one is there already.
+        """Whether `append_run` can take the batches of `run`: not if that takes more than a write, or if the log has the first one.
 
         Args:
-            run: where they lie in `buffer`; they keep `bounds_of_run`.
+            run: the batches in `buffer`, within the limits of `bounds_of_run`.
 
         Raises:
             KafkaError: as `append_as_leader`, for the producer of the batches.
@@ -199,7 +200,7 @@ class LogAppender:
         return log.producer_states.check(header, from_client=True) is None
 
     def append_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> int:
-        """Append batches that `admits_run` has let pass, all or none, with one write; the first one's base offset.
+        """Append batches that `admits_run` has accepted, all or none, with one write; returns the first one's base offset.
 
         Raises:
             LogDirFailed, StorageExhausted: as `append_as_leader`.
@@ -247,7 +248,8 @@ class LogAppender:
             raise self._write_failed(error) from error
 
     def _write_failed(self, error: OSError) -> StorageError:
-        """A part of a batch may lie behind the end: it is cut, now if that works, else before the next roll or close."""
+        """Cut a part of a batch that may be after the end: now if possible, otherwise before the next roll or close. Returns the error
+        to raise."""
         log = self._log
         log.is_torn = True
         with suppress(OSError):
@@ -259,10 +261,10 @@ class LogAppender:
         return storage_error(log.directory.parent, error)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
-        """Append the leader's batches as they are, a cut last one left out.
+        """Append the leader's batches unchanged, without a cut last one.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE where they do not begin at or past the log's end.
+            KafkaError: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE if they do not begin at or past the log's end.
             LogDirFailed: the write failed.
             StorageExhausted: the disk is full.
         """
@@ -279,7 +281,7 @@ class LogAppender:
         return new_tuple(AppendResult, (first_offset, log.log_end_offset - 1, NO_TIMESTAMP, log.log_start_offset, False))
 
     def _append_stretch(self, headers: Sequence[BatchHeader], at: int, data: memoryview, now_ms: int) -> tuple[int, int]:
-        """Write the leader's batches from number `at` on, which `data` begins with, as far as one write goes; see `stretch_from`."""
+        """Write the leader's batches from number `at` on, with which `data` begins, as far as one write goes; see `stretch_from`."""
         log = self._log
         header = headers[at]
         if header.partition_leader_epoch > log.epoch_file.epochs.latest:
@@ -337,7 +339,7 @@ class LogAppender:
                 raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Give `leader_epoch` to all later appends."""
+        """Use `leader_epoch` for all later appends."""
         log = self._log
         if leader_epoch > log.epoch_file.epochs.latest:
             log.epoch_file.epochs.assign(leader_epoch, log.log_end_offset)
@@ -360,7 +362,7 @@ class LogAppender:
         return segment
 
     def maybe_roll(self, now_ms: int) -> bool:
-        """Begin a new segment if the active one is as old as `segment.ms` allows; whether it did."""
+        """Begin a new segment if the active one is as old as `segment.ms` allows; returns whether it did."""
         log = self._log
         if not is_older_than_segment_ms(log.segments.active, log.config, now_ms):
             return False
@@ -368,9 +370,9 @@ class LogAppender:
         return True
 
     def roll(self, now_ms: int, offset: int) -> Segment:
-        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap that is too wide.
+        """Seal the active segment and begin another at `offset`: the log's end or, on a follower, an offset after a gap that is too wide.
 
-        Everything that takes room comes first, so that a full disk leaves the active segment as it was, and no other beside it.
+        Everything that needs disk space comes first, so a full disk leaves the active segment as it was, and no other one beside it.
         """
         log = self._log
         sealed = log.segments.active

@@ -1,4 +1,4 @@
-"""A log from its opening to its end: made durable, given other settings, moved to another folder, closed."""
+"""A log from its opening to its end: flushes, changed settings, a move to another folder, closing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARTS = frozenset({"reader", "appender", "truncator"})
 
 
 class Log(LogState):
-    """One partition's log; made by `Log.open`."""
+    """One partition's log; created by `Log.open`."""
 
     def __init__(
         self, directory: Path, topic: str, partition: int, topic_id: UUID | None, config: TopicConfig, files: Files
@@ -66,17 +66,17 @@ class Log(LogState):
         """Open the log in `directory` (named `<topic>-<partition>`), or begin one there.
 
         Args:
-            clean_shutdown: the log was closed, so its files are taken as they are.
-            recovery_point: what a crash cannot have touched.
-            cleaned_offset: compaction may have left gaps below it.
-            topic_id: written down for a new log; for an existing one its own stands.
-            open_files: bounds how many segments have their file open, of all logs that it was given to.
-            sync_name: make the name of a new log's first segment durable; else the caller does, by `sync_name`, before it is used.
+            clean_shutdown: the log was closed, so its files are trusted.
+            recovery_point: a crash cannot have changed records before it.
+            cleaned_offset: below it, compaction may have left gaps.
+            topic_id: written for a new log; an existing log keeps its own.
+            open_files: limits the number of segments with an open file, over all logs that share it.
+            sync_name: make the name of a new log's first segment durable; otherwise the caller calls `sync_name` before it uses the log.
 
         Raises:
-            CorruptLog: the folder holds something that no crash leaves behind.
+            CorruptLog: the folder has files in a state that no crash leaves.
             LogDirFailed: the disk does not work.
-            StorageExhausted: it is full.
+            StorageExhausted: the disk is full.
         """
         topic, _, partition = directory.name.rpartition("-")
         opened = cls(directory, topic, int(partition), topic_id, config, files)
@@ -121,11 +121,10 @@ class Log(LogState):
             segment.synced = clean_shutdown  # after a kill, the name of the segment file may not be durable yet
 
     def sync_name(self) -> None:
-        """Make the names in the folder durable, and whose log it is; blocks. Of many logs made one after the other, the first such call
-        does most for all.
+        """Make the names in the folder and the log's topic id durable; blocks.
 
-        A log that a loss of power took the id from could be of any topic that ever had the name. So none takes a record before its id
-        is on the disk (nor does Kafka's).
+        If many logs are created one after the other, the first call does most of the work for all. If a power failure removed its id, a
+        log could be of any topic that ever had the name. So no log takes a record before its id is on the disk (as in Kafka).
 
         Raises:
             LogDirFailed: the disk does not work.
@@ -138,12 +137,12 @@ class Log(LogState):
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
     def plan_flush(self, up_to_offset: int | None = None, *, everything: bool = True) -> FlushPlan | None:
-        """A plan that makes the records below `up_to_offset` (all, if None) durable; None if they are.
+        """A plan that makes the records below `up_to_offset` (all, if None) durable; None if they are durable already.
 
-        Run it in a thread and hand it to `finish_flush` on the loop, whatever came of it.
+        The caller runs it in a thread and passes it to `finish_flush` on the loop, also after a failure.
 
         Args:
-            everything: indexes, epochs and snapshots too, which moves the recovery point; else `durable_end` alone moves.
+            everything: also indexes, epochs and snapshots, which moves the recovery point; otherwise only `durable_end` moves.
 
         Raises:
             LogDirFailed: the disk failed before.
@@ -155,7 +154,7 @@ class Log(LogState):
         return plan
 
     def _unwritten_producers_at(self, offset: int) -> Sequence[ProducerEntry] | None:
-        """As they were when the log ended there, where that is known and there is no snapshot of it."""
+        """The producers as they were when the log ended at `offset`; None if they are unknown, or in a snapshot already."""
         if offset == self.snapshot_offset:
             return None
         if offset == self.log_end_offset:
@@ -164,11 +163,11 @@ class Log(LogState):
         return producers if offset == at else None
 
     def finish_flush(self, plan: FlushPlan) -> None:
-        """Take over what a plan did.
+        """Take over the result of a plan.
 
         Raises:
-            LogDirFailed: the disk does not work; nothing that was not durable before can become it.
-            StorageExhausted: no room for the indexes; nothing moved.
+            LogDirFailed: the disk does not work; nothing more becomes durable.
+            StorageExhausted: there was no space for the indexes; no bound moved.
         """
         self.flusher.finish(plan, self.segments)
         if plan.snapshot is not None and plan.truncations == self.truncations:
@@ -177,7 +176,7 @@ class Log(LogState):
                 self.rolled_producers = -1, ()
 
     def flush(self, up_to_offset: int | None = None) -> None:
-        """Plan, run and finish at once: for where blocking does no harm.
+        """Plan, run and finish a flush at once, for callers that may block.
 
         Raises:
             LogDirFailed, StorageExhausted: as `finish_flush`.
@@ -188,7 +187,7 @@ class Log(LogState):
             self.finish_flush(plan)
 
     def fail(self, error: LogDirFailed) -> None:
-        """The log directory is out of use: nothing more is written or called durable; `close` lets go as a crash would."""
+        """Record that the log directory failed: nothing more is written or durable, and `close` leaves the files as a crash would."""
         self.flusher.fail(error)
 
     def update_config(self, config: TopicConfig) -> None:
@@ -201,7 +200,7 @@ class Log(LogState):
         return not self.closed and self.flusher.failed is None and (self.as_on_disk != self.extent or self.is_torn)
 
     def close(self) -> None:
-        """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
+        """Flush, write what the next opening needs, and close the files; a log that did not change costs nothing."""
         if self.closed:
             return
         if not self.needs_work_to_close:
@@ -227,29 +226,31 @@ class Log(LogState):
             self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files as they are, as a crash would; the next `open` recovers."""
+        """Close the files as they are, as a crash would; the next `open` recovers."""
         self.closed = self.flusher.closed = True
         self._close_files()
         self._leave_parts()
 
     def detach_all(self) -> Garbage:
-        """Stop using the folder, which is about to be renamed; its descriptors stay open for reads under way."""
+        """Stop using the folder, which is about to be renamed; its descriptors stay open for running reads."""
         self.closed = self.flusher.closed = True
         garbage, self.garbage = self.garbage, []
         self._leave_parts()
         return Garbage(self.files, [], [segment.close for segment in self.segments.leave_all()], garbage)
 
     def _leave_parts(self) -> None:
-        """Refer to no part that refers back here, for a log that is out of use goes by counting references: the garbage collector may not
-        know it (`server/gc_tuning`). So the parts get a copy of the state, which nothing changes any more."""
+        """Give the parts a copy of the state, which nothing changes any more, so that they do not refer to this log. So a log that is
+        out of use is freed by reference counting; the garbage collector may not know it (`server/gc_tuning`)."""
         state = LogState.__new__(LogState)
         vars(state).update((name, value) for name, value in vars(self).items() if name not in PARTS)
         self._compose(state)
 
     def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
-        """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
+        """Continue in `directory` with `segments`, which have the same bytes there.
 
-        Flushes under way come to nothing, for they concern the old files. Not while segments are swapped.
+        Flushes that are running have no effect, because they concern the old files. Not while segments are swapped.
+
+        Returns: files of the old folder that must be closed and removed.
         """
         assert not self.swapping, "a copy is not up to date while segments are swapped"
         old = self.flusher
@@ -287,10 +288,10 @@ class Log(LogState):
             checkpoints.write_partition_metadata(self.files, path, self.topic_id)
 
     def adopt_topic_id(self, topic_id: UUID) -> None:
-        """The log belongs to the topic of this id; for a log whose folder does not say whose it is.
+        """Set the topic id of a log whose folder does not name one.
 
         Raises:
-            StorageError: it cannot be written down.
+            StorageError: the id cannot be written.
         """
         assert self.topic_id is None, "a log does not change its topic"
         try:

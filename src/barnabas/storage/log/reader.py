@@ -1,6 +1,6 @@
-"""Reading a log: records by offset, offsets by time, leader epochs, and what is known of producers and their transactions.
+"""Reading a log: records by offset, offsets by time, leader epochs, and the state of producers and their transactions.
 
-Nothing changes here but what is forgotten of producers that are gone.
+Nothing here changes the log, except that expired producers are forgotten.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class LogReader:
         as_stored: bool = False,
         is_verified_later: bool = False,
     ) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` on, ending before `limit_offset`; None if there are none.
+        """Whole batches, from the one with `offset` on, ending before `limit_offset`; None if there are none.
 
         Args:
-            max_bytes: bound on the size.
-            minimum_one: the first batch comes even if it alone is larger.
-            as_stored: batches that compaction emptied are not stepped over, for who copies the log.
-            is_verified_later: the caller has a thread look at what needs it, so the answer need not be exact there (`FileRegion.reach`).
+            max_bytes: maximum size.
+            minimum_one: return the first batch even if it alone is larger.
+            as_stored: do not skip batches that compaction emptied, because the caller copies the log.
+            is_verified_later: the caller verifies the bytes in a thread if needed, so the answer need not be exact (`FileRegion.reach`).
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, log end offset].
-            CorruptLog: what lies there is damaged beyond telling where it ends.
+            KafkaError: OFFSET_OUT_OF_RANGE outside of [log start offset, log end offset].
+            CorruptLog: the bytes are damaged, and the end of the damage is unknown.
             OSError: the disk fails.
         """
         log = self._log
@@ -73,7 +73,7 @@ class LogReader:
         )
 
     def read_behind(self, region: FileRegion, max_bytes: int, *, limit_offset: int) -> Behind | None:
-        """The result of the next `read` by a reader that has taken `region`; None where that is not known in advance.
+        """The result of the next `read` by a reader that has taken `region`; None if it is not known in advance.
 
         Raises:
             CorruptLog, OSError: as `read`.
@@ -86,28 +86,28 @@ class LogReader:
         return log.log_start_offset <= behind.offset and is_still(log.segments, behind)
 
     def bounded(self, damage: Damage) -> Damage:
-        """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""
+        """The same damage; if no whole batch follows it in its file, it reaches to the end of the segment."""
         if damage.next_offset != NOTHING_FOLLOWS:
             return damage
         return damage._replace(next_offset=self._log.segments.starting_at(damage.first_offset)[0].next_offset)
 
     def unknown_ages(self, now_ms: int) -> TimesLook | None:
-        """The times that retention needs from the disk. The caller runs this in a thread and notes it; None if it needs none."""
+        """The times that retention must read from the disk; None if none. The caller runs it in a thread, then calls its `note`."""
         log = self._log
         return unknown_ages(log.segments, log.config, log.log_start_offset, now_ms)
 
     def sealed_search(self, timestamp_ms: int) -> SealedSearch | None:
         """The search of sealed segments for `offset_for_timestamp`; None if it needs none.
 
-        The caller runs it in a thread, notes it and gives it to that method.
+        The caller runs it in a thread, calls its `note` and passes it to that method.
         """
         log = self._log
         return sealed_search(log.segments, timestamp_ms, log.log_start_offset)
 
     def unknown_times(self) -> TimesLook | None:
-        """The times that `offset_of_max_timestamp` needs from the disk; None if it needs none.
+        """The times that `offset_of_max_timestamp` must read from the disk; None if there are none.
 
-        The caller runs this in a thread and notes it.
+        The caller runs it in a thread, then calls its `note`.
         """
         unknown = [segment for segment in self._log.segments.sealed if not segment.knows("max_timestamp")]
         return TimesLook(unknown, None, lambda _: False) if unknown else None
@@ -120,16 +120,16 @@ class LogReader:
         return searched.found or first_at_or_after(searched.behind(log.segments), timestamp_ms, log.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
-        """The first record that has the largest time in the log; None in an empty log."""
+        """The first record with the largest time in the log; None in an empty log."""
         log = self._log
         return None if log.log_start_offset == log.log_end_offset else newest(log.segments, log.log_start_offset)
 
     def segment_end(self, offset: int) -> int:
-        """The offset that the segment which `offset` falls in ends before."""
+        """The end offset of the segment that contains `offset`."""
         return self._log.segments.starting_at(offset)[0].next_offset
 
     def has_segment_behind(self, offset: int, end: int) -> bool:
-        """Whether the segment which `offset` falls in ends, and not past `end`."""
+        """Whether the segment that contains `offset` is sealed and ends at or before `end`."""
         log = self._log
         segment = log.segments[max(0, log.segments.index_of(offset))]
         return segment is not log.segments.active and segment.next_offset <= end
@@ -141,9 +141,9 @@ class LogReader:
 
     @property
     def epoch_of_end(self) -> int:
-        """The leader epoch of the last record, -1 if unknown; one that began behind it does not count.
+        """The leader epoch of the last record, -1 if unknown; an epoch that began after that record does not count.
 
-        Where all records were removed it is that of the last of them, or one that began where they ended.
+        If all records were removed, it is the epoch of the last one of them, or an epoch that began where they ended.
         """
         log = self._log
         is_emptied = 0 < log.log_start_offset == log.log_end_offset
@@ -154,16 +154,16 @@ class LogReader:
         return self._log.epoch_file.epochs.epoch_of(offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch up to this one and the offset its records end before; (-1, -1) where that is unknown (KIP-101)."""
+        """The largest epoch up to this one and its end offset; (-1, -1) if unknown (KIP-101)."""
         log = self._log
         return log.epoch_file.epochs.end_offset_for(leader_epoch, log.log_end_offset)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the first transaction begins that readers of committed records may not pass; None without one."""
+        """The start of the first transaction that readers of committed records may not pass; None if there is none."""
         return self._log.producer_states.first_unstable_offset(high_watermark)
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a producer's transaction, of this epoch, is open here."""
+        """Whether a transaction of this producer and epoch is open here."""
         return self._log.producer_states.is_in_transaction(producer_id, epoch)
 
     def has_producer(self, producer_id: int) -> bool:
@@ -171,11 +171,11 @@ class LogReader:
         return self._log.producer_states.get(producer_id) is not None
 
     def first_open_transaction(self) -> ProducerEntry | None:
-        """The producer whose open transaction holds readers of committed records back; None without one."""
+        """The producer whose open transaction holds back readers of committed records; None if there is none."""
         return self._log.producer_states.first_open()
 
     def markers_of(self, producer_id: int) -> int:
-        """Another number after each marker of a producer."""
+        """A number that changes after each marker of a producer."""
         return self._log.producer_states.markers_of(producer_id)
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[CompletedTransaction]:
@@ -190,18 +190,18 @@ class LogReader:
         return found
 
     def producers(self) -> list[ProducerDescription]:
-        """Everyone who wrote with a producer id and is not forgotten yet."""
+        """All producers that wrote with a producer id and are not forgotten yet."""
         return self._log.producer_states.describe()
 
     def last_writes(self) -> dict[int, LastWrite]:
-        """For each producer, what compaction must leave of it."""
+        """For each producer, the facts that compaction must preserve."""
         return self._log.producer_states.last_writes()
 
     def expire_producers_in_parts(self, now_ms: int, silent_ms: int) -> Iterator[int]:
-        """As `expire_producers`; others may go on between the parts, each of which says how many it looked at."""
+        """As `expire_producers`, in parts between which other work can run; yields the number of producers that each part checked."""
         return self._log.producer_states.expire_in_parts(now_ms, silent_ms)
 
     def expire_producers(self, now_ms: int, silent_ms: int | None = None) -> int:
-        """Forget producers that were silent for so long, by default as the log was opened with; how many."""
+        """Forget producers that wrote nothing for `silent_ms` (default: the setting at the opening); returns how many."""
         log = self._log
         return log.producer_states.expire(now_ms, log.producer_id_expiration_ms if silent_ms is None else silent_ms)

@@ -78,7 +78,7 @@ class LogState:
 
     @property
     def extent(self) -> tuple[int, int, int, int]:
-        """Differs after every change: appends move the end, what moves it back counts as a truncation, a roll begins a segment."""
+        """Differs after every change: appends move the end, removals from the end count as truncations, a roll begins a segment."""
         return self.log_start_offset, self.log_end_offset, self.active_base_offset, self.flusher.truncations
 
     @property
@@ -93,24 +93,24 @@ class LogState:
 
     @property
     def is_written_down(self) -> bool:
-        """Whether a crash leaves the log where it begins now, with all that is appended from now on."""
+        """Whether the log would begin at the same offset after a crash, with all that is appended from now on."""
         return self.kept_start_offset >= self.log_start_offset and not self.is_overstated
 
     @property
     def unflushed_bytes(self) -> int:
-        """Bytes of the active segment past the recovery point; all of them where it is not known how many lie before."""
+        """Bytes of the active segment past the recovery point; all its bytes if the number before that point is unknown."""
         base, flushed = self.flusher.position
         active = self.segments.active
         return max(0, active.size - flushed) if base == active.base_offset else active.size
 
     @property
     def truncations(self) -> int:
-        """Grows whenever records were dropped at the end: what was copied from the log's files before is not to be trusted."""
+        """Grows whenever records were dropped at the end: earlier copies of the log's files are not trusted after that."""
         return self.flusher.truncations
 
     @property
     def epoch_entries(self) -> list[tuple[int, int]]:
-        """(leader epoch, its first offset), as they are to be in the file."""
+        """(leader epoch, its first offset) pairs, as they should be in the file."""
         return self.epoch_file.epochs.entries
 
     @property
@@ -129,14 +129,14 @@ class LogState:
 
     @property
     def is_swapping(self) -> bool:
-        """Whether files are being renamed in a thread: which segment a name is of is uncertain until that is done.
+        """Whether a thread is renaming files: until that is done, it is uncertain which segment a name belongs to.
 
-        It takes a few syncs; retention, truncations and moves wait until it is over.
+        It takes a few syncs; retention, truncations and moves wait for the end.
         """
         return self.swapping is not None
 
     def validate(self) -> None:
-        """Raises InvariantViolated where the marks are out of order, or the parts disagree; takes a time in proportion to the segments."""
+        """Raises InvariantViolated if the marks are out of order or the parts disagree; its time grows with the number of segments."""
         segments, end = list(self.segments), self.log_end_offset
         ordered = {
             "starts": (self.kept_start_offset, self.log_start_offset, end),
@@ -162,7 +162,7 @@ class LogState:
             self.is_torn = False
 
     def snapshot(self) -> None:
-        """Write down the producers as they are at the log's end."""
+        """Write a snapshot of the producers at the log's end."""
         path = self.directory / file_name(self.log_end_offset, SNAPSHOT_SUFFIX)
         self.files.replace_file(path, encode_snapshot(self.producer_states), sync=False)
         self.snapshot_offset = self.log_end_offset

@@ -1,6 +1,7 @@
-"""Taking records out of a log: at the start by deletion and retention, at the end by truncation, in between by compaction.
+"""Removing records from a log: at the start by deletion and retention, at the end by truncation, in between by compaction.
 
-Rule: files are removed in two steps, so that a removal never meets a read: detached here, at once, and deleted by `Garbage.remove`.
+Rule: files are removed in two steps, so that a removal never disturbs a read. They are detached here at once, and deleted later by
+`Garbage.remove`.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class LogTruncator:
         self._appender = appender
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log's start up to `offset`; whole segments below it go with the next `detach_below_start`.
+        """Move the log's start up to `offset`; the next `detach_below_start` removes whole segments below it.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE past the end.
+            KafkaError: OFFSET_OUT_OF_RANGE, `offset` is past the end.
         """
         log = self._log
         if offset > log.log_end_offset or offset < 0:
@@ -59,13 +60,14 @@ class LogTruncator:
 
     @property
     def start_mark(self) -> tuple[int, int]:
-        """Where the log begins, for `start_written`."""
+        """The start of the log, for `start_written`."""
         log = self._log
         return log.log_start_offset, log.truncations + log.announced_cuts
 
     def start_written(self, mark: tuple[int, int]) -> None:
-        """A checkpoint with the start as it was at `mark`, or since, is on the disk; after a cut, one with the recovery point as well, and
-        the cut itself (`sync_cut`). Where something was cut since, the disk may say another."""
+        """Record that a checkpoint is on the disk with the start of the log at `mark`, or a later one. After a cut, the recovery point
+        and the cut itself must be on the disk too (`sync_cut`). If something was cut after `mark`, the call has no effect, because the
+        disk may have other values."""
         log = self._log
         start, cuts = mark
         if cuts == log.truncations + log.announced_cuts:
@@ -75,15 +77,15 @@ class LogTruncator:
     def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
-        An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+        If all of the active segment is too old, it is rolled and also removed, so that an idle topic becomes empty.
 
         Args:
             committed_end: segments with records at or past it stay.
 
         Returns:
-            How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
-            the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
-            nothing is missing between them.
+            The number of segments below the start, for `detach_below_start`. Before that call, the start must be written and synced: the
+            file system may keep the removal of one segment and forget that of an older one, and then only the start shows that nothing
+            is missing between them.
         """
         log = self._log
         if log.is_swapping:
@@ -100,8 +102,8 @@ class LogTruncator:
         return log.segments.count_below(log.log_start_offset)
 
     def detach_below_start(self, most: int = MAX_SEGMENTS) -> None:
-        """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
-        later. A swap under way is not disturbed: they go the next time then."""
+        """Remove at most `most` segments that are wholly below the log's start, the oldest first: their files are renamed now and
+        deleted later. During a swap it does nothing; a later call removes them."""
         log = self._log
         count = min(most, log.segments.count_below(log.log_start_offset))
         if not count or log.is_swapping:
@@ -121,7 +123,7 @@ class LogTruncator:
         )
 
     def _retire(self, gone: Sequence[Segment]) -> None:
-        """Rename the files of segments that have left the list; where that fails they are closed all the same, raises OSError."""
+        """Rename the files of segments that have left the list; closes them also if that fails, and raises OSError."""
         log = self._log
         try:
             log.garbage.append(retire(log.files, gone))
@@ -138,13 +140,13 @@ class LogTruncator:
     # Compaction; `compaction.segment_replacement` calls these methods
 
     def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
-        """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
+        """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; returns these, their files untouched.
 
-        Until `end_swap` the log lets go of no other segments.
+        Until `end_swap` the log removes no other segments.
 
         Raises:
             SegmentsGone: they are not neighbours of this log any more.
-            OSError: the disk does not say how old they are.
+            OSError: the disk does not tell how old they are.
         """
         log = self._log
         segments = log.segments
@@ -159,7 +161,7 @@ class LogTruncator:
         return old
 
     def end_swap(self, garbage: Garbage) -> None:
-        """The swap is done; `garbage` is what was replaced."""
+        """End the swap; `garbage` are the replaced files."""
         log = self._log
         log.swapping = None
         log.garbage.append(garbage)
@@ -167,8 +169,8 @@ class LogTruncator:
     # Truncation; followers need it
 
     def plan_truncation(self, offset: int, at_once_bytes: int = REPLAYED_AT_ONCE_BYTES) -> ProducerRewind | None:
-        """The slow part of `truncate_to`: the caller runs it in a thread and gives it to that method. None where it is quick, because it
-        reads no more than `at_once_bytes`."""
+        """The slow part of `truncate_to`: the caller runs it in a thread and passes it to that method. None if it is quick, because it
+        reads at most `at_once_bytes`."""
         log = self._log
         if not log.first_offset <= offset < log.log_end_offset:
             return None
@@ -189,8 +191,10 @@ class LogTruncator:
         return log.extent, list(log.segments)
 
     def may_cut(self, offset: int) -> bool:
-        """Whether a start puts right what a crash leaves of a cut at `offset` that is half done: past the recovery point it does. Where the
-        log was synced further than that, it is to be written down first that it was not (`is_written_down`).
+        """Whether the next start can repair a cut at `offset` that a crash leaves half done.
+
+        It can repair a cut past the recovery point. If the log was synced further than `offset`, a lower recovery point must first be
+        written to the disk (`is_written_down`).
         """
         log = self._log
         if offset < log.recovery_point:
@@ -200,7 +204,7 @@ class LogTruncator:
         return not log.is_overstated
 
     def sync_cut(self) -> None:
-        """Have the last cut on the disk: what it took does not come back beside what is appended now; blocks, in a thread.
+        """Make the last cut durable, so that the cut records do not come back beside later ones; blocks, in a thread.
 
         Raises:
             LogDirFailed: the disk does not work.
@@ -218,20 +222,20 @@ class LogTruncator:
             raise LogDirFailed(str(log.directory.parent), str(error)) from error
 
     def still_holds(self, rewind: ProducerRewind) -> bool:
-        """Whether the log is as it was when `rewind` was planned."""
+        """Whether the log is unchanged since `rewind` was planned."""
         return not self._log.is_swapping and rewind.mark == self._rewind_mark()
 
     def truncate_to(self, offset: int, rewind: ProducerRewind | None = None) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while it reaches segments that are swapped.
+        """Drop the records at and past `offset`; a batch that contains it is dropped whole. Not while these are in swapped segments.
 
-        An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
+        An epoch that began at the end, and got no records before another leader was elected, is forgotten as well.
 
         Args:
-            rewind: planned for this offset, and holds; else the producers are found out here, which takes 10 us for each batch since the
-                last roll.
+            rewind: planned for this offset, on the unchanged log; without it the producers are computed here, which takes 10 us for each
+                batch since the last roll.
 
         Raises:
-            LogDirFailed: the disk does not work; the log is cut by half, and nobody can go on with it.
+            LogDirFailed: the disk does not work; the log is half cut, and cannot be used any more.
         """
         log = self._log
         assert log.swapping is None or offset >= log.swapping.next_offset, "who truncates waits for the swap"
@@ -253,7 +257,7 @@ class LogTruncator:
             self._truncated(None if rewind is None else rewind.producers)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`. Not while segments are swapped. Raises as `truncate_to`."""
+        """Drop all records; the next record gets `offset`. Not while segments are swapped. Raises as `truncate_to`."""
         assert not self._log.is_swapping, "who truncates waits for the swap"
         with self._failing_as_a_whole():
             self._start_over(offset)
@@ -280,7 +284,7 @@ class LogTruncator:
         log.flusher.start_over(offset)
 
     def _truncated(self, producers: ProducerStates | None = None) -> None:
-        """Bring everything else back to the log's new end; the producers as they were there, where they are known."""
+        """Adjust the rest of the state to the log's new end; `producers` are those at that end, if they are known."""
         log = self._log
         log.is_torn, log.snapshot_offset, log.rolled_producers = False, -1, (-1, ())
         end = log.log_end_offset = log.segments.active.next_offset

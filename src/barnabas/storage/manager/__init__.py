@@ -1,9 +1,8 @@
-"""All logs of a broker, over its log directories.
+"""All logs of a broker, in its log directories.
 
-A `LogManager` knows which log directory holds the folder of a partition (`log_dirs`), opens and closes all logs (`lifecycle`), and has
-three parts:
+A `LogManager` knows the log directory of each partition (`log_dirs`), opens and closes all logs (`lifecycle`), and has three parts:
 
-    logs.checkpoints     what is written down beside the logs (`offset_checkpoints`)
+    logs.checkpoints     the checkpoint files beside the logs (`offset_checkpoints`)
     logs.creation        new logs
     logs.removal         logs that are deleted or move
 

@@ -1,4 +1,4 @@
-"""Making the log of a new partition, in steps of which those that block may run in a thread."""
+"""Creating the log of a new partition, in steps; the steps that block may run in a thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class FoundLog(NamedTuple):
-    """A log that waits to be opened, or made; `open` blocks, and touches nothing but the log's own folder."""
+    """A log that waits to be opened or created; `open` blocks, and touches only the log's own folder."""
 
     key: TopicPartition
     directory: LogDirectory
@@ -40,10 +40,10 @@ class LogCreation:
         self._checkpoints = written
 
     def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
-        """The log of a new partition; the one that exists, if it is of the same topic id. Blocks.
+        """The log of a new partition; the existing log, if it has the same topic id. Blocks.
 
-        One of another topic, or that a loss of power took the id from, is nobody's: its folder keeps what it has under another name,
-        as Kafka names strays.
+        A log of another topic, or one whose id a power failure removed, belongs to no topic: its folder keeps its content under another
+        name, as Kafka names strays.
 
         Raises:
             StorageError: the disk does not work, or is full.
@@ -64,11 +64,13 @@ class LogCreation:
         return opened
 
     def prepare(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> FoundLog | Log:
-        """The first step of `create`: where the log is to lie. To be opened and `Log.sync_name` called, in a thread where that is wanted,
-        and given to `made` or `not_made`. A log that exists comes at once.
+        """The first step of `create`: choose the directory of the log.
+
+        The caller opens the result and calls `Log.sync_name` (in a thread, if wanted), and passes it to `made` or `not_made`. An
+        existing log is returned at once.
 
         Raises:
-            LogDirFailed: no directory works, or a log keeps the name, or may do so, in one that has failed: a log has one folder.
+            LogDirFailed: no directory works; or one that has failed has, or may have, a log with this name: a log has only one folder.
         """
         dirs = self._dirs
         key = topic, partition
@@ -85,7 +87,7 @@ class LogCreation:
         return existing
 
     def set_aside(self, topic: str, partition: int) -> None:
-        """Take a log out of use that is of no topic that is known; its folder keeps what it has under another name. Blocks.
+        """Take a log that belongs to no known topic out of use; its folder keeps its content under another name. Blocks.
 
         Raises:
             StorageError: the folder cannot be renamed.
@@ -137,7 +139,7 @@ class LogCreation:
             raise
 
     def _is_of_another_topic(self, folder: Path, topic_id: UUID) -> bool:
-        """Whether a folder says so; its log may be long, or too damaged to be opened."""
+        """Whether a folder names another topic; its log is not opened, because it may be long, or too damaged."""
         try:
             found = checkpoints.read_partition_metadata(self._dirs.files, folder / checkpoints.PARTITION_METADATA)
         except CorruptLog:  # the file names no topic, so the folder counts as an interrupted creation
@@ -176,22 +178,22 @@ class LogCreation:
         )
 
     def made(self, prepared: FoundLog, opened: Log) -> None:
-        """`opened` is one of this broker's logs from now on."""
+        """Add `opened` to this broker's logs."""
         dirs = self._dirs
         dirs.by_partition[prepared.key], dirs.homes[prepared.key] = opened, prepared.directory
 
     def not_made(self, prepared: FoundLog) -> None:
-        """There is no such log after all."""
+        """Record that the log was not created."""
         self._dirs.counts[prepared.directory.path] -= 1
 
     def unmake(self, opened: Log) -> None:
-        """Remove what was opened and then not `made`; blocks."""
+        """Remove a log that was opened and then not `made`; blocks."""
         opened.abandon()
         if not opened.log_end_offset:
             self._remove_unmade(opened.directory)
 
     def _remove_unmade(self, folder: Path) -> None:
-        """Another try may be in another directory, and a log has one folder."""
+        """Remove the folder: another try may use another directory, and a log has only one folder."""
         with suppress(OSError):
             remove_folder(self._dirs.files, folder)
 

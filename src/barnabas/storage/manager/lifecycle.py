@@ -40,7 +40,7 @@ class LogManager(LogDirs):
         """Open every log found in the directories, one after the other.
 
         Raises:
-            CorruptLog: files that no crash leaves behind.
+            CorruptLog: files are in a state that no crash leaves.
             LogDirFailed: the first directory's disk does not work, or two directories hold the same partition.
         """
         for found in self.find(config_of):
@@ -52,7 +52,7 @@ class LogManager(LogDirs):
         return self.logs()
 
     def find(self, config_of: Callable[[str], TopicConfig]) -> list[FoundLog]:
-        """The logs in the directories; each is to be opened, in a thread where that is wanted, and given to `adopt` or `not_opened`.
+        """The logs in the directories; the caller opens each (in a thread, if wanted) and passes it to `adopt` or `not_opened`.
 
         Raises:
             CorruptLog, LogDirFailed: as `open_all`.
@@ -91,17 +91,17 @@ class LogManager(LogDirs):
         return found
 
     def adopt(self, found: FoundLog, opened: Log) -> None:
-        """`opened` is one of this broker's logs from now on, unless its directory failed while others were opened."""
+        """Add `opened` to this broker's logs, unless its directory failed while others were opened."""
         if found.directory.failure is not None:
             opened.abandon()
         else:
             self.take_in(found.key, found.directory, opened)
 
     def not_opened(self, found: FoundLog, error: LogDirFailed | OSError) -> None:
-        """Go on without the directory of a log that cannot be opened; without the log alone where a file has its name.
+        """Continue without the directory of a log that cannot be opened; without only the log if a file has its name.
 
         Raises:
-            LogDirFailed: it is the first directory, or the fault is not the disk's.
+            LogDirFailed: it is the first directory, or the error is not the disk's.
         """
         if isinstance(error.__cause__, FileExistsError):
             logger.warning(
@@ -111,7 +111,7 @@ class LogManager(LogDirs):
             self.failed_at_start(found.directory, error)
 
     def close_log(self, entry: Log) -> None:
-        """Close one log ahead of `close`, which takes up what went wrong; blocks, and may run in several threads at once."""
+        """Close one log before `close`, which raises its error; blocks, and may run in several threads at once."""
         try:
             entry.close()
         except StorageError as error:
@@ -119,11 +119,12 @@ class LogManager(LogDirs):
             self.unclosed.setdefault(self.homes[entry.topic, entry.partition], error)
 
     def close(self) -> None:
-        """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
-        marker.
+        """Close all logs, write the checkpoints and the marker of a clean stop, and unlock.
+
+        If a log fails to close, its directory gets no marker.
 
         Raises:
-            StorageError: the first failure, after all else is closed. Earlier failures were reported when they happened.
+            StorageError: the first error, after everything else is closed. Earlier failures were reported when they happened.
         """
         if self.closed:
             return
@@ -153,13 +154,13 @@ class LogManager(LogDirs):
             raise failure
 
     def abandon(self) -> None:
-        """Let go of everything as a crash would; for tests and simulations."""
+        """Close everything as a crash would; for tests and simulations."""
         self.closed = True
         for entry in self.by_partition.values():
             entry.abandon()
         self.unlock()
 
     def remember_boot(self) -> None:
-        """See `LogDirectory`; not while a directory has failed. Blocks."""
+        """Call `LogDirectory.remember_boot` of all directories, unless one has failed. Blocks."""
         for directory in self.directories if not self.failed_directories else ():
             directory.remember_boot()

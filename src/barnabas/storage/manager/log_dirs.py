@@ -1,10 +1,11 @@
-"""Which log directories there are, which partition has its folder where, and which directories have failed.
+"""The log directories, the directory of each partition's folder, and the directories that have failed.
 
 Rules
-  1. A new log goes to the directory with the fewest logs, of those that are not cordoned. Where all are, and the log is made all the same
-     (somebody assigned it to this broker by hand), it lies somewhere: cordoning keeps partitions away and makes none unavailable.
-  2. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
-     marked clean. The others go on.
+  1. A new log goes to the directory with the fewest logs, of those that are not cordoned. If all are cordoned and the log is created
+     nevertheless (an operator assigned it to this broker by hand), it goes to one of them: cordoning keeps partitions away, but makes
+     none unavailable.
+  2. A directory that failed (`fail`) is not touched from then on: its logs are out of use, its checkpoints stay as they are, and it is
+     not marked clean. The other directories continue.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_NAME_LENGTH = 255
 
 
 class LogDirs:
-    """The logs of this broker by partition, and the directories that they lie in."""
+    """The logs of this broker by partition, and their directories."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class LogDirs:
         return list(self.by_partition.values())
 
     def directory_of(self, topic: str, partition: int) -> LogDirectory:
-        """Where a log lies; KeyError if there is none."""
+        """The directory of a log; KeyError if there is no such log."""
         return self.homes[topic, partition]
 
     def directory_at(self, path: str) -> LogDirectory | None:
@@ -110,7 +111,7 @@ class LogDirs:
         return [directory for directory in self.directories if directory.failure is not None]
 
     def fail(self, error: LogDirFailed) -> list[Log]:
-        """Take the directory that `error` names out of use; the logs that were in use there, none if it had failed before."""
+        """Take the directory that `error` names out of use; returns the logs that were in use there, none if it had failed before."""
         directory = next((each for each in self.directories if str(each.path) == error.path), None)
         if directory is None or directory.failure is not None:
             return []
@@ -126,7 +127,7 @@ class LogDirs:
         return opened
 
     def failed_at_start(self, directory: LogDirectory, error: LogDirFailed | OSError) -> None:
-        """Go on without a directory whose disk does not work; raises where that cannot be: it has the metadata, or is the last."""
+        """Continue without a directory whose disk does not work; raises if that is impossible: it has the metadata, or is the last one."""
         if isinstance(error, LogDirFailed):
             failure, cause = error, error.__cause__
         else:
@@ -143,15 +144,15 @@ class LogDirs:
         self.forget_boots()
 
     def forget_boots(self) -> None:
-        """A directory failed: the next start can no more say that it has all, for the disk may have lost what it did not sync.
+        """Remove the boot ids after a directory failed, so that the next start does not count any directory as complete; blocks.
 
-        None of the others says so either, since the one that failed may refuse to be told. Blocks.
+        The failed disk may have lost unsynced data. The others lose their boot ids too, since the failed disk may refuse the removal.
         """
         for directory in self.directories:
             directory.forget_boot()
 
     def hide(self, topic: str, partition: int) -> None:
-        """The log is in no directory that works, and may be in one that failed: another of that name would be one too many later."""
+        """Record that the log is in no working directory, but may be in a failed one: no second log of that name may be created."""
         self.hidden.add((topic, partition))
 
     def usable(self) -> list[LogDirectory]:
@@ -167,25 +168,25 @@ class LogDirs:
         return preferred if preferred in free else min(free, key=lambda directory: self.counts[directory.path])
 
     def give_up_room(self) -> None:
-        """Free what is set aside in each directory for a stop; blocks."""
+        """Free the space that is reserved in each directory for a stop; blocks."""
         for directory in self.directories:
             directory.give_up_room()
 
     def cordon(self, paths: Set[str]) -> None:
-        """The directories with these absolute paths, and no others, get no new logs."""
+        """Cordon the directories with these absolute paths, and no others: they get no new logs."""
         self._cordoned = frozenset(paths)
 
     def is_cordoned(self, directory: LogDirectory) -> bool:
         return os.path.abspath(directory.path) in self._cordoned
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
-        """Where the log is to be made, if it is made while this process lives."""
+        """Set the directory of a log, in case it is created while this process lives."""
         while len(self._preferred) >= limits.MAX_PREFERRED_LOG_DIRS:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = directory
 
     def name_with(self, name: str, purpose: str) -> str:
-        """The name of a folder that is no log's: Kafka's pattern, cut to what a file system takes."""
+        """The name of a folder that is not a log: Kafka's pattern, cut to what a file system accepts."""
         suffix = f".{self._new_id().hex}-{purpose}"
         return name[: MAX_NAME_LENGTH - len(suffix)] + suffix
 

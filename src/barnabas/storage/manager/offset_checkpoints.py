@@ -1,9 +1,9 @@
-"""The checkpoints of all log directories: recovery points, log starts, high watermarks, how far compacted logs are clean.
+"""The checkpoints of all log directories: recovery points, log start offsets, high watermarks, cleaned offsets.
 
 Rules
   1. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
-  2. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, or at the latest
-     before its name is used again, so that a topic made anew does not begin where the old one was. Hence the lock, which is held
+  2. Checkpoints name only partitions that exist. Entries of a deleted partition are removed before its deletion counts as done, or at
+     the latest before its name is used again. Otherwise a new topic of that name would begin where the old one was. So a lock is held
      from gathering offsets to writing them.
   3. Records appended after a cut count only once no checkpoint on the disk is past the cut (`Log.is_overstated`). After a crash, a log
      start past the cut would remove these records. A recovery point past the cut would treat them as synced. The records that were cut
@@ -39,10 +39,10 @@ class OffsetCheckpoints:
         return {key: entry.recovery_point for key, entry in list(self._dirs.by_partition.items())}
 
     def write_log_start_offsets(self) -> None:
-        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `LogTruncator.start_written`.
+        """Write the log start offsets; after a cut, also the cut itself and the recovery points, see `LogTruncator.start_written`.
 
         Raises:
-            StartsUnwritten: in some directories; in the others they are.
+            StartsUnwritten: some directories could not be written; the others are.
         """
         overstated = [entry for entry in list(self._dirs.by_partition.values()) if entry.is_overstated]
         failures: list[LogDirFailed | StorageExhausted] = []
@@ -58,16 +58,17 @@ class OffsetCheckpoints:
             raise StartsUnwritten(failures)
 
     def start_offsets(self) -> dict[TopicPartition, int]:
-        """Every log that does not begin at 0 gets an entry.
+        """The log start offsets; every log that does not begin at 0 gets an entry.
 
-        Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
-        renaming was lost, and with them records that were deleted for good.
+        Kafka leaves out logs that begin where their first segment does. But a power failure may bring back segments whose renaming was
+        not durable, and with them records that were deleted for good.
         """
         return {key: entry.log_start_offset for key, entry in list(self._dirs.by_partition.items()) if entry.log_start_offset}
 
     def prepare_removal(self, shortened: Iterable[Log]) -> None:
-        """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
-        begin, and the names of the segments that stay. Blocks; in a thread.
+        """Prepare removing the first segments of these logs: make durable their start offsets and the names of their other segments.
+
+        After a crash these show that nothing is missing. Blocks; in a thread.
 
         Raises:
             StorageError: a disk does not work, or is full.
@@ -92,7 +93,7 @@ class OffsetCheckpoints:
         self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda: high_watermarks)
 
     def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
-        """For compacted logs, the offset below which they are clean."""
+        """The offset below which each compacted log is clean."""
         return {
             key: offset
             for directory in self._dirs.usable()
@@ -106,7 +107,7 @@ class OffsetCheckpoints:
         """Write a checkpoint in each directory.
 
         Raises:
-            StorageError: the first that could not be written; the others are.
+            StorageError: the first error; the other directories are written.
         """
         failures = self._try_checkpoint(name, gather)
         if failures:
@@ -115,7 +116,7 @@ class OffsetCheckpoints:
     def _try_checkpoint(
         self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]
     ) -> list[LogDirFailed | StorageExhausted]:
-        """As `_checkpoint`; one error for each directory where it could not be written."""
+        """As `_checkpoint`; returns an error for each directory that could not be written."""
         dirs = self._dirs
         failures: list[LogDirFailed | StorageExhausted] = []
         with dirs.checkpoint_lock:
@@ -131,12 +132,13 @@ class OffsetCheckpoints:
         directory.write(name, {key: offset for key, offset in offsets.items() if self._is_told(directory, key)})
 
     def _is_told(self, directory: LogDirectory, key: TopicPartition) -> bool:
-        """Whether the directory's checkpoints name a log: while it has two folders, those of both, for one is written before the other."""
+        """Whether the directory's checkpoints have an entry of a log. While a log has two folders, both directories have one, because
+        one is written before the other."""
         dirs = self._dirs
         return dirs.homes.get(key) is directory or dirs.leaving.get(key) is directory
 
     def forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
-        """Take what is gone out of the directory's checkpoints; where the disk does not allow it, before the name is used again."""
+        """Remove these partitions from the directory's checkpoints; if the disk refuses it, that is done before a name is used again."""
         keys = set(gone)
         try:
             directory.forget(keys)

@@ -1,7 +1,7 @@
 """Taking logs out of use, by deletion or because they have moved to another log directory.
 
-Deleting renames the folder to `<topic>-<partition>.<32 hex digits>-delete` at once; the files go later. A folder with such a name found at
-the start is from a crash in between and is removed.
+A deletion renames the folder to `<topic>-<partition>.<32 hex digits>-delete` at once, and removes the files later. If a start finds a
+folder with such a name, a crash came in between, and the start removes it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Retired(NamedTuple):
 
 
 class LogRemoval:
-    """Logs that go, and folders that are left."""
+    """Removes logs, and the old folders of moved logs."""
 
     def __init__(self, dirs: LogDirs, written: OffsetCheckpoints) -> None:
         self._dirs = dirs
         self._checkpoints = written
 
     def delete(self, topic: str, partition: int) -> Garbage:
-        """Take a log out of use; its folder is renamed now, and removed by `Garbage.remove` of the answer (in a thread).
+        """Take a log out of use; its folder is renamed now, and `Garbage.remove` of the result removes it (in a thread).
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
@@ -64,9 +64,9 @@ class LogRemoval:
         return Retired(doomed.detach_all(), doomed.directory, target, (topic, partition), home)
 
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
-        """The second half of `delete`, of many logs; it blocks, and runs in a thread where there are many.
+        """The second half of `delete`, for many logs; it blocks, and runs in a thread if there are many.
 
-        The new names are on the disk when it returns: else the power could bring a folder back that belongs to no topic any more.
+        The new names are on the disk when it returns. Otherwise a power failure could bring back a folder that belongs to no topic.
 
         Raises:
             LogDirFailed: a folder cannot be renamed.
@@ -76,7 +76,7 @@ class LogRemoval:
         return [each.garbage for each in retired]
 
     def rename_folders(self, retired: Sequence[Retired]) -> None:
-        """The first part of `rename`; several threads may do it at once, each for other logs.
+        """The first part of `rename`; several threads may run it at once, each for other logs.
 
         Raises:
             LogDirFailed: a folder cannot be renamed.
@@ -89,10 +89,10 @@ class LogRemoval:
             garbage.directory = target
 
     def forget(self, retired: Sequence[Retired]) -> None:
-        """The second part of `rename`: the new names are durable, and the checkpoints name these logs no more.
+        """The second part of `rename`: makes the new names durable, and removes these logs from the checkpoints.
 
         Raises:
-            LogDirFailed: the new names may not last.
+            LogDirFailed: the new names may not be durable.
         """
         dirs = self._dirs
         log_dirs = {id(each.home): each.home for each in retired}.values()
@@ -109,18 +109,18 @@ class LogRemoval:
 
     @property
     def interrupted(self) -> dict[TopicPartition, LogDirectory]:
-        """Moves that were under way when the broker ended, and where to."""
+        """Moves that were running when the broker ended, with their target directories."""
         return self._dirs.startup_scan.interrupted
 
     def forget_move(self, key: TopicPartition) -> None:
-        """The move that the last stop or crash interrupted is not wanted any more."""
+        """Drop a move that the last stop or crash interrupted, because it is not wanted any more."""
         dirs = self._dirs
         directory, path = dirs.startup_scan.interrupted.pop(key), dirs.startup_scan.begun.pop(key)
         if directory.failure is None:
             remove_folder(dirs.files, path)
 
     def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> LogMove:
-        """A move of the log to `directory`; nothing is on the disk yet."""
+        """A move of the log to `directory`; it has not touched the disk yet."""
         dirs = self._dirs
         moved = dirs.by_partition[topic, partition]
         if self.interrupted.pop((topic, partition), None) is directory:
@@ -130,7 +130,7 @@ class LogRemoval:
         return LogMove(moved, directory.path, folder, dirs.files)
 
     def swap(self, move: LogMove, directory: LogDirectory) -> Retired:
-        """The log is in `directory` from now on; the old folder keeps its name until `leave`.
+        """Put the log into `directory`; the old folder keeps its name until `leave`.
 
         Raises:
             OSError: a disk does not work; the log stays where it was.
@@ -147,7 +147,7 @@ class LogRemoval:
         return Retired(garbage, old, garbage.directory, key, source)
 
     def leave(self, move: LogMove, retired: Retired) -> Garbage:
-        """Give the old folder up, once nothing of the new one can be lost any more; blocks, runs in a thread.
+        """Remove the old folder, after making the new one durable; blocks, runs in a thread.
 
         Raises:
             StorageError, OSError: a disk does not work; the next start finishes this.

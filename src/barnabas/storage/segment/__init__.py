@@ -1,12 +1,12 @@
-"""A segment: a stretch of the log in one file, with its two indexes.
+"""A segment: a part of the log in one file, with its two indexes.
 
-Owns `<base offset>.log`, where batches lie end to end, `.index` and `.timeindex`; finds the batch that holds an offset or a time. A
-`Segment` has its files open when they are needed (`segment_file`), is appended to and cut (`active_segment`), and has two parts:
+Owns `<base offset>.log` with its batches one after the other, `.index` and `.timeindex`; finds the batch with an offset or a time. A
+`Segment` opens its files when they are needed (`segment_file`), is appended to and cut (`active_segment`), and has two parts:
 
-    segment.scan      from batch to batch (`batch_scan`)
-    segment.lookup    of offsets and times
+    segment.scan      goes from batch to batch (`batch_scan`)
+    segment.lookup    finds offsets and times
 
-They are made when they are asked for, so that a segment that nobody reads has none.
+They are created at their first use, so a segment that nobody reads has none.
 """
 
 from __future__ import annotations

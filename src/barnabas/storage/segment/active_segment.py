@@ -1,12 +1,12 @@
-"""The segment at the end of a log: what is added to it and cut from it, and its sealing.
+"""The segment at the end of a log: appends to it, truncation, and sealing.
 
 Rules
   1. Only the last segment of a log (the active one) grows; the others are sealed and change only by being removed.
-  2. `size` is where the next batch goes. Bytes behind it (of a write that failed) do not exist.
+  2. `size` is the position of the next batch. Bytes after it (of a failed write) do not count.
 
-Ugly: what of a sealed segment is not known yet are fields that are not set, its parts too. `__getattr__`, which Python asks only for those,
-finds them out; so the active segment's appends pay nothing for it, and a segment that nobody reads takes a few hundred bytes of memory. An
-index that contradicts its segment is noticed, and made anew, at that moment.
+Ugly: fields of a sealed segment that are not known yet are not set, and neither are its parts. Python calls `__getattr__` only for such
+fields, and it computes them. So the active segment's appends pay nothing for it, and a segment that nobody reads takes a few hundred
+bytes of memory. At that moment, an index that contradicts its segment is noticed and rebuilt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEVER_AGAIN = 2**63 - 1
 
 
 class Segment(SegmentFile):
-    """One segment; made by `Segment.create` or `Segment.existing`."""
+    """One segment; created by `Segment.create` or `Segment.existing`."""
 
     __slots__ = ("lookup", "scan")
 
@@ -43,8 +43,8 @@ class Segment(SegmentFile):
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int, reserved: int = 0) -> Segment:
-        """A new, empty segment, ready to grow, with space for `reserved` bytes set aside. Files left under its name are emptied; where
-        one cannot be made, none stays."""
+        """A new, empty segment, ready to grow, with space for `reserved` bytes. Old files with its names are emptied; if one file cannot
+        be created, none stays."""
         segment = cls(files, directory, base_offset, now_ms)
         segment._fileno = files.open(segment.path, create=True)
         try:
@@ -63,21 +63,21 @@ class Segment(SegmentFile):
         return segment
 
     def discard(self) -> None:
-        """Remove the files of a segment, but for the snapshot: in a later start its name would cut the one before it short."""
+        """Remove the files of a segment, except the snapshot; at a later start its name would end the segment before it too early."""
         self.close()
         for suffix in SUFFIXES:
             self.files.unlink(self.directory / file_name(self.base_offset, suffix))
 
     @classmethod
     def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
-        """A sealed segment on disk, nothing of it known but its size."""
+        """A sealed segment on disk; only its size is known."""
         segment = cls(files, directory, base_offset, now_ms, name_suffix)
         segment.size = files.file_size(segment.path)
         segment.synced = True
         return segment
 
     def appended(self, last_offset: int, size: int, max_timestamp: int, interval: int) -> None:
-        """A batch of `size` bytes was written at `self.size`. `interval`: `index.interval.bytes`."""
+        """Record that a batch of `size` bytes was written at `self.size`. `interval`: `index.interval.bytes`."""
         position = self.size
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
@@ -95,7 +95,7 @@ class Segment(SegmentFile):
         self.next_offset = last_offset + 1
 
     def appended_many(self, described: bytes | bytearray, interval: int) -> None:
-        """As `appended` for each of some batches that lie one behind the other: `described` has a `rows.DESCRIBED` for each."""
+        """As `appended`, for batches one after the other: `described` has a `rows.DESCRIBED` for each."""
         lasts, positions, keys, values, times, time_values, *state = walker.note_batches(
             described,
             self.size,
@@ -119,10 +119,10 @@ class Segment(SegmentFile):
         self.next_offset = last + 1
 
     def reserve(self, size: int, more: int = RESERVED_BYTES) -> None:
-        """Have space set aside for the next `size` bytes and `more`, as far as the file system can.
+        """Reserve space for the next `size` bytes and `more`, as far as the file system can.
 
-        Writing to it takes a third less CPU than having blocks found page by page (measured on ext4 with batches of 900 kB). It is given
-        back when the file is cut to its size, by a roll, a close or a recovery.
+        Writing to reserved space takes a third less CPU: the file system need not find blocks page by page (measured on ext4, batches of
+        900 kB). The space is freed when the file is cut to its size, by a roll, a close or a recovery.
         """
         try:
             self.files.reserve(self.fileno, self.size, size + more)
@@ -132,22 +132,22 @@ class Segment(SegmentFile):
             self.reserved = self.size + size + more
 
     def give_back(self) -> None:
-        """Cut the file to its size, with what was reserved or half written behind."""
+        """Cut the file to its size, without reserved or half-written bytes after it."""
         self.files.truncate(self.fileno, self.size)
         self.reserved = 0
 
     def add_time_entry(self) -> None:
-        """Note the largest timestamp so far, if it grew since the last entry."""
+        """Add an entry for the largest timestamp so far, if it grew since the last entry."""
         if self.max_timestamp > self._noted_timestamp():
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
 
     def _noted_timestamp(self) -> int:
-        """That of the last time entry."""
+        """The timestamp of the last time entry."""
         last = self.time_index.last()
         return NO_TIMESTAMP if last is None else last[0]
 
     def activate(self) -> None:
-        """Make the last segment of a log ready to grow again; what follows its last index entry is read.
+        """Make the last segment of a log ready to grow again; reads the batches after its last index entry.
 
         Raises:
             CorruptLog: the indexes contradict the segment, or no batches follow the last index entry.
@@ -162,7 +162,7 @@ class Segment(SegmentFile):
         self.recount(self.index.last())
 
     def recount(self, entry: tuple[int, int] | None) -> None:
-        """Learn from the batches behind the index entry `entry` what only memory knows."""
+        """Compute the state that is only in memory from the batches after the index entry `entry`."""
         start = entry[1] if entry else 0
         batches = list(self.scan.walk(start))
         for position, header in batches:
@@ -173,7 +173,7 @@ class Segment(SegmentFile):
             self.appended(header.last_offset, header.size, header.max_timestamp, interval)
 
     def recount_from(self, position: int) -> None:
-        """Go back to where the indexes end, at `position`; the batches behind it are to be `appended` again."""
+        """Go back to `position`, where the indexes end; the caller calls `appended` again for the batches after it."""
         self._open_recent()
         self._open_max_timestamp()
         self.size, self.next_offset, self.bytes_since_index_entry = position, self.base_offset, 0
@@ -193,7 +193,7 @@ class Segment(SegmentFile):
             self.first_timestamp = None
 
     def seal(self) -> None:
-        """The segment no longer grows. Where the disk has no room for the indexes it stays as it is."""
+        """End the growth of the segment; if the disk has no space for the indexes, the segment stays as it is."""
         self.add_time_entry()
         self.write_indexes(exact=True)
         self.index.seal()
@@ -201,10 +201,10 @@ class Segment(SegmentFile):
         del self.recent_last, self.recent_positions
 
     def moved_to(self, directory: Path, *, index_entries: int = 0, time_index_entries: int = 0) -> Segment:
-        """The same segment in another folder, to which its bytes were copied; a sealed one, or the active one.
+        """The same segment, sealed or active, in another folder, to which its bytes were copied.
 
         Args:
-            index_entries, time_index_entries: how many entries of the active one's indexes the copied files hold.
+            index_entries, time_index_entries: for the active segment, the number of index entries in the copied files.
         """
         moved = Segment(self.files, directory, self.base_offset, self.created_ms)
         moved.size, moved.next_offset, moved.synced = self.size, self.next_offset, True
@@ -218,7 +218,7 @@ class Segment(SegmentFile):
         return moved
 
     def leave(self) -> None:
-        """As `SegmentFile.leave`; it refers to nothing any more that refers back to it, and goes by counting references."""
+        """As `SegmentFile.leave`; also drops the parts that refer back to the segment, so that reference counting frees it."""
         super().leave()
         for part in ("lookup", "scan"):
             if self.knows(part):
@@ -238,7 +238,7 @@ class Segment(SegmentFile):
             return object.__getattribute__(self, name)
 
     def knows(self, name: str) -> bool:
-        """Whether a field that is found out late is there already."""
+        """Whether a field that is computed late is set already."""
         try:
             object.__getattribute__(self, name)
         except AttributeError:
@@ -253,7 +253,7 @@ class Segment(SegmentFile):
         return self.first_timestamp
 
     def drop_name_suffix(self) -> None:
-        """Its files have their own names now."""
+        """Use the files under their own names from now on."""
         self.name_suffix = ""
         self.index, self.time_index = self.make_indexes()
         self._open_indexes()
@@ -263,7 +263,7 @@ class Segment(SegmentFile):
         self.integrity = SegmentIntegrity(self.files, self.size, self.end_offset)
 
     def _open_indexes(self) -> None:
-        """Take the indexes of a sealed segment as their files have them, unless that cannot be."""
+        """Open the indexes of a sealed segment as they are in the files; rebuilds indexes that cannot be right."""
         self.index, self.time_index = self.make_indexes()
         if not self.has_index_files:
             for index in (self.index, self.time_index):
@@ -276,7 +276,7 @@ class Segment(SegmentFile):
             self._mend_indexes(wrong)
 
     def _mend_indexes(self, reason: str) -> None:
-        """Make the indexes anew, which contradict the segment."""
+        """Rebuild the indexes, which contradict the segment."""
         rebuild_indexes(
             self.index, self.time_index, self.scan.walk_around(), path=self.path, base_offset=self.base_offset, reason=reason
         )

@@ -1,4 +1,4 @@
-"""Going over the batches of a segment, header by header."""
+"""Walks over the batches of a segment, header by header."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WALK_BYTES = 8 * 1024  # per read when only headers are read: two index interval
 
 
 class BatchScan:
-    """The batches of one segment, one behind the other."""
+    """The batches of one segment, one after the other."""
 
     __slots__ = ("_segment",)
 
@@ -24,14 +24,14 @@ class BatchScan:
         self._segment = segment
 
     def batch_size(self, position: int) -> int:
-        """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
+        """Bytes of the batch at `position`; if it is damaged, at least those of a header and at most the rest of the segment."""
         segment = self._segment
         data = segment.files.pread(segment.fileno, LENGTH_OVERHEAD, position)
         size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
         return min(max(size, HEADER_SIZE), segment.size - position)
 
     def base_offset_at(self, position: int) -> int | None:
-        """That of the batch at `position`, as it says itself; None where it is not in memory. Raises as `_read`."""
+        """The base offset in the header of the batch at `position`; None if it is not in memory. Raises as `_read`."""
         try:
             data = self._read_now(HEADER_SIZE, position)
         except BlockingIOError:
@@ -42,11 +42,11 @@ class BatchScan:
         """Positions and headers from the batch at `position` on.
 
         Args:
-            waits: for the disk; otherwise a header that is not in memory ends it.
-            first_bytes: to read at first; those of a header, where the first one mostly tells what is asked.
+            waits: wait for the disk; otherwise a header that is not in memory ends the walk.
+            first_bytes: size of the first read; one header, if the first header usually answers the question.
 
         Raises:
-            CorruptLog: what lies there is not a batch.
+            CorruptLog: the bytes are not a batch.
             BlockingIOError: the next header is not in memory.
         """
         segment = self._segment
@@ -65,10 +65,10 @@ class BatchScan:
             position = end
 
     def _read(self, size: int, position: int) -> bytes:
-        """Bytes of a batch; where the disk cannot read that many, those of a header.
+        """Bytes of a batch; if the disk cannot read that many, those of a header.
 
         Raises:
-            CorruptLog: the disk does not give a header's bytes there.
+            CorruptLog: the disk cannot read a header there.
         """
         segment = self._segment
         try:
@@ -84,10 +84,10 @@ class BatchScan:
             raise CorruptLog(str(segment.path), position, "the disk cannot read it") from error
 
     def _read_now(self, size: int, position: int) -> bytes | bytearray:
-        """Bytes of a batch that are in memory, a header at least; as `_read` where the platform cannot tell.
+        """Bytes of a batch that are in memory, at least a header; as `_read` if the platform cannot tell.
 
         Raises:
-            BlockingIOError: they are not.
+            BlockingIOError: they are not in memory.
         """
         segment = self._segment
         data = bytearray(size)
@@ -103,7 +103,7 @@ class BatchScan:
         return data
 
     def walk_around(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """As `walk`, stepping over what is damaged."""
+        """As `walk`, but skips damaged bytes."""
         segment = self._segment
         least_offset = segment.base_offset
         while position < segment.size:

@@ -1,10 +1,10 @@
-"""Finding the batch that holds an offset or a time, and where to end a read.
+"""Finds the batch with an offset or a time, and the end of a read.
 
-Rule: a lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
+Rule: a lookup of an offset finds the first batch whose last offset is at or past it, so a gap that compaction left is skipped.
 
-How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
-every reader is at, the last batches' positions are kept besides (`recent_*`): there a lookup is one bisection and no read. Where a
-reader further back stopped is remembered too (`integrity`), for that is where it goes on.
+How it works: the sparse index has an entry for every `index.interval.bytes`. Nearly every reader is at the end of the active segment. So
+the positions of the last batches are also kept (`recent_*`): a lookup there is one bisection and no read. `integrity` remembers where
+other readers stopped, because they continue there.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from barnabas.tuples import new_tuple
 
 
 class Position(NamedTuple):
-    """Where a batch begins, and a bound on its base offset from below."""
+    """The position of a batch, and a lower bound of its base offset."""
 
     position: int
     base_offset: int
 
 
 class SegmentLookup:
-    """Where offsets and times are in one segment."""
+    """Finds offsets and times in one segment."""
 
     __slots__ = ("_scan", "_segment")
 
@@ -40,7 +40,7 @@ class SegmentLookup:
         """The first batch whose last offset is at or past `offset`; None if there is none in this segment.
 
         Raises:
-            CorruptLog: the batch that held it is damaged so that it cannot be told where it lies.
+            CorruptLog: the batch that had it is damaged, and its position is unknown.
         """
         segment = self._segment
         if segment.integrity.damages and (known := segment.integrity.damage_at(offset)) is not None:
@@ -79,13 +79,13 @@ class SegmentLookup:
         return None if found is None else Position._make(found)
 
     def whole_batches_end(self, start: int, limit: int, *, is_verified_later: bool = False) -> int | None:
-        """The end of a batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none.
+        """The end of a batch that ends at or before byte `limit`, among the batches from `start` on; `start` if there is none.
 
-        It is that of the last such batch, or, where the loop would have to wait for the disk, a little before it.
+        It is the end of the last such batch or, if the loop would have to wait for the disk, a little before it.
 
         Args:
-            is_verified_later: a thread looks at the bytes if need be, and finds the end: then it is None, where only the disk has the
-                header that tells it, or one is not to be trusted.
+            is_verified_later: a thread verifies the bytes if needed, and finds the end. Then the result is None if the header that gives
+                the end is only on the disk, or is not trusted.
         """
         segment = self._segment
         if limit >= segment.size:
@@ -108,7 +108,7 @@ class SegmentLookup:
         return self._start_of_batch_across(limit, start)
 
     def _start_of_batch_across(self, limit: int, position: int, *, waits: bool = True) -> int:
-        """Where the batch begins that goes past byte `limit`, of those from the one at `position` on."""
+        """The position of the batch that goes past byte `limit`, among the batches from `position` on."""
         segment = self._segment
         try:
             for position, header in self._scan.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it starts at `position`
@@ -122,7 +122,7 @@ class SegmentLookup:
         return position
 
     def _index_entry_before(self, position: int) -> tuple[int, int] | None:
-        """The last entry of the index at or before a byte, by what is in memory of it where readers go on in order."""
+        """The last index entry at or before a byte; for readers that continue in order, from the part of the index in memory."""
         segment = self._segment
         open_files, index = segment.open_files, segment.index
         entry = index.floor_in_windows(position)
@@ -133,7 +133,7 @@ class SegmentLookup:
         return entry
 
     def find_time(self, timestamp: int) -> int:
-        """A position at or before the first batch that holds a record at or after `timestamp`."""
+        """A position at or before the first batch with a record at or after `timestamp`."""
         segment = self._segment
         entry = segment.time_index.floor(timestamp - 1)
         if entry is None:

@@ -1,6 +1,6 @@
 """The files of a segment: their names, and when they are opened and closed.
 
-Rule: of a sealed segment no file is opened before somebody needs it, so a log of a thousand segments opens in no time.
+Rule: no file of a sealed segment is opened before it is needed, so a log of a thousand segments opens quickly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_TIMESTAMP = -1
 
 
 class SegmentFile:
-    """The files of one segment, and what is known of them."""
+    """The files of one segment, and their known state."""
 
     __slots__ = (
         "_fileno",
@@ -87,11 +87,11 @@ class SegmentFile:
         return self.name_of(TIME_INDEX_SUFFIX)
 
     def name_of(self, suffix: str) -> str:
-        """The name of its file of that kind."""
+        """The name of the segment's file with this suffix."""
         return file_name(self.base_offset, suffix) + self.name_suffix
 
     def make_indexes(self) -> tuple[SparseIndex, SparseIndex]:
-        """The two indexes, of which nothing is read yet."""
+        """The two indexes; nothing is read from them yet."""
         return (
             SparseIndex(self.files, self.directory / self.index_name, OFFSET_ENTRY),
             SparseIndex(self.files, self.directory / self.time_index_name, TIME_ENTRY),
@@ -111,33 +111,33 @@ class SegmentFile:
         return self._fileno
 
     def _share(self, open_files: OpenFiles, fileno: int) -> None:
-        """The file is open, and read for whoever asks the log: the loop must not bring to memory what lies behind."""
+        """Prepare the open file for reads of many clients: a read on the loop must not load the bytes after it into memory."""
         self.files.expect_random(fileno)
         open_files.opened(self)
 
     def join(self, open_files: OpenFiles | None) -> None:
-        """The segment is part of a log of which `open_files` counts the open files."""
+        """Make the segment part of a log whose open files `open_files` counts."""
         self.open_files = open_files
         if open_files is not None and self._fileno is not None:
             self._share(open_files, self._fileno)
 
     def leave(self) -> None:
-        """The segment is part of no log any more; whoever took it out closes it."""
+        """Take the segment out of its log; the caller closes it."""
         if self.open_files is not None:
             self.open_files.forget(self)
             self.open_files = None
 
     @property
     def newest_ms(self) -> int:
-        """The time from which its age counts: the largest timestamp of its records or, where none has one, the last write."""
+        """The time from which its age counts: the largest timestamp of its records or, if none has one, the last write."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.written_ms
 
     def end_offset(self) -> int:
-        """The offset behind its last record, and behind a gap that follows it."""
+        """The offset after its last record, and after a gap that follows it."""
         return self.next_offset
 
     def write_indexes(self, *, exact: bool = False) -> None:
-        """Put what the indexes gained into their files, where they are still in memory."""
+        """Write the new entries of the indexes to their files, if they are only in memory."""
         self.index.write(exact=exact)
         self.time_index.write(exact=exact)
 
@@ -149,7 +149,7 @@ class SegmentFile:
             self.synced = True
 
     def sync_indexes(self) -> None:
-        """Block until the indexes are on the disk as they were last written."""
+        """Block until the written indexes are on the disk."""
         self.index.sync()
         self.time_index.sync()
 

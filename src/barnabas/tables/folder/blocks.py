@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from barnabas.columnar.decode import Longs, batch_table
+from barnabas.columnar.batches import Longs, batch_table
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.batch_header import HEADER_SIZE, LENGTH_OVERHEAD
@@ -23,7 +23,7 @@ class Block(NamedTuple):
     Args:
         position: of the first byte in the file.
         data: valid until the next block is taken.
-        table: their headers, see `columnar.decode.batch_table`; at least one row.
+        table: their headers, see `columnar.batches.batch_table`; at least one row.
     """
 
     position: int

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from barnabas.columnar.decode import CONTROL, Longs
+from barnabas.columnar.batches import CONTROL, Longs
 from barnabas.limits import MAX_FOUND_ABORTS
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.record import iterate_records
@@ -162,5 +162,6 @@ class PartitionFolder:
         else:
             progress.read(segments, high_watermark)
         self._segments, self._progress = segments, progress
-        end = max(start, progress.stable_offset)
+        stable = progress.stable_offset if high_watermark is None else min(progress.stable_offset, high_watermark)
+        end = max(start, stable)
         return PartitionView(segments, Bounds(start, end), progress.aborted(segments))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from barnabas.columnar.decode import Longs
+from barnabas.columnar.batches import Longs
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_HELD_SEGMENTS
 from barnabas.protocol.records.batch_header import HEADER_SIZE, MAGIC, read_header

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from barnabas.columnar.decode import CONTROL, TRANSACTIONAL, Longs, marker_kind
+from barnabas.columnar.batches import CONTROL, TRANSACTIONAL, Longs, marker_kind
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.batch_header import CRC_START, MAGIC

@@ -1,7 +1,8 @@
 """`python -m barnabas.testing.simulation`: run seeds, or one of them again.
 
-Without --seed: `--seeds` runs from `--first` on, on `--processes` processes; one line for each seed that fails, with the command that
-repeats it, and a summary. With --seed: that run, with its trace. The exit code is 1 where a run failed, 2 for arguments that make no sense.
+Without --seed: `--seeds` runs from `--first` on, in `--processes` processes. The output is one line for each seed that fails,
+with the command that repeats it, and a summary. With --seed: this one run, with its trace. The exit code is 1 if a run failed,
+and 2 for invalid arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ COMMAND = "python -m barnabas.testing.simulation"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what `arguments` ask for; the exit code: 0 where every run went well."""
+    """Run the seeds that `arguments` name; returns the exit code, 0 if every run passed."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--seeds", type=_positive, default=100, help="how many runs (100)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")

@@ -1,8 +1,8 @@
 """The clients that make changes while others produce and consume: settings, log start offsets, directories of logs, whole
 topics.
 
-Each of them is one task. It sends a request, gets an answer or not, and tells the checker which states are possible from then
-on. It reports a request before it sends it, because the broker may execute it without an answer.
+Each of them is one task. It sends a request, gets an answer or none, and tells the checker which states are possible after
+that. It reports a request before it sends it, because the broker may execute it without an answer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Admin(Struct):
 
 
 async def delete_records(admin: Admin) -> None:
-    """Move the starts of logs."""
+    """Move the log start offsets with DeleteRecords."""
     while not admin.is_over():
         await admin.pause()
         key = admin.random.choice(admin.lasting)
@@ -170,7 +170,8 @@ async def churn(
 
 
 async def _id_of_next(client: AsyncClient, topic: str, known: set[UUID]) -> UUID:
-    """The id of the topic that has the name now; a broker may still tell that of one before, which is `known`."""
+    """The id of the topic that has the name now. A broker may still answer with the id of an earlier topic, which is in
+    `known`."""
     while True:
         with suppress(BarnabasError):
             found = (await client.topics_by_name([topic])).get(topic)
@@ -180,7 +181,7 @@ async def _id_of_next(client: AsyncClient, topic: str, known: set[UUID]) -> UUID
 
 
 async def until_done(ask: Callable[[], Any], done_before: ErrorCode) -> None:
-    """Ask until it is done, by this attempt or by one that was not answered."""
+    """Repeat `ask` until the change is done, by this attempt or by an earlier one without an answer."""
     while True:
         try:
             await ask()
@@ -197,5 +198,5 @@ async def until_done(ask: Callable[[], Any], done_before: ErrorCode) -> None:
 
 
 def ask(request: Any) -> Plan[Any]:
-    """The plan that asks any broker once; it gives the response, of the request's API."""
+    """A plan that sends the request to any broker once and returns the response."""
     return (yield from call(request))

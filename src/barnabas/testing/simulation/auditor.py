@@ -22,9 +22,9 @@ class Auditor:
     """One audit.
 
     Args:
-        address: of a broker.
-        crashed: the broker did not stop by itself.
-        may_lose_tail: what topics that do not flush had not synced may be gone.
+        address: the address of a broker.
+        crashed: the broker crashed instead of stopping cleanly.
+        may_lose_tail: topics that do not flush may have lost the records that were not synced.
     """
 
     def __init__(self, world: World, address: str, *, crashed: bool, may_lose_tail: bool) -> None:
@@ -67,7 +67,8 @@ class Auditor:
         history.audited(start, end, records, self._world.now_ms())
 
     async def _read_what_is_left(self, key: TopicPartition, history: PartitionHistory, start: int, end: int) -> None:
-        """Where bits have rotted: offset by offset, what is served must be right, and what is refused is counted."""
+        """Read a partition with damaged bits offset by offset: records that are served must be right, and refused offsets are
+        counted."""
         client = AsyncClient(client_config(self._address, AUDITOR, patience_ms=ROTTEN_PATIENCE_MS))
         position, refused = start, []
         while position < end:
@@ -91,7 +92,7 @@ class Auditor:
         await client.close()
 
     async def _start_behind(self, key: TopicPartition, history: PartitionHistory, position: int) -> int:
-        """Where the log begins now, which must be behind a position that was refused."""
+        """The log start offset, which must be higher than the `position` that was refused."""
         start = (await self._client.list_offsets({key: EARLIEST}))[key].offset
         history.started_at(start, self._world.now_ms())
         if start <= position:

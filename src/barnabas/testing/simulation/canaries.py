@@ -1,7 +1,7 @@
 """Deliberate faults, between a broker and its disk or inside the broker: the simulator must find each of them.
 
-The broker's code has no part in them. A simulator that does not report one of them is broken. Those of replication are in
-`cluster_canaries.py`.
+The broker's code does not contain them. A simulator that does not report one of them is broken. The faults of replication are
+in `cluster_canaries.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.testing.simulation.files import FaultyFiles
 
 
 class WithoutSync(FaultyFiles):
-    """A broker, or a cleaner, that never syncs: every sync says that all is well and does nothing."""
+    """A broker, or a cleaner, that never syncs: every sync reports success and does nothing."""
 
     def __init__(self, files: FaultyFiles) -> None:
         # Share the state of `files`: the process and the simulation must use the same table of descriptors.
@@ -35,7 +35,7 @@ class WithoutSync(FaultyFiles):
 
 
 class WithoutRecordSync(WithoutSync):
-    """A broker that syncs everything but the records themselves: group commit that does not commit."""
+    """A broker that syncs everything except the records themselves: its group commit does not commit."""
 
     def sync(self, fileno: int, /) -> None:
         if self._file(fileno)[1].suffix == LOG_SUFFIX:
@@ -52,7 +52,7 @@ class WithoutRecordSync(WithoutSync):
 
 @contextmanager
 def without_checksums() -> Iterator[None]:
-    """Recovery believes every batch whose header looks right."""
+    """Recovery accepts every batch with a plausible header."""
 
     class Anything(int):
         def __eq__(self, _: object) -> bool:
@@ -69,7 +69,7 @@ def without_checksums() -> Iterator[None]:
 
 @contextmanager
 def truncation_off_by_one() -> Iterator[None]:
-    """Recovery cuts the last good batch off with what lies behind it."""
+    """Recovery removes the last good batch together with the bytes after it."""
     scan = recovery.scan_batches
 
     def one_less(*args: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The clients: they talk to the broker over the real protocol, and tell the history what they asked for and what they were told."""
+"""The clients: they talk to the broker over the real protocol, and report their requests and the answers to the history."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ NOT_KNOWN_EVERYWHERE = (
 
 
 def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:
-    """The settings of a client at `address` ("host:port"): short times, so that a run has many retries; `patience_ms` for a whole call."""
+    """The settings of a client at `address` ("host:port"): short timeouts, so that a run has many retries; a whole call may
+    take `patience_ms`."""
     options = {
         "bootstrap.servers": address,
         "client.id": client_id,
@@ -57,9 +58,9 @@ def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) ->
 
 
 def records_of(fetched: Fetched, offset: int) -> tuple[list[Found], int]:
-    """The records from `offset` on, and where to read on.
+    """The records from `offset` on, and the next offset to read.
 
-    A batch whose checksum is wrong must not have been served; of a compacted topic there may be batches without records.
+    A batch with a wrong checksum must not have been served. A compacted topic may have batches without records.
     """
     data = memoryview(fetched.records)
     found = []
@@ -76,7 +77,7 @@ def records_of(fetched: Fetched, offset: int) -> tuple[list[Found], int]:
 
 
 class Producing(Struct):
-    """How one producer works."""
+    """The settings of one producer."""
 
     idempotent: bool
     acks: int
@@ -89,11 +90,11 @@ class Producing(Struct):
 
 
 class Producer:
-    """Sends batches to one partition, one after the other, and repeats each until it knows what became of it.
+    """Sends batches to one partition, one after the other, and repeats each until it knows the outcome.
 
     Args:
-        topic_id: of the topic that `history` is about, where others have the name before or after it. A broker that has not heard of a
-            topic's end takes records for it for a while, and they end with it.
+        topic_id: the id of the topic of `history`, if other topics have the same name before or after it. For a while, a broker
+            that does not know of a topic's deletion accepts records for it; they are deleted with it.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Producer:
 
 
 class Consumer:
-    """Reads a partition from its start on, and commits how far it is."""
+    """Reads a partition from its start on, and commits its position."""
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class Consumer:
 
 
 async def patiently(ask: Callable[[], Awaitable[tuple[int, int]]]) -> tuple[int, int]:
-    """Ask until there is an answer."""
+    """Repeat `ask` until there is an answer."""
     while True:
         try:
             return await ask()

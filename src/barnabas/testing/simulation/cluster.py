@@ -1,8 +1,8 @@
 """One simulated run of a cluster: several brokers on one ZooKeeper, their clients, and an unreliable network.
 
-How it works: as with a single broker (`simulation.py`), but clients are not stopped after a fault: they continue all the time.
-A watchman looks after every event (`cluster_invariants.py`). At the end all faults are removed and everything is started, and
-the cluster must converge: all replicas in sync and equal (`convergence.py`).
+How it works: as with a single broker (`simulation.py`), but the clients do not stop after a fault: they continue all the time.
+`cluster_invariants.py` checks the cluster after every event. At the end the simulation removes all faults and starts
+everything. Then the cluster must converge: all replicas in sync and equal (`convergence.py`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ClusterSimulation(Workload):
         return is_at_rest(self.nodes)
 
     def report_violation(self, violation: Violation) -> None:
-        """The run ends with it."""
+        """End the run with this violation."""
         self._failed = self._failed or violation
 
     # --- the course of the run
@@ -94,7 +94,7 @@ class ClusterSimulation(Workload):
             self.gone(node)
 
     def _clients(self) -> list[asyncio.Task[None]]:
-        """Those who produce and consume, at work."""
+        """Start the producers and consumers; returns their tasks."""
         return [
             *(self.produce(number, key, how) for number, (key, how) in enumerate(self.scenario.producers)),
             *(self.consume(number, key) for number, key in enumerate(self.lasting)),
@@ -108,7 +108,7 @@ class ClusterSimulation(Workload):
         return loop.create_task(member.run())
 
     def _examine(self) -> None:
-        """Read what is there, now that the cluster is at rest."""
+        """Read all partitions, now that the cluster is at rest."""
         self._finish(self._loop(AUDITOR).create_task(self._read_all(may_lose_tail=False)))
         self.counts["records"] = sum(len(history.values) for history in self.histories.values())
         self.counts["generations"], self.counts["fenced_commits"] = len(self.book.owners), self.book.refused
@@ -174,7 +174,7 @@ class ClusterSimulation(Workload):
                 await cluster_admins.enlarge(admin, topic.name, topic.partitions, lambda index: self._use(topic, index))
 
     def _use(self, topic: Topic, index: int) -> None:
-        """A partition was added: somebody produces to it, somebody reads it."""
+        """A partition was added: start a producer and a consumer for it."""
         self.keep_book(topic, index, replicated=True)
         key, number = (topic.name, index), 100 + index
         first, added = self.histories[topic.name, 0], self.histories[key]
@@ -186,7 +186,7 @@ class ClusterSimulation(Workload):
     # --- the end of the run, and methods for the fault injector
 
     def start_elsewhere(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Something that goes on beside; where it fails, the run does."""
+        """Start `work` in a process of its own; if it fails, the run fails."""
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(self._note_failure)
         return task
@@ -207,7 +207,7 @@ class ClusterSimulation(Workload):
         await self.until(lambda: self.is_at_rest() and not stray_folders(self.nodes))
 
     async def audit(self, *, may_lose_tail: bool) -> None:
-        """In the middle of a run, while clients are kept out."""
+        """Audit in the middle of a run, while no client may connect."""
         self._audits += 1
         loop = self._loop(f"{AUDITOR}-{self._audits}", AUDITOR)
         await self.elsewhere(loop.create_task(self._read_all(may_lose_tail=may_lose_tail)))

@@ -1,6 +1,7 @@
 """The clients that change a cluster: replicas and leaders of partitions, numbers of partitions, settings of brokers.
 
-As with `admins.py`: each is one task that asks again and again, is answered or not, and knows what may be true from then on.
+As in `admins.py`, each client is one task. It sends requests again and again, gets an answer or none, and records which states
+are possible after that.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ MOST_PARTITIONS = 4  # of a topic that gets more partitions
 
 
 async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicPartition, Register]) -> None:
-    """Move partitions to other brokers, now and then change one's mind; `places` has what was asked for."""
+    """Move partitions to other brokers, and sometimes change the target before a move is done; `places` has the requested
+    replicas."""
     while not admin.is_over():
         await admin.pause()
         key = admin.random.choice(admin.lasting)
@@ -61,7 +63,7 @@ def text_of(replicas: Sequence[int]) -> str:
 
 
 async def elect(admin: Admin) -> None:
-    """Give partitions back to their preferred leaders."""
+    """Request elections of the preferred leaders."""
     while not admin.is_over():
         await admin.pause()
         topic, index = admin.random.choice(admin.lasting)
@@ -82,7 +84,7 @@ async def tune_brokers(
     choices: Mapping[str, tuple[str, ...]],
     settings: Mapping[tuple[str, str], Register],
 ) -> None:
-    """Change the settings of all brokers, or of one; those of topics may be told as these from then on."""
+    """Change the settings of all brokers, or of one. From then on, brokers may report these values as settings of topics."""
     while not admin.is_over():
         await admin.pause()
         name = admin.random.choice(sorted(choices))
@@ -107,7 +109,7 @@ async def enlarge(admin: Admin, topic: str, partitions: int, use: Callable[[int]
     """Give a topic more partitions.
 
     Args:
-        use: told of each one that is there, so that somebody produces to it.
+        use: called with each partition that was added, so that a producer writes to it.
     """
     while not admin.is_over() and partitions < MOST_PARTITIONS:
         await admin.pause()

@@ -1,6 +1,6 @@
 """The classical faults of replication in simulated brokers: the simulator must find each of them.
 
-As in `canaries.py`, nothing in the product knows of them.
+As in `canaries.py`, the product's code does not contain them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from barnabas.storage.log import truncator
 
 @contextmanager
 def acknowledging_before_the_others_have_it() -> Iterator[None]:
-    """A leader commits what it alone has written."""
+    """A leader commits records that no other replica has."""
 
     def high_watermark(_: Any, current: int, leader_end: int, **__: Any) -> int:
         return max(current, leader_end)
@@ -39,9 +39,10 @@ def acknowledging_before_the_others_have_it() -> Iterator[None]:
 
 @contextmanager
 def followers_that_do_not_truncate() -> Iterator[None]:
-    """A follower keeps what another leader's epoch has replaced.
+    """A follower keeps records that the leader of a later epoch has replaced.
 
-    Leaders do not say where histories part, for who is told and does not cut refuses to go on (`replication/follower_state.py`).
+    Leaders do not send the diverging epoch: a follower that gets it and does not truncate refuses to continue
+    (`replication/follower_state.py`).
     """
     silent = mock.patch.object(LeaderPartition, "diverging_epoch", return_value=None)
     with silent, mock.patch.object(truncator.LogTruncator, "truncate_to", return_value=None):
@@ -50,7 +51,7 @@ def followers_that_do_not_truncate() -> Iterator[None]:
 
 @contextmanager
 def truncating_to_the_high_watermark() -> Iterator[None]:
-    """A broker that starts cuts its logs at the high watermarks it knows of (what KIP-101 mended)."""
+    """A broker that starts truncates its logs to the high watermarks that it knows (KIP-101 fixed this)."""
     host_all = replica_manager.ReplicaManager.host_all
 
     def cut_all(self: replica_manager.ReplicaManager) -> None:
@@ -81,7 +82,8 @@ def a_controller_without_a_fence() -> Iterator[None]:
 
 @contextmanager
 def in_sync_changes_that_are_lost() -> Iterator[None]:
-    """A leader takes the answer that a replica is out of sync for the metadata, and the controller does not write it down."""
+    """The controller confirms that a replica is out of sync without writing it, and the leader treats this answer as the
+    metadata."""
     alter_partitions = Controller.alter_partitions
 
     def forgetful(self: Controller, *args: Any) -> tuple[Sequence[PartitionOutcome], Plan]:
@@ -97,7 +99,7 @@ def in_sync_changes_that_are_lost() -> Iterator[None]:
 
 @contextmanager
 def elections_in_the_same_epoch() -> Iterator[None]:
-    """Another leader is elected, and the leader epoch stays."""
+    """The election of another leader does not change the leader epoch."""
     change = leadership.change
 
     def same_epoch(state: PartitionState, *args: Any, **named: Any) -> PartitionState:
@@ -109,7 +111,7 @@ def elections_in_the_same_epoch() -> Iterator[None]:
 
 @contextmanager
 def the_last_replica_standing() -> Iterator[None]:
-    """A leader that is in sync with nobody but itself goes on committing, whatever min.insync.replicas says (what KIP-966 mended)."""
+    """A leader that is the only replica in sync continues to commit, against min.insync.replicas (KIP-966 fixed this)."""
     high_watermark = in_sync.InSyncReplicas.high_watermark
 
     def of_one(self: in_sync.InSyncReplicas, *args: Any, **named: Any) -> int:
@@ -121,14 +123,14 @@ def the_last_replica_standing() -> Iterator[None]:
 
 @contextmanager
 def losing_the_end_in_silence() -> Iterator[None]:
-    """A broker whose machine lost power says that its logs are whole."""
+    """A broker whose machine lost power reports that its logs are complete."""
     with mock.patch.object(cluster_session, "what_was_kept", return_value=Kept.ALL):
         yield
 
 
 @contextmanager
 def leading_before_all_are_back() -> Iterator[None]:
-    """After a power cut of all machines the first one that says how far its log goes leads."""
+    """After a power cut of all machines, the first replica that reports its log end becomes leader."""
 
     def recover(state: PartitionState, electorate: leadership.Electorate, ends: leadership.LogEnds) -> PartitionState:
         known = tuple(replica for replica in state.last_known if replica in ends and replica in electorate.active)
@@ -140,6 +142,6 @@ def leading_before_all_are_back() -> Iterator[None]:
 
 @contextmanager
 def members_that_are_not_fenced() -> Iterator[None]:
-    """A coordinator takes the commits of whoever was once in the group."""
+    """A coordinator accepts commits of every former member of the group."""
     with mock.patch.object(group.ClassicGroup, "check_offset_commit", return_value=None):
         yield

@@ -1,11 +1,11 @@
 """The faults of a cluster while its clients work: in processes, machines, the network, and ZooKeeper.
 
-Rules, so that what was acknowledged by all in sync must stay (`min.insync.replicas` is 2)
-  1. Processes are killed, frozen, stopped and cut off as it comes, several at a time, all of them too.
-  2. One machine loses what its disk had not synced, or the disk, or the disk refuses changes, and no other before the cluster has come to
-     rest since.
-  3. In runs of their own all machines lose power at once, and with `flush.messages=1` one of them its disk as well. Then clients are kept
-     out until the cluster has come back by itself and the auditor has looked.
+Rules, so that records that all replicas in sync acknowledged must stay (`min.insync.replicas` is 2)
+  1. Processes are killed, frozen, stopped and cut off at random: one, several, or all of them at a time.
+  2. Only one machine at a time loses its unsynced changes or its disk, or has a disk that refuses changes. The next machine is
+     not affected before the cluster has been at rest.
+  3. In separate runs all machines lose power at once; with `flush.messages=1` one of them also loses its disk. Then no client
+     may connect until the cluster has recovered by itself and the auditor has read it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOSSES = frozenset({"power-cut", "wipe", "disk-fails"})
 
 
 class ClusterFaultInjector:
-    """The blows of one run."""
+    """Executes the faults of one run."""
 
     def __init__(self, simulation: ClusterSimulation, random: Random) -> None:
         self._simulation = simulation
@@ -84,7 +84,7 @@ class ClusterFaultInjector:
     _kill_controller = _kill
 
     async def _kill_leader(self, incident: ClusterIncident, node: Node) -> None:
-        """Of one of the partitions that clients use."""
+        """Kill the leader of one of the partitions that clients use."""
         topic, index = self._random.choice(self._simulation.lasting)
         for each in self._nodes:
             found = None if each.process is None else each.process.broker.partitions.get(topic, index)
@@ -99,7 +99,7 @@ class ClusterFaultInjector:
             await self._later(incident, partial(self.bring_back, node))
 
     async def _die_writing(self, incident: ClusterIncident, node: Node) -> None:
-        """In the middle of a change to the disk."""
+        """Kill the process in the middle of a change to the disk."""
         if node.process is None:
             return
         # the cleaner may be the process that dies, and its broker notices that before it is killed
@@ -118,7 +118,7 @@ class ClusterFaultInjector:
             await self.bring_back(node)
 
     async def _roll(self, incident: ClusterIncident, _: Node) -> None:
-        """All of them in turn, as for an upgrade."""
+        """Restart all brokers, one after the other, as for an upgrade."""
         for node in self._nodes:
             await self._restart(incident, node)
 
@@ -140,8 +140,9 @@ class ClusterFaultInjector:
         await self._later(incident, partial(self.bring_back, node))
 
     async def _disk_fails(self, incident: ClusterIncident, node: Node) -> None:
-        """A log directory, or all of them, refuses what changes it. With all the broker stops, with one of two it goes on, and others lead
-        what was there. It is stopped, or killed, and started when the disk is good again."""
+        """One log directory, or all of them, refuses changes. With all, the broker stops. With one of two, the broker
+        continues, and other brokers lead the partitions of this directory. The broker is stopped or killed, and starts when the
+        disk works again."""
         if node.process is None:
             return
         self._simulation.logged_errors.excuse("disk")
@@ -161,7 +162,7 @@ class ClusterFaultInjector:
         await self.bring_back(node)
 
     async def _stop_with_error(self, node: Node) -> None:
-        """As a process does that ends by itself for its disk; one that has not noticed is killed."""
+        """Wait for a process that ends by itself because of its disk; kill one that has not noticed the fault."""
         if node.process is not None and node.needs_operator:
             with suppress(StorageError):
                 await self._simulation.elsewhere(node.stop())
@@ -186,7 +187,7 @@ class ClusterFaultInjector:
     # --- the network
 
     async def _isolate(self, incident: ClusterIncident, node: Node) -> None:
-        """Brokers do not reach each other; clients and ZooKeeper reach them all."""
+        """This broker and the others do not reach each other; clients and ZooKeeper reach them all."""
         network = self._world.network
         for other in self._nodes:
             if other is not node:
@@ -218,7 +219,7 @@ class ClusterFaultInjector:
         await self._later(incident, partial(self._reconnect, node))
 
     async def _zookeeper_away(self, incident: ClusterIncident, _: Node) -> None:
-        """The whole ensemble is out of reach."""
+        """No broker reaches the ensemble."""
         for node in self._nodes:
             self._ensemble.cut_off(node.host)
         for node in self._nodes:
@@ -228,7 +229,7 @@ class ClusterFaultInjector:
         self._ensemble.expire(node.host)
 
     async def _expire_controller(self, incident: ClusterIncident, node: Node) -> None:
-        """The controller hears it late, while there is something to decide."""
+        """The controller's session expires, and the controller learns it late, while it has something to decide."""
         self._ensemble.be_late(node.host, 1.0)
         self._ensemble.expire(node.host)
         other = self._random.choice([each for each in self._nodes if each is not node])
@@ -241,7 +242,7 @@ class ClusterFaultInjector:
         self._ensemble.lose_reply(node.host)
 
     async def _lose_reply_of_controller(self, incident: ClusterIncident, node: Node) -> None:
-        """Of what it decides when a broker goes."""
+        """Lose the reply to the controller's commit after another broker was killed."""
         self._ensemble.lose_reply(node.host)
         other = self._random.choice([each for each in self._nodes if each is not node])
         await self._kill(incident, other)
@@ -249,7 +250,7 @@ class ClusterFaultInjector:
     # --- recovery
 
     def heal(self) -> None:
-        """All is as it should be, but for processes that are not there."""
+        """Remove all faults; processes that are down stay down."""
         self._world.network.heal()
         for node in self._nodes:
             node.faults.heal()
@@ -258,7 +259,8 @@ class ClusterFaultInjector:
                 node.process.loop.frozen_until_s = 0.0
 
     async def bring_back(self, node: Node) -> None:
-        """Start the broker; while its former session lives, or without ZooKeeper, it ends again, and a supervisor tries once more."""
+        """Start the broker. It ends again while its former session exists, or without ZooKeeper; then a supervisor starts it
+        again."""
         while node.process is None:
             starting = node.start()
             try:
@@ -269,7 +271,8 @@ class ClusterFaultInjector:
                 await asyncio.sleep(SUPERVISOR_S)
 
     async def _later(self, incident: ClusterIncident, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Have `work` done when the blow is over, and go on with the next one perhaps before."""
+        """Do `work` when the incident is over. Returns at once, so that the next incident may come before, unless the incident
+        `waits`."""
 
         async def wait_and_work() -> None:
             await asyncio.sleep(incident.while_s)

@@ -1,15 +1,16 @@
 """The invariants of a cluster at every moment, checked from outside of the brokers.
 
-After every event of a broker: what that broker leads.
+After every event of a broker, for the partitions that this broker leads:
     - one leader for each partition and epoch;
-    - the high watermark never above the log's end, and never back while the same broker leads in the same epoch.
-After every write to the store: what was written.
-    - the leader is in sync, those in sync hold the partition, somebody is always in sync;
+    - the high watermark is never above the log end, and never goes back while the same broker leads in the same epoch.
+After every write to the store, for the entry that was written:
+    - the leader is in sync, the replicas in sync have the partition, and at least one replica is in sync;
     - another leader has a higher epoch; epochs never go back;
-    - a lost partition is led by who goes furthest of the last known.
-Every PULSE_S of virtual time: who is in sync by the store, and active, has all below the high watermark of the leader.
+    - a lost partition is led by the replica whose log goes furthest, among those that were last known.
+Every PULSE_S of virtual time: a replica that is active, and in sync according to the store, has all records below the leader's
+high watermark.
 
-That what was acknowledged stays, and is the same everywhere, is the business of the histories and of `convergence.py`.
+The histories and `convergence.py` check that acknowledged records stay and are the same everywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Term = tuple[UUID, int, int]  # topic id, partition, leader epoch
 
 
 class InvariantChecker:
-    """The rules of the module; raises Violation, or has it reported where somebody else would catch it."""
+    """Checks the rules of the module. Raises Violation, or reports it where other code would catch the exception."""
 
     def __init__(self, simulation: ClusterSimulation) -> None:
         self._simulation = simulation
@@ -90,7 +91,7 @@ class InvariantChecker:
             self._simulation.report_violation(violation)
 
     def _head_written(self, path: str) -> None:
-        """Another topic of the name begins anew."""
+        """If another topic has this name now, forget the states of the former one."""
         entry = self._tree.entries.get(path)
         name = store_entries.topic_of_path(path)
         identity = b"" if entry is None else store_entries.decode_head(entry.value)[0].bytes
@@ -112,8 +113,8 @@ class InvariantChecker:
                 self._check_recovery(topic, index, before, state)
 
     def _check_recovery(self, topic: str, index: int, before: PartitionState | None, state: PartitionState) -> None:
-        """Records that another replica has beyond the leader's log would be truncated. The histories cannot tell: of a loss of
-        power everywhere they expect that an end is gone."""
+        """If another replica's log goes further than the leader's, its last records would be truncated. The histories cannot
+        detect it: after a loss of power everywhere they expect that an end of the log is missing."""
         if before is None or not before.is_lost or state.leader == NO_LEADER:
             return
         ends = {}

@@ -1,7 +1,7 @@
 """The scenario of a cluster run, drawn from its seed: brokers, topics, clients, admins, faults.
 
 Kinds of runs
-    faults      anything, but for the loss of all machines: nothing acknowledged may be lost
+    faults      any fault except the loss of all machines: nothing acknowledged may be lost
     blackout    all machines lose power at once, among other things: topics without flush.messages may lose their unsynced ends,
                 and the cluster comes back by itself
     flushed     the same with flush.messages=1, where one disk may be lost with it: nothing acknowledged may be lost
@@ -48,13 +48,13 @@ ADMINS = ("reassign", "elect", "delete-records", "tune", "tune-brokers", "enlarg
 
 
 class ClusterIncident(Struct):
-    """One thing that befalls the cluster.
+    """One fault of the cluster.
 
     Args:
-        after_s: since the one before.
-        while_s: how long it lasts.
-        waits: for its end, before the next one.
-        changes: a process dies in the middle of this one of its next changes to the disk.
+        after_s: seconds since the incident before.
+        while_s: its duration in seconds.
+        waits: the next incident comes only after its end.
+        changes: a process dies in the middle of its next change to the disk with this number.
     """
 
     kind: str

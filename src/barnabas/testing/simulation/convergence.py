@@ -1,7 +1,7 @@
-"""Checks that a healed cluster has converged, and that its replicas are equal then.
+"""Checks that a cluster without faults has converged, and that its replicas are equal.
 
-At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no
-move is under way, and no log lies where none belongs.
+At rest means: all brokers serve and have the same metadata. Every partition has a leader, and all its replicas are in sync and
+complete. No move is in progress, and no broker has a log without being a replica.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Contents = Mapping[int, tuple[bytes | None, bytes | None]]  # offset -> key and 
 
 
 def unrest(nodes: Sequence[Node]) -> str:
-    """Why the cluster is not at rest; "" where it is."""
+    """The reason why the cluster is not at rest; "" if it is at rest."""
     image, reason = _common_image(nodes)
     if image is None:
         return reason
@@ -46,12 +46,12 @@ def unrest(nodes: Sequence[Node]) -> str:
 
 
 def is_at_rest(nodes: Sequence[Node]) -> bool:
-    """See the module."""
+    """Whether the cluster is at rest, as the module defines it."""
     return not unrest(nodes)
 
 
 def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
-    """The image that all brokers share; None and why, while that differs or one is not there."""
+    """The image that all brokers share. None and the reason if images differ or a broker is down."""
     first: MetadataImage | None = None
     for node in nodes:
         if node.process is None or node.process.files.dead or not node.process.broker.ready:
@@ -68,10 +68,10 @@ def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
 
 
 def stray_folders(nodes: Sequence[Node]) -> list[str]:
-    """Logs on disks of brokers that are no replicas.
+    """Logs on the disks of brokers that are not replicas of the partition.
 
-    One of which a power cut took the topic's id is an operator's to judge, whether it was set aside, since its name was used again, or not:
-    it may be of another topic that had the name.
+    Logs that lost their topic id in a power cut are left out, also those that were renamed because their name was used again.
+    An operator must decide about them: they may be of an earlier topic with the same name.
     """
     found = []
     for node in nodes:
@@ -91,7 +91,8 @@ def stray_folders(nodes: Sequence[Node]) -> list[str]:
 
 
 def compare_replicas(nodes: Sequence[Node]) -> None:
-    """All replicas are the same: record by record from the last of their starts on, or of each key the last one; raises Violation."""
+    """Check that all replicas are equal: every record from the highest of their log start offsets on, or the last record of
+    each key in a compacted topic. Raises Violation."""
     image, reason = _common_image(nodes)
     assert image is not None, reason
     for topic in image.topics.values():
@@ -118,7 +119,8 @@ def _start(nodes: Sequence[Node], topic: Topic, index: int) -> int:
 
 
 def _contents(node: Node, topic: str, index: int, *, compacted: bool) -> Contents:
-    """All records; of a compacted log those that count, for when the others go is each replica's own business."""
+    """All records of a log. Of a compacted log only the last ones of their keys, because each replica decides itself when it
+    removes the others."""
     found: dict[int, tuple[bytes | None, bytes | None]] = {}
     undecided: dict[int, list[int]] = {}  # producer id -> offsets in its open transaction
     for header, record in _records(node, f"{topic}-{index}"):
@@ -160,6 +162,6 @@ def _compare(name: str, copies: Mapping[int, Contents], start: int, *, compacted
 
 
 def _last(contents: Contents, start: int) -> dict[bytes | None, bytes]:
-    """Of each key the last value; deleted keys are gone, or about to go."""
+    """The last value of each key; deleted keys are left out."""
     last = {contents[offset][0]: contents[offset][1] for offset in sorted(contents) if offset >= start}
     return {key: value for key, value in last.items() if value is not None}

@@ -1,18 +1,20 @@
 """A simulated disk that models the result of a power failure at any moment.
 
-Owns files and folders, each twice: as the processes see it (what the page cache has), and as it is on the platter, with the changes that
-lie between the two in the order in which they were made.
+Owns files and folders, each in two states: the state in the page cache, which processes see, and the state on the platter. It
+also has the changes between the two states, in their order.
 
 Rules
-  1. Bytes and sizes of a file become durable when the file is synced, names when their folder is. Nothing else does either.
-  2. After a power cut a file holds, sector by sector, an old or a newer version of what was written and not synced. Its size is one that
-     it had: changes of size are kept in order, as a journal keeps them. A sector that no write got to, in a file that grew, holds zeros.
-  3. A folder keeps any of its unsynced changes of names, or none; one rename is never halved.
-  4. `tear` cuts a file that was synced, as a file system does that lied about it; the simulation does so to files that can be made again.
-  5. A sync that failed has written some of it and forgotten the rest, though it can still be read until the power goes or the cache is
-     dropped (as Linux does).
+  1. Only a sync of the file makes its bytes and its size durable. Only a sync of the folder makes names durable.
+  2. After a power cut each sector with unsynced writes has its old content or that of one of these writes. The size of the file
+     is one of its earlier sizes: the disk keeps changes of size in order, like a journal. In a file that grew, a sector without
+     a write contains zeros.
+  3. After a power cut a folder has any subset of its unsynced changes of names. A rename is atomic.
+  4. `tear` damages a file that was synced, like a file system that reported a sync it did not do. The simulation does this to
+     files that a broker can create again.
+  5. A failed sync writes a part of the changes and forgets the rest, as in Linux. Processes can read the rest until a power cut
+     or until the cache is dropped.
 
-How it works: the platter's state is changed by applying changes to it: all of them at a sync, some at a power cut.
+How it works: a sync applies all changes to the platter's state, a power cut some of them.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Write(Struct):
     data: bytes
 
     def sectors(self) -> Iterator[tuple[int, bytes]]:
-        """The write cut at the sectors' borders."""
+        """The write, split at the borders of sectors."""
         start = 0
         while start < len(self.data):
             position = self.position + start
@@ -65,13 +67,13 @@ class Write(Struct):
 
 
 class Truncate(Struct):
-    """The file got `size` bytes, more or fewer than before."""
+    """The file was cut or extended to `size` bytes."""
 
     size: int
 
 
 class File(Struct, eq=False):
-    """One file: what lies between `data` and `durable` is `pending`, in order."""
+    """One file; `pending` has the changes from `durable` to `data`, in order."""
 
     data: bytearray = field(default_factory=bytearray)  # the content that processes read
     durable: bytearray = field(default_factory=bytearray)  # the content on the disk itself
@@ -100,7 +102,7 @@ class File(Struct, eq=False):
         self.pending.clear()
 
     def forget_cached(self) -> None:
-        """Let the page cache forget what it need not write: what is read from now on is what the platter has, and what is pending."""
+        """Drop clean pages from the page cache: reads now return the platter's bytes with the pending changes."""
         self.data = bytearray(self.durable)
         for change in self.pending:
             if isinstance(change, Write):
@@ -114,7 +116,7 @@ class File(Struct, eq=False):
         self.data = bytearray(self.durable)
 
     def _settle(self, random: Random) -> None:
-        """Bring some of what is pending to the platter."""
+        """Apply some of the pending changes to the platter."""
         if not self.pending:
             return
         outcome = random.choice(CRASH_OUTCOMES)
@@ -144,7 +146,7 @@ class File(Struct, eq=False):
 
 
 class Folder(Struct, eq=False):
-    """One folder: as for a file, with names in the place of bytes."""
+    """One folder: like a file, with names instead of bytes."""
 
     names: dict[str, Node] = field(default_factory=dict)
     durable: dict[str, Node] = field(default_factory=dict)
@@ -176,7 +178,7 @@ Node = File | Folder
 
 
 def apply(names: dict[str, Node], changes: tuple[tuple[str, Node | None], ...]) -> None:
-    """Make changes to `names`: each is a name and what it stands for, None where it goes."""
+    """Apply changes to `names`: each is a name and its node, or None if the name is removed."""
     for name, node in changes:
         if node is None:
             names.pop(name, None)
@@ -185,7 +187,7 @@ def apply(names: dict[str, Node], changes: tuple[tuple[str, Node | None], ...]) 
 
 
 def put(target: bytearray, position: int, data: bytes) -> None:
-    """Write `data` at the byte `position`; what lies between the end and there becomes zeros."""
+    """Write `data` at the byte `position`; a gap after the end is filled with zeros."""
     if position > len(target):
         resize(target, position)
     target[position : position + len(data)] = data
@@ -203,8 +205,8 @@ class Disk:
     """One file system; survives the processes that use it and, as far as it was synced, the power.
 
     Args:
-        random: decides what a power cut leaves.
-        capacity_bytes: of all files together; None is endless.
+        random: decides which changes a power cut keeps.
+        capacity_bytes: the limit for all files together; None for no limit.
         now_ms: the wall clock.
     """
 
@@ -245,7 +247,7 @@ class Disk:
         return node
 
     def make_durable(self, path: Path) -> None:
-        """Make a folder and those above it, which were there before anything began."""
+        """Create a folder and its parents as durable, as if they existed before the run."""
         node = self.root
         for part in path.parts[1:]:
             below = node.names.setdefault(part, Folder())
@@ -254,7 +256,7 @@ class Disk:
             node = below
 
     def lose_power(self) -> None:
-        """Cut the power: unsynced changes are kept, lost, or torn; nobody holds a lock any more."""
+        """Cut the power: unsynced changes are kept, lost or torn, and all locks are released."""
         self.locked.clear()
         self.root.lose_power(self.random)
         self.used_bytes = sum(len(file.data) for _, file in self.files())
@@ -270,7 +272,8 @@ class Disk:
                 waiting.extend((path / name, below) for name, below in sorted(node.names.items(), reverse=True))
 
     def tear(self, file: File) -> None:
-        """Leave nothing of a file, or the first part, or zeros; never a whole number of entries, which nobody can tell from all of them."""
+        """Replace a file by nothing, by its first part, or by zeros. The first part never has a whole number of entries,
+        because a reader could not distinguish that from a complete file."""
         size = len(file.data)
         kept = self.random.choice((b"", file.data[: size // 2 | 1], bytes(size)))
         file.data[:] = kept
@@ -279,7 +282,7 @@ class Disk:
         self.used_bytes += len(file.data) - size
 
     def flip_bit(self, file: File, position: int) -> None:
-        """A bit rots, on the platter and in what will be read of it."""
+        """Flip a bit on the platter and in the page cache."""
         self.has_rotten_bits = True
         mask = 1 << self.random.randrange(8)
         file.durable[position] ^= mask
@@ -288,5 +291,5 @@ class Disk:
 
 
 def missing(path: Path) -> FileNotFoundError:
-    """The error of a path that is not there."""
+    """The error for a path that does not exist."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))

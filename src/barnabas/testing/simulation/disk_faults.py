@@ -1,6 +1,7 @@
 """The planned errors of a simulated disk.
 
-Owns what fails, where and how often; it decides nothing by itself, so that whoever arms a fault knows what to expect of it.
+Owns the planned errors: the operation, the path and the number of times. It makes no random choice, so the code that plans an
+error knows its effect.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def everywhere(_: Path) -> bool:
 
 
 class Fault(Struct):
-    """`times` operations that match fail with `errno`, after `after` more of them went well.
+    """`times` matching operations fail with `errno`, after the next `after` of them have succeeded.
 
-    An `errno` of 0 is a write that takes only half of the bytes.
+    An `errno` of 0 means a write of only half of the bytes.
     """
 
     operations: frozenset[Operation]
@@ -70,13 +71,13 @@ class Faults(Struct):
         self.armed.clear()
 
     def check(self, operation: Operation, path: Path) -> None:
-        """Raises the OSError that is due."""
+        """Raises the planned OSError for this operation, if there is one."""
         for fault in self.armed:
             if fault.errno and fault.is_due(operation, path):
                 raise OSError(fault.errno, os.strerror(fault.errno), str(path))
 
     def allowed_bytes(self, path: Path, size: int) -> int:
-        """How much of a write is taken."""
+        """The number of bytes of a write that the disk accepts."""
         for fault in self.armed:
             if not fault.errno and size > 1 and fault.is_due(Operation.WRITE, path):
                 return size // 2

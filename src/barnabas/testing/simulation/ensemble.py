@@ -1,16 +1,17 @@
-"""A ZooKeeper for several simulated brokers: one tree, sessions that end in virtual time, watches that come late.
+"""A ZooKeeper for several simulated brokers: one tree, sessions that expire in virtual time, notifications of watches with a
+delay.
 
-Owns the sessions: who can reach the ensemble, and when those that cannot are given up.
+Owns the sessions: which clients can reach the ensemble, and when the sessions of the others expire.
 
 Rules
-  1. A client is told of events in its own process, some time after they happened, in order.
-  2. A client that is cut off notices after a third of its session's time at most, and hears so; when the whole time is over its session
-     ends, whether it is there to learn it or not. Back in touch it hears what became of it.
-  3. The session of a process that died lives on until its time is over, and so does that of one that is frozen.
-  4. Watches of one client can be late (`be_late`): what happens to its session is told in time, for that is its own library's clock. A
-     client that asks to catch up is told them first.
+  1. A client gets events in its own process, some time after they happened, in order.
+  2. A client that is cut off gets a notification after at most a third of its session timeout. At the end of the timeout its
+     session expires, even if the client cannot learn it. When the client is connected again, it gets the state of its session.
+  3. The session of a dead or frozen process exists until its timeout.
+  4. Watches of one client can be late (`be_late`). Events of its session come in time, because the client's library measures
+     this time. If the client asks to catch up, it gets the late notifications first.
 
-The ensemble itself does not fail: what a lost server does to a client is what being cut off does.
+The ensemble itself does not fail: for a client, a lost server has the same effect as being cut off.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ HOST = "zookeeper"
 
 
 class VirtualStore(MemoryStore):
-    """One broker's session, from `loop`."""
+    """One broker's session; its callbacks run in `loop`."""
 
     def __init__(self, ensemble: Ensemble, loop: VirtualLoop) -> None:
         self._ensemble = ensemble
@@ -74,7 +75,7 @@ class Ensemble:
     """The ensemble that all brokers share.
 
     Args:
-        session_timeout_s: of every session.
+        session_timeout_s: the timeout of every session in seconds.
     """
 
     def __init__(self, world: World, session_timeout_s: float) -> None:
@@ -108,7 +109,7 @@ class Ensemble:
     # --- faults of clients
 
     def cut_off(self, host: str) -> None:
-        """The machine does not reach the ensemble."""
+        """The machine cannot reach the ensemble any more."""
         if host in self._cut_off:
             return
         self._world.note(f"{host} is cut off from {HOST}")
@@ -128,14 +129,15 @@ class Ensemble:
                 store.resume()
 
     def expire(self, host: str) -> None:
-        """The session is given up though the machine is there."""
+        """Expire the session of a machine that is connected."""
         store = self._stores.get(host)
         if store is not None and host not in self._cut_off:
             self._world.note(f"the session of {host} expires")
             store.expire()
 
     def freeze(self, host: str, while_s: float) -> None:
-        """The process on the machine does nothing for a while, nor does its client: its session ends if that is too long."""
+        """The process on the machine does nothing for `while_s` seconds, and neither does its client. If this is too long, its
+        session expires."""
         store = self._stores.get(host)
         if store is None or host in self._cut_off or while_s < self.session_timeout_s:
             return
@@ -143,25 +145,25 @@ class Ensemble:
         self._loop.call_later(while_s, self._come_back, host, store)
 
     def be_late(self, host: str, while_s: float) -> None:
-        """The machine hears of changes late, all of them at once."""
+        """Delay the notifications of the machine's watches for `while_s` seconds; then they come all at once."""
         store = self._stores.get(host)
         if store is not None:
             self._world.note(f"watches of {host} are late")
             store.late_until_s = self._world.now_s + while_s
 
     def lose_reply(self, host: str) -> None:
-        """The connection is lost while the next commit is under way, which is done or not."""
+        """The connection breaks during the next commit, which is executed or not."""
         store = self._stores.get(host)
         if store is not None and host not in self._cut_off:
             store.lose_next_reply(done=self._random.random() < 0.5)
 
     def reply_lost(self, store: VirtualStore) -> None:
-        """It happened; the connection is back soon."""
+        """The reply was lost; restore the connection soon."""
         for host in [host for host, each in self._stores.items() if each is store]:
             self._loop.call_later(self.session_timeout_s / 4, self._come_back, host, store)
 
     def died(self, host: str) -> None:
-        """The process on the machine is gone."""
+        """The process on the machine has died."""
         store = self._stores.pop(host, None)
         if store is not None:
             self.tree.clients.remove(store)

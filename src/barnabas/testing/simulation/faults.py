@@ -30,7 +30,7 @@ CHANGES = frozenset(Operation) - {Operation.READ}
 
 
 class FaultTarget(Protocol):
-    """The run of a single broker, as fate sees it."""
+    """The run of a single broker, as the fault injector sees it."""
 
     world: World
     node: Node
@@ -40,7 +40,7 @@ class FaultTarget(Protocol):
     def is_over(self) -> bool: ...
 
     async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
-        """The broker is back, and nobody else is let in."""
+        """Read all records; the broker has started again, and no other client may connect."""
         ...
 
     async def elsewhere(self, task: asyncio.Task[Any]) -> Any:
@@ -48,7 +48,7 @@ class FaultTarget(Protocol):
         ...
 
     def rotten(self, folder: str) -> None:
-        """A bit of the log in this folder is wrong."""
+        """A bit of the log in this folder was flipped."""
         ...
 
     def gone(self, node: Node) -> None:
@@ -57,7 +57,7 @@ class FaultTarget(Protocol):
 
 
 class FaultInjector:
-    """The blows of one run."""
+    """Executes the faults of one run."""
 
     def __init__(self, simulation: FaultTarget, random: Random) -> None:
         self._simulation = simulation
@@ -78,7 +78,7 @@ class FaultInjector:
             await self._pause(LOOKS_S)
 
     async def _pause(self, pause_s: float) -> None:
-        """Wait; a broker that cannot go on, or goes on without a log directory, is started again, as an operator would."""
+        """Wait. Restart a broker that cannot continue, or that continues without a log directory, as an operator would."""
         end_s = self._world.now_s + pause_s
         while self._world.now_s < end_s:
             await asyncio.sleep(min(LOOKS_S, end_s - self._world.now_s))
@@ -133,7 +133,7 @@ class FaultInjector:
         await self._come_back(incident, crashed=True, may_lose_tail=True)
 
     async def _disk_fails(self, incident: Incident) -> None:
-        """A log directory, or all of them, refuses what changes it, until the broker starts again."""
+        """One log directory, or all of them, refuses changes until the broker starts again."""
         self._simulation.logged_errors.excuse("disk")
         where = self._random.choice([*self._node.directories, Path("/")])
         operations = self._random.choice((frozenset({Operation.SYNC}), frozenset({Operation.WRITE}), CHANGES))
@@ -149,7 +149,7 @@ class FaultInjector:
         await self._come_back(incident, crashed=True, may_lose_tail=True)
 
     async def _rot(self, incident: Incident) -> None:
-        """A bit of a sealed segment is not what it was."""
+        """Flip a bit of a sealed segment."""
         await self._stop()
         sealed = self._sealed()
         if sealed:
@@ -192,7 +192,8 @@ class FaultInjector:
         self._node.kill(power=power)
 
     async def _come_back(self, incident: Incident, *, crashed: bool, may_lose_tail: bool) -> None:
-        """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
+        """Start the broker again, with a second crash in between if the incident has one. Audit it before any other client
+        connects."""
         power = incident.kind == "power-cut"
         self._node.faults.heal()  # a broker need not start while its disk fails
         self._world.network.admitted = frozenset({AUDITOR})

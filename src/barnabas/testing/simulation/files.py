@@ -1,11 +1,12 @@
-"""`Files` of one process on a simulated disk, with errors when they are due.
+"""`Files` of one process on a simulated disk, with the planned errors.
 
-Owns the process's descriptors (numbers of its own, no descriptors of the system) and what happens to them when it dies.
+Owns the process's descriptors, and closes them when the process dies. They are numbers of the simulation, not descriptors of
+the system.
 
 Rules
   1. An operation either raises before it changes anything, or does all of it; a short write is the exception that POSIX allows.
-  2. When the process is killed, the operation under way is done, half done (a write) or not done; every later one raises `ProcessKilled`,
-     but for `close`, which finalizers call.
+  2. When the process is killed, the current operation is done, half done (only a write) or not done. Every later operation
+     raises `ProcessKilled`, except `close`, because finalizers call it.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ FIRST_DESCRIPTOR = 1 << 20  # larger than any real descriptor, so that an accide
 
 
 class ProcessKilled(BaseException):
-    """The process is dead; nothing may catch this and go on."""
+    """The process is dead; no code may catch this and continue."""
 
 
 class FaultyFiles:
-    """One process's use of a disk.
+    """The files of one process on a disk.
 
     Args:
-        faults: the errors to come.
-        observe: told of every change; for traces.
+        faults: the planned errors.
+        observe: called with every change; for traces.
     """
 
     def __init__(self, disk: Disk, faults: Faults | None = None, observe: Callable[[str], None] | None = None) -> None:
@@ -46,7 +47,7 @@ class FaultyFiles:
         self._numbers = count(FIRST_DESCRIPTOR)
 
     def die(self) -> None:
-        """The process is gone: its locks too."""
+        """The process has died; its locks are released."""
         self.dead = True
         self.disk.locked.difference_update(self._locks.values())
         self._open.clear()
@@ -301,7 +302,7 @@ class FaultyFiles:
             raise ProcessKilled
 
     def _change(self, operation: Operation, path: Path, *details: int) -> None:
-        """Before every change: it may fail, and the process may die before it is done."""
+        """Called before every change: the change may fail, or the process may die before it is done."""
         self._check()
         if self._observe is not None:
             self._observe(f"{operation.value} {path} {details}" if details else f"{operation.value} {path}")
@@ -313,7 +314,7 @@ class FaultyFiles:
                 raise ProcessKilled
 
     def _after_change(self) -> None:
-        """The process may die after a change, too, before it gets to know of it."""
+        """The process may die after a change, before it gets the result."""
         if self.kill_in is not None and self.kill_in < 0:
             self.die()
             raise ProcessKilled

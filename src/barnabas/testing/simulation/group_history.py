@@ -3,11 +3,11 @@ under test.
 
 Rules
   1. In a generation a partition belongs to one member.
-  2. A commit of a member whose generation was over when it was sent is refused.
-  3. A committed offset is one that was asked for, and none older than the last that was acknowledged.
-  4. Below it every record that is there was given to some member.
+  2. The coordinator refuses a commit that a member sent after the end of its generation.
+  3. A committed offset is one that a member requested, and not older than the last acknowledged one.
+  4. Every record below the committed offset was delivered to a member.
 
-A generation counts as begun when a member was told its part in it: the coordinator tells that when it is written down.
+A generation counts as begun when a member has received its assignment: the coordinator sends it after it is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTHING = "-1"  # offset of a partition without a commit
 
 
 class Commit(NamedTuple):
-    """A commit on its way."""
+    """A commit without an answer yet."""
 
     place: TopicPartition
     number: int  # index of the commit in the partition's register
@@ -58,15 +58,15 @@ class GroupHistory(Struct):
         self._register(commit.place).told(commit.number)
 
     def fetched(self, place: TopicPartition, offset: int) -> None:
-        """The offset that is committed, as a member or an auditor was told."""
+        """A member or an auditor received `offset` as the committed one."""
         self._register(place).read(str(offset))
 
     def gave(self, place: TopicPartition, start: int, end: int) -> None:
-        """A member has got what lies in [start, end), which may be nothing."""
+        """A member received the records in [start, end), which may be empty."""
         self.given.setdefault(place, set()).update(range(start, end))
 
     def check(self, place: TopicPartition, committed: int, history: PartitionHistory) -> None:
-        """Rule 4, when nothing is under way any more and the auditor has read the partition."""
+        """Check rule 4, after all requests have ended and the auditor has read the partition."""
         self.fetched(place, committed)
         given = self.given.get(place, set())
         missed = sorted(offset for offset in history.kept if offset < committed and offset not in given)

@@ -1,20 +1,23 @@
 """The answers to the clients, and whether they are possible: the checker, which is independent of the code under test.
 
-Owns a plain list for each partition: which value lies at which offset, as acknowledgements and reads say, and what must not be lost.
+Owns a plain list for each partition: the value at each offset, according to acknowledgements and reads, and the records that
+must not be lost.
 
-Rules (each broken one is a `Violation` that names the offset and both sides; where Jepsen has a name for it, it begins with that name)
-  1. An offset holds one value for ever, under the key it was sent with. A value that nobody sent into this topic is never read.
-  2. Acknowledged or read records exist at every audit, up to the log end and without a gap, unless they were deleted, or are
-     the tail that a topic without flushing may lose in a power cut.
-  3. A compacted topic may have holes, but of each key the last record is there, or it was a tombstone, older than `delete.retention.ms`,
-     and then no record of its key is there.
-  4. A record of an idempotent producer lies at one offset; its records are in the order in which they were sent, and no gap is among them
-     (but for what was compacted). Without idempotence a record is there at most as often as it was sent.
-  5. Records go only when `DeleteRecords` asked for it, or when they are older than `retention.ms`, or when `retention.bytes` are there
-     without them. Records that DeleteRecords confirmed as deleted do not come back.
-  6. The high watermark and the log's start never go back, as long as no tail was lost and no process killed.
-  7. A group's committed offset is one that it asked for, none older than the last that was acknowledged. The same holds for a topic's
-     settings.
+Rules (breaking one is a `Violation` that names the offset and both sides; it begins with Jepsen's name for the error, if there
+is one)
+  1. An offset always has the same value, with the key that the producer sent. A value that no producer sent to this topic is
+     never read.
+  2. Acknowledged or read records exist at every audit, up to the log end and without a gap. The exceptions are deleted records,
+     and the tail that a topic without flushing may lose in a power cut.
+  3. A compacted topic may have gaps, but the last record of each key exists. The only exception is a tombstone older than
+     `delete.retention.ms`; then no record of its key exists.
+  4. A record of an idempotent producer is at one offset. The producer's records are in the order in which it sent them, without
+     a gap (except after compaction). Without idempotence a record exists at most as often as it was sent.
+  5. Records disappear only for one of these reasons: `DeleteRecords` requested it, they are older than `retention.ms`, or the
+     log has `retention.bytes` without them. Records that DeleteRecords confirmed as deleted do not come back.
+  6. The high watermark and the log start offset never go back, unless a tail was lost or a process was killed.
+  7. A group's committed offset is one that a member requested, and not older than the last acknowledged one. The same is true
+     for a topic's settings.
 """
 
 from __future__ import annotations
@@ -30,11 +33,11 @@ TopicPartition = tuple[str, int]
 
 
 class Violation(Exception):
-    """Something was promised and not kept."""
+    """The broker has broken a rule."""
 
 
 class Found(NamedTuple):
-    """A record as it was read. Its identity is its value, or, where that is null, a header."""
+    """A record as it was read. Its identity is its value, or a header if the value is null."""
 
     offset: int
     identity: bytes
@@ -42,7 +45,7 @@ class Found(NamedTuple):
 
 
 class Sent(Struct):
-    """A record that a producer handed over."""
+    """A record that a producer sent."""
 
     producer: str
     number: int
@@ -112,7 +115,7 @@ class PartitionHistory(Struct):
         self.high_watermark, self.log_start = high_watermark, log_start
 
     def started_at(self, log_start: int, now_ms: int) -> None:
-        """The log begins at `log_start`: what lay before must have been allowed to go."""
+        """The log begins at `log_start`; check that the records before it may be deleted."""
         gone = sorted(offset for offset in self.values if offset < log_start)
         for offset in gone:
             if offset >= self.deletable and not self._is_full(log_start):
@@ -122,7 +125,7 @@ class PartitionHistory(Struct):
             self.kept.discard(offset)
 
     def _is_full(self, log_start: int) -> bool:
-        """Whether what lies behind `log_start` may be as much as `retention.bytes` keeps."""
+        """Whether the records from `log_start` on may have the size of `retention.bytes`."""
         if self.retention_bytes < 0:
             return False
         left = sum(len(identity) + RECORD_OVERHEAD_BYTES for offset, identity in self.values.items() if offset >= log_start)
@@ -136,7 +139,7 @@ class PartitionHistory(Struct):
     # --- restarts and audits
 
     def restarted(self, *, crashed: bool, may_lose_tail: bool, start: int, end: int) -> None:
-        """The broker is back, and says that the log is [start, end); called before clients are let in again."""
+        """The broker has started again and reports the log as [start, end); called before clients may connect."""
         if start < self.deleted:
             raise Violation(f"{self.name}: the log begins at {start}, and all below {self.deleted} was deleted")
         if crashed:
@@ -154,7 +157,7 @@ class PartitionHistory(Struct):
             raise Violation(f"lost write: {self.name}: {known}")
 
     def audited(self, start: int, end: int, records: list[Found], now_ms: int) -> None:
-        """All records from `start` to `end` were read, after `read` was told of each of them."""
+        """All records from `start` to `end` were read; `read` was called with each of them before."""
         if self.compacted:
             self._check_keys(records, now_ms)
         elif [record.offset for record in records] != list(range(start, end)):
@@ -212,7 +215,7 @@ class PartitionHistory(Struct):
 
 
 class Register(Struct):
-    """One value that is written again and again, by one writer: a committed offset, a setting."""
+    """One value that one writer changes repeatedly: a committed offset or a setting."""
 
     name: str
     asked: list[str] = field(default_factory=list)  # the first is the value before any write
@@ -231,5 +234,5 @@ class Register(Struct):
             raise Violation(f"{self.name} is {value}, and can only be one of {allowed[:5]}")
 
     def lost_power(self) -> None:
-        """It may be back at any former value."""
+        """After a power cut the value may be any earlier one."""
         self.acknowledged = 0

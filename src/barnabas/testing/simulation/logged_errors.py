@@ -40,7 +40,7 @@ FOREIGN_CONTEXT = "was created in a different Context"
 
 
 class LoggedErrors(logging.Handler):
-    """Collects what has no excuse."""
+    """Collects the errors without an excuse."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -48,7 +48,7 @@ class LoggedErrors(logging.Handler):
         self._excused: set[str] = set()
 
     def excuse(self, reason: str) -> None:
-        """From now on the broker may complain of `reason`, one of EXCUSES."""
+        """From now on the broker may log the errors of `reason`, one of EXCUSES."""
         self._excused.update(EXCUSES[reason])
 
     def emit(self, record: logging.LogRecord) -> None:

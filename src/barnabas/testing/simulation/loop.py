@@ -1,16 +1,17 @@
 """Virtual time: one queue of events for every process of the simulated world, and an event loop for each process that feeds it.
 
-Owns the time, and which event comes next.
+Owns the time and the choice of the next event.
 
 Rules
-  1. Time stands still while anything can run; then it jumps to the next event. So every `asyncio.sleep` in this package, the broker's too,
-     is one of virtual time: it takes no real time, and what comes after it comes in the same order in every run of a seed.
-  2. Events of one moment run in the order in which they were asked for. Events without a fixed order in the real world (a job
+  1. Time stands still while any event can run; then it jumps to the next event. So every `asyncio.sleep`, in this package and
+     in the broker, is in virtual time. It takes no real time, and the events after it have the same order in every run of a
+     seed.
+  2. Events of one moment run in the order in which they were scheduled. Events without a fixed order in the real world (a job
      in a thread, a packet) get a random time from their creator.
-  3. A process that is killed runs nothing more: its events are dropped, its coroutines are closed. One that is frozen runs them later.
+  3. A killed process runs nothing more: its events are dropped and its coroutines closed. A frozen process runs them later.
 
-The loop is what `asyncio` itself needs (tasks, futures, timeouts, locks run on it as they are) and what our server and client ask for;
-everything else raises NotImplementedError, which is how a use of something real would show.
+The loop implements the methods that `asyncio` itself needs for its tasks, futures, timeouts and locks, and those that our
+server and client call. Every other method raises NotImplementedError, so a use of something real shows at once.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ STEPS_WITHOUT_TIME = 200_000  # more events at one time mean an endless loop
 
 
 class Stuck(Exception):
-    """Nothing is left to happen, or one moment never ends."""
+    """No event is left, or the events of one moment never end."""
 
 
 class World:
-    """Time and everything that is going to happen.
+    """The time and all future events.
 
     Args:
-        seed: of every choice.
-        trace: told of what happens.
+        seed: determines every choice.
+        trace: records the events.
     """
 
     def __init__(self, seed: int | str, trace: Trace | None = None) -> None:
@@ -63,7 +64,7 @@ class World:
         self._steps = 0
 
     def now_ms(self) -> int:
-        """Of the wall clock."""
+        """The time of the wall clock, in milliseconds."""
         return int(self.now_s * 1000) + self.wall_offset_ms
 
     def monotonic_ms(self) -> float:
@@ -79,9 +80,9 @@ class World:
         heapq.heappush(self._timed, (when_s, next(self._order), handle))
 
     def step(self) -> VirtualLoop | None:
-        """Let the next event happen; the loop whose event it was, None where it was cancelled or put off.
+        """Run the next event. Returns its loop, or None if the event was cancelled or postponed.
 
-        Raises Stuck where there is none.
+        Raises Stuck if there is no event.
         """
         if not self._ready:
             if not self._timed:
@@ -110,7 +111,7 @@ class World:
         return loop
 
     def run_until(self, is_done: Callable[[], bool], limit_s: float = 3600.0) -> None:
-        """Let things happen until `is_done`; raises Stuck if that takes longer than `limit_s` of virtual time."""
+        """Run events until `is_done`; raises Stuck if that takes longer than `limit_s` of virtual time."""
         end_s = self.now_s + limit_s
         while not is_done():
             self.step()
@@ -119,7 +120,7 @@ class World:
 
 
 class _Job:
-    """Work for a thread; done once, at its time or when its executor is shut down."""
+    """Work for a thread. It runs once, at its time or when its executor is shut down."""
 
     __slots__ = ("args", "function", "future", "is_done", "loop")
 
@@ -144,7 +145,7 @@ class _Job:
 
 
 class VirtualExecutor(Executor):
-    """Threads that are no threads: a job is an event that comes somewhat later, so that others come in between."""
+    """An executor without threads: a job is an event with a small delay, so that other events come in between."""
 
     def __init__(self, workers: int, name: str) -> None:
         self.name = name
@@ -189,9 +190,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     """The event loop of one process.
 
     Args:
-        name: in traces.
+        name: its name in traces.
         host: the address of the machine it runs on.
-        on_error: told of exceptions that nobody caught.
+        on_error: called with exceptions that no code caught.
     """
 
     def __init__(self, world: World, name: str, host: str, on_error: Callable[[str], None]) -> None:
@@ -237,7 +238,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
-        """asyncio tells its loop; a cancelled one is dropped when its time comes."""
+        """asyncio calls this; nothing to do, because `step` skips a cancelled timer when its time comes."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -273,7 +274,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     # --- the end of the process
 
     def die(self) -> None:
-        """The process is gone in this moment."""
+        """The process dies now."""
         self.dead = True
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # a dead process awaits no tasks
@@ -284,5 +285,5 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 
 def new_loop(world: World, name: str, host: str, on_error: Callable[[str], None]) -> VirtualLoop:
-    """A loop; what asyncio's has and no process of the simulation calls is not there."""
+    """A loop without the methods of asyncio's loop that no process of the simulation calls."""
     return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # the simulation does not call the missing methods

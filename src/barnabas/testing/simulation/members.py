@@ -1,7 +1,7 @@
-"""Members of a group that share the partitions of a run: they join, lead, consume, commit, leave, stand still and come back as zombies.
+"""Members of a group that share the partitions of a run: they join, lead, consume, commit, leave, pause and return as zombies.
 
-Each is one task with connections of its own and speaks the classic protocol (JoinGroup, SyncGroup, Heartbeat); `group_history.py` says
-whether what they are told can be.
+Each is one task with connections of its own and speaks the classic protocol (JoinGroup, SyncGroup, Heartbeat);
+`group_history.py` checks the answers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OUT_OF_THE_GROUP = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, E
 
 
 class Rejoin(Exception):
-    """The generation is over for this member."""
+    """The generation has ended for this member."""
 
 
 class Member:
@@ -60,7 +60,7 @@ class Member:
 
     Args:
         instance_id: of a static member (KIP-345); None for a dynamic one.
-        places: the partitions that the group shares, which may become more.
+        places: the partitions that the group shares; partitions may be added.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Member:
     # --- requests
 
     async def _ask(self, request: Any) -> Any:
-        """To the coordinator, in a version that names topics."""
+        """Send a request to the coordinator, in a version with names of topics."""
         if self._coordinator is None:
             self._coordinator = await self._client.run(self._find())
         return await self._client.run(call(request, self._coordinator, _last_version(request)))
@@ -240,7 +240,7 @@ class Member:
         return (yield from coordinator_of(self._client.config, self._book.name))
 
     def _check(self, code: int) -> None:
-        """Raises Rejoin where this generation is over, KafkaError for another error."""
+        """Raises Rejoin if this generation has ended, KafkaError for another error."""
         if code in OUT_OF_THE_GROUP:
             self._member_id = ""
             raise Rejoin

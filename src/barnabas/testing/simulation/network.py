@@ -1,17 +1,18 @@
-"""A network in memory: servers, connections, delays, and what the death of a process does to its connections.
+"""A network in memory: servers, connections, delays, and the effect of a process's death on its connections.
 
-Owns who listens where and every byte that is under way.
+Owns the listening addresses and every byte in transit.
 
 Rules
   1. Bytes of one direction of a connection arrive in order, in pieces of any size, each after a delay of its own.
-  2. A side that does not read lets the other fill a window of `WINDOW_BYTES`, and no more: its writes are refused until there is room.
-  3. `cut` breaks a connection for both sides; what was under way is lost.
-  4. A process that is killed has its connections reset; one whose machine lost power says nothing, not even when the machine is back, and
-     the other side learns it from a timeout of its own.
-  5. `linger` breaks a connection for the side that asked for it; what that side had sent arrives at the other a good while later, so that
-     a request and its repetition on the next connection overtake each other.
-  6. Bytes on a blocked way between machines arrive when it is open again, as TCP would retransmit them; it needs both ways to
-     connect. The other way may stay open.
+  2. If one side does not read, the other can fill a window of `WINDOW_BYTES`. After that its writes are refused until there is
+     room.
+  3. `cut` breaks a connection for both sides; bytes in transit are lost.
+  4. When a process is killed, its connections are reset. When its machine loses power, the other side gets nothing, even after
+     the machine is back, and notices it only by its own timeout.
+  5. `linger` breaks a connection for one side. The bytes that this side sent arrive at the other side much later. So a request
+     may arrive after its repetition on the next connection.
+  6. Each direction between two machines can be blocked alone. Bytes in a blocked direction arrive when it is open again, as TCP
+     would retransmit them. A new connection needs both directions.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Network:
         return client, protocol
 
     def block(self, source: str, target: str) -> None:
-        """Nothing gets from one machine to the other any more."""
+        """Block the direction from `source` to `target`."""
         self.world.note(f"block {source}>{target}")
         self._held.setdefault((source, target), [])
 
@@ -90,12 +91,12 @@ class Network:
             arrive()
 
     def heal(self) -> None:
-        """Open every way."""
+        """Open every direction."""
         for way in list(self._held):
             self.unblock(*way)
 
     def carry(self, source: str, target: str, arrive: Callable[[], None]) -> None:
-        """Let something be on its way, which begins with `arrive`: now, or when the way is open."""
+        """Call `arrive` to begin a delivery: now, or when the direction is open."""
         held = self._held.get((source, target))
         if held is None:
             arrive()
@@ -103,26 +104,27 @@ class Network:
             held.append(arrive)
 
     def is_open(self, one: str, other: str) -> bool:
-        """Whether both ways are."""
+        """Whether both directions between the machines are open."""
         return (one, other) not in self._held and (other, one) not in self._held
 
     def delay_s(self) -> float:
-        """Mostly short; now and then a packet is late."""
+        """A random delay in seconds: mostly short, sometimes long."""
         random = self.world.random
         return random.choice((0.0001, 0.0001, 0.0005, 0.003)) * (0.5 + random.random())
 
     def connections(self, host: str) -> list[VirtualTransport]:
-        """The open ones of a machine, its own ends."""
+        """The open connections of a machine, as its own ends."""
         return [transport for transport in self._open if transport.near[0] == host]
 
     def cut(self, transport: VirtualTransport) -> None:
-        """Break a connection in the middle of whatever goes on."""
+        """Break a connection for both sides."""
         self.world.note(f"cut {transport.near[1]}-{transport.far[1]}")
         for end in (transport, transport.peer):
             end.reset_soon()
 
     def linger(self, transport: VirtualTransport, while_s: float) -> None:
-        """Break a connection for one end now; the other gets what was under way after `while_s`, and then learns it."""
+        """Break a connection for one end now. The other end gets the bytes in transit after `while_s` seconds, and then the end
+        of the connection."""
         self.world.note(f"linger {transport.near[1]}-{transport.far[1]}")
         held_until_s = self.world.now_s + while_s
         transport.hold_until(held_until_s)
@@ -132,7 +134,7 @@ class Network:
         )  # later than the held pieces: a reset at the same time would come first and drop them
 
     def process_died(self, loop: VirtualLoop, *, silently: bool) -> None:
-        """A process is gone, with its servers and its ends of connections."""
+        """A process has died: close its servers and its ends of connections."""
         for server in [server for server in self._servers.values() if server.loop is loop]:
             self.unlisten(server)
         for transport in [transport for transport in self._open if transport.loop is loop]:
@@ -148,7 +150,7 @@ class Network:
 
 
 class _ListeningSocket:
-    """As much of a socket as is asked of one."""
+    """The methods of a listening socket that the server calls."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -272,7 +274,7 @@ class VirtualTransport(asyncio.Transport):
         return max(0, WINDOW_BYTES - self.under_way)
 
     def send(self, data: bytes) -> None:
-        """Bytes on their way to the other side; in one piece or in two."""
+        """Send bytes to the other side, in one piece or in two."""
         random = self._network.world.random
         self.under_way += len(data)
         cut = random.randrange(1, len(data)) if len(data) > 1 and random.random() < 0.1 else len(data)
@@ -285,7 +287,7 @@ class VirtualTransport(asyncio.Transport):
         self.peer.loop.call_at(self._arrival_s, self.peer._arrived, piece)
 
     def hold_until(self, when_s: float) -> None:
-        """Delay the bytes that this end has sent."""
+        """Delay the bytes that this end has sent until `when_s`."""
         self._held_until_s = when_s
 
     def when_room(self, callback: Callable[[], None] | None) -> None:
@@ -326,7 +328,7 @@ class VirtualTransport(asyncio.Transport):
     # --- closing
 
     def reset_soon(self, at_s: float | None = None) -> None:
-        """The other side is gone; this one learns it in a while, after what had been sent before."""
+        """The other side is gone. This side gets the reset after a delay, behind the bytes that were sent before."""
         self._network.carry(self.far[0], self.near[0], partial(self._reset_at, at_s or 0.0))
 
     def _reset_at(self, at_s: float) -> None:
@@ -344,7 +346,7 @@ class VirtualTransport(asyncio.Transport):
 
 
 class VirtualOutbox(Outbox):
-    """The real outbox over a connection that has no socket."""
+    """The real outbox on a connection without a socket."""
 
     __slots__ = ("_transport",)
 

@@ -1,6 +1,6 @@
-"""A machine with a broker on it: started, stopped, killed, without power; its disk and its metadata stay.
+"""A machine with a broker, which can be started, stopped, killed or cut off from power; its disk and its metadata stay.
 
-Owns the process that runs on it now, if one does.
+Owns the process that runs on it now, if there is one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TORN_OF_ALL = 0.05  # share of such files torn in a power cut; small, so that mo
 
 
 class Process(Struct):
-    """A running broker and what it runs on; all of it is gone when the process is."""
+    """A running broker with its loop and files; all of them end with the process."""
 
     loop: VirtualLoop
     files: FaultyFiles
@@ -57,12 +57,12 @@ class Node:
 
     Args:
         number: the broker's id, and part of the machine's address.
-        properties: of the broker, but for its address and folders.
+        properties: the broker's settings, without its address and folders.
         ensemble: the ZooKeeper that the brokers of a cluster share; a single one has a store of its own.
         directories: log directories; the first has the metadata.
-        report: told of what must not happen.
-        wrap_files: puts something between the broker and its disk; canaries do.
-        wrap_cleaner_files: the same for the cleaner.
+        report: called with errors that must not happen.
+        wrap_files: wraps the broker's files; used by canaries.
+        wrap_cleaner_files: wraps the cleaner's files.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Node:
         return f"{self.host}:{PORT}"
 
     def start(self) -> asyncio.Task[None]:
-        """Begin a process; the task is done once it serves."""
+        """Start a process; the task is done when the broker serves."""
         assert self.process is None, "one process at a time"
         self.starts += 1
         self.world.epoch += 1
@@ -133,13 +133,13 @@ class Node:
         return loop.create_task(self.process.broker.start(), name="start")
 
     def stop(self) -> asyncio.Task[None]:
-        """Stop the process as SIGTERM does; the task is done once it has, `gone` is to be called then."""
+        """Stop the process like SIGTERM. The task is done when the process has ended; then call `gone`."""
         assert self.process is not None, "there is a process"
         self.world.note(f"stop {self.process.loop.name}")
         return self.process.loop.create_task(self.process.broker.stop(), name="stop")
 
     def gone(self) -> int:
-        """The process ended by itself; the descriptors it left open."""
+        """The process ended by itself; returns the number of descriptors that it left open."""
         process, self.process = self.process, None
         assert process is not None, "there was a process"
         left = process.files.open_count
@@ -147,7 +147,7 @@ class Node:
         return left
 
     def kill(self, *, power: bool = False) -> None:
-        """End the process in this moment; with `power`, the machine too."""
+        """Kill the process now; with `power`, the machine loses its power too."""
         process, self.process = self.process, None
         if process is not None:
             self.world.note(f"{'power cut' if power else 'kill'} {process.loop.name}")
@@ -158,10 +158,11 @@ class Node:
             self._boots += 1
 
     def _tear_small_files(self) -> None:
-        """Some of the files that can be made again are not whole after the loss of power, though they were synced.
+        """Damage some of the files that a broker can create again, although they were synced, as a loss of power may do.
 
-        Not where logs begin: deleted records come back then, as is documented. Not how far they were synced where bits have rotted too: one
-        of the two has to be there to tell what is not whole from what was never written.
+        The file of log start offsets is not damaged: without it deleted records return, as the documentation says. The recovery
+        points are not damaged if the disk has flipped bits. With both faults, a broker cannot distinguish a damaged end from an
+        end that was never written.
         """
         for path, file in self.disk.files():
             is_point = path.name == checkpoints.RECOVERY_POINTS
@@ -171,24 +172,24 @@ class Node:
                 self.disk.tear(file)
 
     def replace_disk(self) -> None:
-        """The machine gets an empty one, while it is off."""
+        """Give the machine an empty disk while it is off."""
         assert self.process is None, "no process has files open"
         self.world.note(f"{self.host} gets an empty disk")
         self.disk = self._new_disk()
 
     @property
     def has_died(self) -> bool:
-        """Whether the process died in the middle of an operation, and `kill` is still to be called."""
+        """Whether the process died in the middle of an operation, so that the caller must call `kill`."""
         return self.process is not None and self.process.files.dead
 
     def kill_in(self, changes: int) -> None:
-        """Have the broker die, and its cleaner with it, in the middle of one of the next changes that either makes to the disk."""
+        """Let the broker and its cleaner die in the middle of one of the next changes that either makes to the disk."""
         assert self.process is not None, "there is a process"
         self.process.files.kill_in = self.process.cleaner.files.kill_in = changes
 
     @property
     def needs_operator(self) -> bool:
-        """Whether the broker cannot go on, or goes on without a log directory."""
+        """Whether the broker cannot continue, or continues without a log directory."""
         process = self.process
         if process is None or not process.broker.ready:
             return False

@@ -26,23 +26,23 @@ SEEDS_AT_ONCE = 5  # seeds given to a process at once
 
 
 def begin_process() -> None:
-    """One of several: ends with who started it, and is quiet."""
+    """Prepare one of several processes: it ends with its parent, and prints no log."""
     die_with_parent()
     keep_quiet()
 
 
 def keep_quiet() -> None:
-    """The simulation itself checks the broker's log; on the screen it would only be in the way."""
+    """Do not print the broker's log: the simulation itself checks it."""
     logging.getLogger("barnabas").addHandler(logging.NullHandler())
     logging.getLogger("barnabas").propagate = False
 
 
 def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> SimulatedRun:
-    """The run that a seed stands for, not begun.
+    """The run of a seed, not started yet.
 
     Args:
-        profile: the kind of run; drawn from the seed where it is None.
-        echo: show what happens while it does.
+        profile: the kind of run; None draws it from the seed.
+        echo: print the events while they happen.
     """
     whole = WHOLE_PROFILES.get(profile or "")
     if whole is not None:
@@ -51,7 +51,7 @@ def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> 
 
 
 def run_seed(seed: int, profile: str | None = None) -> Verdict:
-    """Run it to its end: what became of it."""
+    """Run a seed to its end; returns its verdict."""
     return simulation(seed, profile).run()
 
 

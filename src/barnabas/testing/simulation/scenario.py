@@ -2,13 +2,14 @@
 
 The profiles:
 
-    kill    processes are killed, between events and in the middle of changes to the disk; nothing acknowledged may be lost
+    kill    processes are killed, between events and during changes to the disk; nothing acknowledged may be lost
     power   the power is cut too; topics do not flush, so that a tail may be lost, and nothing else
     flush   the power is cut, and every topic has flush.messages=1: nothing acknowledged may be lost
-    disk    log directories fail, are full, take half a write, do not give what is read; some runs with flush.messages=1
-    rot     bits of sealed segments flip while the broker is down: what is damaged is refused, all else is served
+    disk    log directories fail, are full, write only half, or cannot be read; some runs with flush.messages=1
+    rot     bits of sealed segments flip while the broker is down: it refuses damaged batches and serves all others
 
-Compacted topics, several log directories, moves between them, deletions, changed settings and topics that come and go are in all of them.
+All profiles have compacted topics, several log directories with moves between them, deletions, changes of settings, and topics
+that are created and deleted.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class Topic(Struct):
 
 
 class Incident(Struct):
-    """One thing that befalls the broker.
+    """One fault of the broker.
 
     Args:
         kind: one of BLOWS.
-        after_s: since the one before.
-        changes: the process dies in the middle of this one of its next changes to the disk; 0: between two events.
-        again: and once more while it starts again, in the middle of this change; 0: not.
+        after_s: seconds since the incident before.
+        changes: the process dies in the middle of its next change to the disk with this number; 0: between two events.
+        again: the process dies once more during its restart, in the middle of this change; 0: it does not.
     """
 
     kind: str
@@ -65,8 +66,8 @@ class Scenario(Struct):
     """One run.
 
     Args:
-        admins: who changes things, and how long each of them pauses in between.
-        churned: the topic that comes and goes, if there is one.
+        admins: the admins of the run, each with its pause between changes.
+        churned: the topic that is created and deleted repeatedly, if there is one.
         has_cold_reads: some files are never in the page cache.
     """
 

@@ -1,13 +1,13 @@
-"""The cleaner process as a part of the simulation: the same work on the same disk, a piece at a time.
+"""The cleaner process as a part of the simulation: the same work on the same disk, in pieces.
 
 Owns the cleaner's descriptors, which are not the broker's, and the pace of its work.
 
 Rules
-  1. It changes the disk exactly as `cleaning.worker` does; between two groups others get their turn, and the broker lets one
-     group take its place while the next is written.
-  2. It dies with its broker, or alone (`kill_in` of its files); the next cleaning is then another process.
+  1. It changes the disk exactly as `cleaning.worker` does; between two groups of segments other events run, and the broker
+     replaces one group while the cleaner writes the next one.
+  2. The cleaner dies with its broker, or alone (`kill_in` of its files). Then another process does the next cleaning.
 
-**Ugly:** within a group nothing else happens, and the rate is not kept to.
+**Ugly:** no other event runs within a group, and the cleaner ignores its rate limit.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SimulatedCleaner:
     """A `server.cleaning.process.Cleaner` without a process.
 
     Args:
-        open_files: the disk, as a process that begins now sees it.
-        random: of the pauses.
+        open_files: opens the disk for a process that starts now.
+        random: decides the pauses.
     """
 
     def __init__(self, loop: VirtualLoop, open_files: Callable[[], FaultyFiles], random: Random) -> None:
@@ -91,7 +91,7 @@ class SimulatedCleaner:
                 reports.put_nowait(SegmentsGone(directory.name))
 
     async def update_rate(self, rate: float) -> None:
-        """Its pace is the simulation's."""
+        """Does nothing: the simulation decides the pace."""
 
     async def close(self) -> None:
-        """Its running cleaning was cancelled before."""
+        """Does nothing: the caller has cancelled the current cleaning."""

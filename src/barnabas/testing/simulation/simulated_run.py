@@ -22,7 +22,7 @@ FINISH_LIMIT_S = 60.0
 
 
 class Verdict(Struct):
-    """How a run went; `failure` is None where nothing was wrong."""
+    """The result of a run; `failure` is None if nothing was wrong."""
 
     seed: int
     scenario: str
@@ -37,8 +37,8 @@ class SimulatedRun(ABC):
     """One run.
 
     Args:
-        seed: of every choice.
-        echo: print what happens.
+        seed: determines every choice.
+        echo: print the events.
     """
 
     name: str
@@ -54,7 +54,7 @@ class SimulatedRun(ABC):
         self._working = 0
 
     def run(self) -> Verdict:
-        """Until everything is done, or something is wrong."""
+        """Run until all work is done or something is wrong."""
         logger = logging.getLogger("barnabas")
         logger.addHandler(self.logged_errors)
         failure = None
@@ -85,12 +85,12 @@ class SimulatedRun(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """Leave nothing running."""
+        """End everything that still runs."""
 
     # --- driving the loop
 
     def _work(self, tasks: list[asyncio.Task[None]], limit_s: float) -> None:
-        """Let things happen until all of `tasks` are done; what one of them raises ends the run."""
+        """Run events until all `tasks` are done; an exception of a task ends the run."""
         self._working = len(tasks)
         for task in tasks:
             task.add_done_callback(self._work_done)
@@ -99,7 +99,7 @@ class SimulatedRun(ABC):
             task.result()
 
     def _join_work(self, task: asyncio.Task[None]) -> None:
-        """One more that `_work` waits for, from somebody who is at work."""
+        """Add a task that `_work` waits for; called by running tasks."""
         self._working += 1
         task.add_done_callback(self._work_done)
 
@@ -126,7 +126,7 @@ class SimulatedRun(ABC):
                 raise Stuck(f"not done after {limit_s:.0f} s")
 
     def _after(self, loop: VirtualLoop | None) -> None:  # noqa: B027 - most runs check nothing after an event
-        """An event of `loop` has happened; None: nothing has."""
+        """Called after each event with its loop; None if no event ran."""
 
     async def elsewhere(self, task: asyncio.Task[R]) -> R:
         """Wait for a task of another process."""

@@ -1,9 +1,9 @@
-"""One simulated run: a broker, its clients, what happens to them, and the verdict.
+"""One simulated run: a broker, its clients, the faults, and the verdict.
 
-How it works: everything is drawn from the seed at the beginning (`scenario.py`) or while it goes on. The broker is brought up, producers,
-consumers and administrators do their work, and a task that stands for fate (`faults.py`) kills, cuts and restarts. After each return of the
-broker only the auditor is let in first: it reads all there is, and the history says whether that can be. At the end everything is healed,
-restarted and audited once more.
+How it works: the seed determines all random choices, at the beginning (`scenario.py`) or during the run. The broker starts, and
+producers, consumers and admins do their work. A task (`faults.py`) kills the broker, cuts connections and restarts. After each
+restart only the auditor may connect first: it reads all records, and the history checks them. At the end all faults are
+removed, and the broker is restarted and audited once more.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Simulation(Workload):
     """One run of a single broker.
 
     Args:
-        seed: of every choice.
-        echo: print what happens.
-        wrap_files, wrap_cleaner_files: something between the broker, or its cleaner, and its disk, for canaries.
+        seed: determines every choice.
+        echo: print the events.
+        wrap_files, wrap_cleaner_files: wrap the files of the broker or of its cleaner, for canaries.
         profile: the kind of run; drawn if None.
     """
 
@@ -141,7 +141,7 @@ class Simulation(Workload):
         await auditor.close()
 
     def rotten(self, folder: str) -> None:
-        """A bit of the partition of this folder, or of a copy that may take its place, is wrong."""
+        """A bit was flipped in the partition of this folder, or in a copy that may replace it."""
         found = PARTITION_FOLDER.fullmatch(folder)
         history = None if found is None else self.histories.get((found["topic"], int(found["index"])))
         if history is not None:

@@ -12,7 +12,7 @@ class Trace:
     """A running checksum of all events.
 
     Args:
-        echo: print each line as it comes.
+        echo: print each line at once.
     """
 
     def __init__(self, *, echo: bool = False) -> None:

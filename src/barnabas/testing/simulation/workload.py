@@ -63,7 +63,7 @@ class Workload(SimulatedRun):
     # --- histories
 
     def keep_books(self, topic: Topic, *, replicated: bool = False, defaults: dict[str, str] | None = None) -> None:
-        """Of a topic that stays."""
+        """Start the histories of a topic that is never deleted."""
         for index in range(topic.partitions):
             self.keep_book(topic, index, replicated=replicated)
         first = {**DEFAULTS, **(defaults or {}), **topic.configs}

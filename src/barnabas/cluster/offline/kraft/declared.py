@@ -104,7 +104,7 @@ class KraftDeclared(Struct):
         self.tokens[token_id] = Token(token_id, owner, requester, renewers, issued_ms, expires_ms, max_ms)
 
     def declarations(self, secret: bytes) -> Iterator[tuple[Kind, str, Any]]:
-        """All of them as our declarations.
+        """All of them, converted to our declarations.
 
         Args:
             secret: makes unknown users look like known ones (`security.users`).

@@ -1,8 +1,8 @@
 """Reads Kafka's metadata log, as far as an adoption needs it.
 
 Owns the records of `__cluster_metadata-0` about topics, leaders and leader epochs of partitions, settings, given-out producer
-ids, and declarations about principals (`declared.py`). It replays them from the newest snapshot and the log after it. Other
-records are counted by kind, so that the user sees what is left out.
+ids, and declarations about principals (`declared.py`). It replays them from the newest snapshot and the log after it. It
+counts other records by kind, so that the user sees the parts that are not adopted.
 
 A record's value is: frame version 1, kind and version as unsigned varints, then the fields in the flexible encoding (KIP-482),
 tagged fields last. Source: Kafka's record schemas (metadata/src/main/resources/common/metadata), KIP-500, KIP-631.
@@ -72,7 +72,7 @@ class KraftMetadata(Struct):
         """Replay one record.
 
         Raises:
-            ValueError: it is not a metadata record.
+            ValueError: `value` is not a metadata record.
         """
         reader = Reader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()
@@ -126,7 +126,7 @@ def read_metadata_log(files: Files, folder: Path) -> KraftMetadata:
 
     Raises:
         CorruptLog: a record or a batch in it is damaged.
-        OSError: it cannot be read.
+        OSError: the log cannot be read.
     """
     found = KraftMetadata()
     names = files.list_directory(folder)

@@ -61,7 +61,7 @@ class Reader:
         return float(FLOAT64.unpack(self.take(8))[0])
 
     def count(self) -> int:
-        """The number of elements of an array, 0 for a null array; reading the elements detects a number that is too large."""
+        """The number of elements of an array, 0 for a null array; a count that is too large fails when the elements are read."""
         return max(self.unsigned() - 1, 0)
 
     def int32s(self) -> tuple[int, ...]:

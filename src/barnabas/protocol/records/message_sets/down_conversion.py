@@ -5,10 +5,10 @@ timestamps. Offsets stay unchanged, with the gaps of markers and compaction. A c
 codec.
 
 Rules
-  1. A reader gets whole batches, because a wrapper cannot be cut; messages before its offset are left out of a batch without
-     codec.
-  2. zstd came later than these formats: the set ends before such a batch; if it is the first, it is refused, as in Kafka.
-  3. The decompressed bytes of a batch count against an allowance; the set ends when it is used up, but the first batch is
+  1. A reader gets whole batches, because a wrapper cannot be cut; only in an uncompressed batch, messages before the reader's offset are
+     left out.
+  2. zstd is newer than these formats: the set ends before a batch with zstd. If this batch is the first, it is refused, as in Kafka.
+  3. The decompressed bytes of a batch count against an allowance; the set ends when the allowance is used up, but the first batch is
      always converted.
 """
 
@@ -38,9 +38,9 @@ class Converted(NamedTuple):
     """A message set.
 
     Fields:
-        unfolded: how many bytes of records were unfolded for it.
-        next_offset: where the batch behind begins; nothing that the reader has not seen lies before it if `is_empty`.
-        is_empty: there is no message at or behind the reader's offset, for compaction has taken what was.
+        unfolded: number of bytes of records that were decompressed for it.
+        next_offset: the offset after the last batch; if `is_empty`, the reader can continue there without missing a message.
+        is_empty: there is no message at or after the reader's offset, because compaction removed them.
     """
 
     data: bytearray
@@ -50,10 +50,10 @@ class Converted(NamedTuple):
 
 
 def message_set_of(batches: Buffer, magic: int, offset: int, allowance: int = limits.MAX_CONVERTED_BYTES) -> Converted:
-    """The message set for a reader at `offset`, from `batches`, of which the last may be cut off.
+    """The message set for a reader at `offset`, from `batches`; the last batch may be cut off.
 
     Raises:
-        KafkaError: UNSUPPORTED_COMPRESSION_TYPE where the first batch with records is of zstd; others as `split_batches` and `read_record`.
+        KafkaError: UNSUPPORTED_COMPRESSION_TYPE if the first batch with records uses zstd; others as `split_batches` and `read_record`.
     """
     out = bytearray()
     view = memoryview(batches)
@@ -78,7 +78,7 @@ def message_set_of(batches: Buffer, magic: int, offset: int, allowance: int = li
 
 
 def _unfolded(data: memoryview, codec: int, allowance: int, *, may_wait: bool) -> bytes | bytearray | None:
-    """The records of a batch; None of one that has its turn in the next answer."""
+    """The records of a batch; None if the batch must wait for the next answer."""
     if not may_wait:
         return decompress(codec, data)
     if len(data) > allowance:
@@ -92,7 +92,7 @@ def _unfolded(data: memoryview, codec: int, allowance: int, *, may_wait: bool) -
 
 
 def _convert(records: Iterable[Record], header: BatchHeader, magic: int, offset: int, out: bytearray) -> int:
-    """Append the messages of one batch; the offset of its last one."""
+    """Append the messages of one batch; returns the offset of the last one."""
     attributes = header.attributes & LOG_APPEND_TIME_BIT if magic else 0
     codec, last = header.compression, -1
     if codec == Compression.NONE:

@@ -1,7 +1,7 @@
-"""LZ4 frames of magic 0, whose headers have a checksum that is not LZ4's (KIP-57).
+"""LZ4 frames of magic 0: the checksum in their headers is not the one that LZ4 defines (KIP-57).
 
-Clients of that time used the checksum of the whole header with its magic number, but LZ4 uses that of the descriptor alone.
-Messages of magic 0 are written so, and read with either checksum, as Kafka does.
+Clients of that time used the checksum of the whole header with its magic number; LZ4 uses only the descriptor. As in Kafka,
+messages of magic 0 are written with the old checksum, and read with either one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _MASK = 0xFFFFFFFF
 
 
 def with_right_checksum(frame: Buffer) -> bytes:
-    """A frame of magic 0 as LZ4 reads it.
+    """A frame of magic 0 with the checksum that LZ4 expects.
 
     Raises:
-        KafkaError: INVALID_RECORD for what is no frame.
+        KafkaError: INVALID_RECORD if it is no frame.
     """
     return _with_checksum(frame, _FLAGS)
 
 
 def with_old_checksum(frame: Buffer) -> bytes:
-    """A frame as clients of magic 0 read it."""
+    """A frame with the checksum that clients of magic 0 expect."""
     return _with_checksum(frame, 0)
 
 

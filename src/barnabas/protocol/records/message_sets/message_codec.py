@@ -1,6 +1,6 @@
 """Reads the messages of a set one by one, and writes messages.
 
-Attributes: bits 0-2 codec, bit 3 timestamp type (magic 1). The CRC is that of gzip, not CRC-32C.
+Attributes: bits 0-2 codec, bit 3 timestamp type (magic 1). The CRC is CRC-32, as in gzip, not CRC-32C.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_INT32 = 2**31 - 1
 
 
 class Message(NamedTuple):
-    """One message, whose CRC is right. `timestamp` is -1 in magic 0, `attributes` are as above."""
+    """One message with a correct CRC. `timestamp` is -1 in magic 0; the module describes `attributes`."""
 
     offset: int
     magic: int
@@ -58,12 +58,12 @@ def read_messages(data: Buffer, most: int, most_bytes: int = MAX_INT32) -> list[
     """The whole messages at the beginning of `data`; a cut message after them is ignored.
 
     Args:
-        most: of them there may be.
-        most_bytes: of each of them.
+        most: the maximum number of messages.
+        most_bytes: the maximum size of a message in bytes.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE for bytes that are no messages, INVALID_RECORD for batches and for lengths past a message's end,
-            MESSAGE_TOO_LARGE for what is too large or too many.
+        KafkaError: CORRUPT_MESSAGE for bytes that are no messages, INVALID_RECORD for batches and for lengths beyond a message's end,
+            MESSAGE_TOO_LARGE for a message that is too large, or for too many messages.
     """
     view = memoryview(data)
     found: list[Message] = []
@@ -109,7 +109,7 @@ def _read_bytes(view: memoryview, position: int, end: int) -> tuple[bytes | None
 def write_message(
     offset: int, magic: int, attributes: int, timestamp: int, key: Buffer | None, value: Buffer | None, out: bytearray
 ) -> None:
-    """Append a message to `out`; `timestamp` has no room in magic 0."""
+    """Append a message to `out`; magic 0 has no field for `timestamp`."""
     covered = _COVERED_1.pack(magic, attributes, timestamp) if magic else _COVERED_0.pack(magic, attributes)
     parts = (
         covered,

@@ -1,13 +1,13 @@
 """Converts a message set of Produce 0 to 2 to the batch that is stored instead.
 
-One set becomes one batch, with the codec that the topic asks for. The checks that Kafka 3.9 makes of the old formats are here, in its
-order; what is asked of every batch (keys, times, sizes) `validate` asks of the batch afterwards.
+One set becomes one batch, with the codec of the topic's settings. This module makes the checks that Kafka 3.9 makes of the old formats,
+in Kafka's order. Afterwards `validate` makes the checks that every batch must pass (keys, times, sizes).
 
 Rules
-  1. All messages are of one format. Compressed is the whole set or none of it: one wrapper, and no wrapper inside.
+  1. All messages have one format. Either the whole set is compressed, as one wrapper without a wrapper inside, or no message is.
   2. The offsets of producers are ignored, because old clients count them in several ways. Only the order of the messages
      counts.
-  3. A message of magic 0 has no time and gets -1, or the time of the append where the topic wants that.
+  3. A message of magic 0 has no time and gets -1, or the time of the append if the topic's settings say so.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MAX_INT64 = 2**63 - 1
 
 
 def batch_of(records: Buffer, config: TopicConfig) -> Buffer | None:
-    """The batch to append for what a Produce request below version 3 has for a partition; None where it has no whole message.
+    """The batch to append for a partition's records in a Produce request below version 3; None if there is no whole message.
 
-    Batches (magic 2) that such a request has are given back as they are, for whoever appends them to check.
+    Batches (magic 2) in such a request are returned unchanged; the code that appends them checks them.
 
     Args:
-        config: of the topic.
+        config: settings of the topic.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE.
@@ -53,7 +53,7 @@ def batch_of(records: Buffer, config: TopicConfig) -> Buffer | None:
 
 
 def _refuse_mixture(records: Buffer) -> None:
-    """Refuse batches with messages behind them."""
+    """Refuse batches that messages of an old format follow."""
     position = 0
     while (size := framed_size(records, position)) is not None:
         if records[position + MAGIC_POSITION] <= MAX_LEGACY_MAGIC:
@@ -62,7 +62,7 @@ def _refuse_mixture(records: Buffer) -> None:
 
 
 def _unwrapped(messages: list[Message]) -> tuple[list[Message], int]:
-    """The messages that a producer has written, and the codec that they came in."""
+    """The messages that the producer wrote, and the codec of their wrapper."""
     first = messages[0]
     if any(message.magic != first.magic for message in messages):
         raise invalid("The messages of a set are of different formats.")

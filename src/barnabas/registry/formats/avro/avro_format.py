@@ -1,4 +1,4 @@
-"""Avro behind the seam of the formats."""
+"""Avro, with the interface of the formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.registry.formats.interface import Entity, Incompatibility, Invalid
 
 
 class AvroSchema:
-    """A parsed schema. Its graph of types is shared by nobody and does not change."""
+    """A parsed schema. Its graph of types is not shared and does not change."""
 
     schema_type = "AVRO"
 
@@ -25,17 +25,18 @@ class AvroSchema:
         self.canonical = canonical_text(self._root, self._known)
 
     def normalized(self) -> Self:
-        """With properties, aliases and attributes in Confluent's order, and defaults in the form of their types."""
+        """The schema with properties, aliases and attributes in Confluent's order, and defaults in the form of their types."""
         return type(self)(normal_text(self._root, self._known), self._references)
 
     def formatted(self, form: str) -> str:
-        """`resolved` has the types of the references in the text; any other name gives the canonical text."""
+        """The text in a form: `resolved` includes the types of the references; any other name gives the canonical text."""
         if form.strip().lower() != "resolved":
             return self.canonical
         return canonical_text(self._root, max_depth=None)
 
     def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
-        """Why a reader with this schema cannot read data of `written`. The messages call this schema new and `written` old."""
+        """The reasons why a reader with this schema cannot read data of `written`. The messages call this schema new and
+        `written` old."""
         if not isinstance(written, AvroSchema):
             return [other_format()]
         return find_incompatibilities(self._root, written._root)
@@ -45,7 +46,7 @@ class AvroSchema:
         return isinstance(self._root, Record) and name in self._root.by_name
 
     def tags(self) -> dict[Entity, frozenset[str]]:
-        """The tags of records and fields by full names such as `acme.Order.id`, those of references included."""
+        """The tags of records and fields by full names such as `acme.Order.id`, including those of references."""
         return find_tags(self._root)
 
     def with_tags(self, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> Self:
@@ -59,7 +60,8 @@ class AvroFormat:
     schema_type = "AVRO"
 
     def parse(self, text: str, references: Mapping[str, str], *, strict: bool = False) -> AvroSchema:
-        """Parse `text` after its references. Raises InvalidSchema. `strict` checks defaults and namespaces, and wants ASCII names."""
+        """Parse `text` after its references. Raises InvalidSchema. `strict` also checks defaults and namespaces, and requires
+        ASCII names."""
         characters = len(text) + sum(map(len, references.values()))
         if characters > MAX_AVRO_CHARACTERS:
             raise InvalidSchema(f"The schema has {characters} characters with its references; the limit is {MAX_AVRO_CHARACTERS}")

@@ -1,7 +1,8 @@
-"""Which data of one schema a reader with another schema can read: the rules of Avro's Java library, the messages of Confluent's registry.
+"""Checks whether a reader with one schema can read data of another schema: the rules of Avro's Java library, with the messages
+of Confluent's registry.
 
-The check walks pairs of types. It remembers each pair, so recursive types end and shared types are compared once. It keeps its own
-stack, because references can make a graph deeper than Python's.
+The check walks pairs of types. It remembers each pair, so recursive types end and shared types are compared once. It has its
+own stack, because references can make a graph deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _Steps = Generator[_Pair, Any, _Found]  # yields pairs and receives a _Found for
 
 
 class _GiveUp(Exception):
-    """The check cannot end with a list of rules. The message says why."""
+    """The check cannot return a list of incompatibilities. The message gives the reason."""
 
 
 def other_format() -> Incompatibility:
@@ -51,7 +52,7 @@ def other_format() -> Incompatibility:
 
 
 def find_incompatibilities(reader: Type, writer: Type) -> _Found:
-    """Why `reader` cannot read data of `writer`. `new` in the messages is the reader, `old` is the writer."""
+    """The reasons why `reader` cannot read data of `writer`. In the messages, `new` is the reader and `old` the writer."""
     try:
         return _Comparison().run(reader, writer)
     except _GiveUp as error:
@@ -66,7 +67,7 @@ class _Comparison:
         self._work = 0
 
     def run(self, reader: Type, writer: Type) -> _Found:
-        """Runs the steps of a pair. Steps that need the result of another pair yield that pair, and are sent what was found."""
+        """Runs the steps of a pair. Steps that need the result of another pair yield that pair and receive its result."""
         stack: list[tuple[_Key | None, _Steps]] = []
         found = self._enter((reader, writer, None, 0), stack)
         while stack:
@@ -84,7 +85,7 @@ class _Comparison:
         return found or []
 
     def _enter(self, pair: _Pair, stack: list[tuple[_Key | None, _Steps]]) -> _Found | None:
-        """The result for a pair that is known or of primitive types; None if its steps are on the stack now."""
+        """The result of a pair that is known or of primitive types; otherwise None, with its steps on the stack."""
         reader, writer, place, depth = pair
         # primitive types are shared objects, so their `id` does not identify a place
         plain = isinstance(reader, Primitive) or isinstance(writer, Primitive)
@@ -128,7 +129,8 @@ class _Comparison:
         return [*_names(reader, writer, place), *_symbols(reader, writer, place)]
 
     def _writer_union(self, reader: Type, writer: Union, place: Place | None, depth: int) -> _Steps:
-        """The reader must read each branch. Two unions report a branch only, another reader reports what is wrong with it."""
+        """The reader must read each branch. If the reader is a union too, only the branch is reported; otherwise the problems
+        of the branch."""
         result: _Found = []
         for index, branch in enumerate(writer.branches):
             here = Place(place, index)

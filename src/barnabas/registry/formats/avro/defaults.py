@@ -1,4 +1,4 @@
-"""Default values of fields: whether one fits its type, and the form in which Java's Avro holds it."""
+"""Default values of fields: checks whether a default fits its type, and converts it to the form of Java's Avro."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUNDS = {"int": 1 << 31, "long": 1 << 63}
 
 
 def read_number(text: str) -> float | str:
-    """The number that a float or double default gives as text. Raises ValueError."""
+    """The number of a float or double default that is a text. Raises ValueError."""
     stripped = text.strip()
     if stripped in NOT_FINITE:
         return stripped
@@ -27,13 +27,15 @@ def read_number(text: str) -> float | str:
 
 
 class DefaultCheck:
-    """Checks many defaults of one schema. It remembers pairs of a type and a value, so a chain of records takes linear time."""
+    """Checks many defaults of one schema. It remembers checked pairs of a type and a value, so a chain of records takes linear
+    time."""
 
     def __init__(self) -> None:
         self._fits: dict[tuple[int, int], bool] = {}
 
     def fits(self, kind: Type, value: Any, depth: int = 0) -> bool:
-        """Whether `value` is a default for `kind`. The value of a union may belong to any branch. Raises InvalidSchema if too deep."""
+        """Whether `value` is a default for `kind`. The default of a union may belong to any branch. Raises InvalidSchema if the
+        value is nested too deep."""
         if isinstance(kind, Union):
             return any(self.fits(branch, value, depth) for branch in kind.branches)
         if isinstance(kind, (Collected, Record)):
@@ -80,7 +82,7 @@ def _simple_fits(kind: Primitive | Enum | Fixed, value: Any) -> bool:
 def java_default(kind: Type, value: Any) -> Any:
     """The value that normalisation writes: numbers in the form of their type, UNSET for a value that does not fit.
 
-    A union's default belongs to its first branch here.
+    Here the default of a union belongs to its first branch.
     """
     if isinstance(kind, Union):
         return java_default(kind.branches[0], value) if kind.branches else msgspec.UNSET

@@ -1,4 +1,4 @@
-"""Whether two definitions of one name are equal, so that the second may stand in a schema too."""
+"""Whether two definitions of one name are equal: then a schema may contain both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.registry.formats.avro.types import Collected, Enum, Field, Fixed, 
 
 
 def same_definition(first: Type, second: Type) -> bool:
-    """Whether two types are equal but for their docs and aliases. Named types inside of them have one object for each name."""
+    """Whether two types are equal except for their docs and aliases. Named types inside them have one object for each name."""
     if first.kind != second.kind or (first.properties or {}) != (second.properties or {}):
         return False
     if isinstance(first, Record) and isinstance(second, Record):

@@ -1,4 +1,4 @@
-"""JSON as Avro's Java library reads and writes it, because canonical texts must be equal to the bytes of Confluent's registry."""
+"""JSON in the form of Avro's Java library, because canonical texts must have the same bytes as in Confluent's registry."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _without_comment(match: re.Match[str]) -> str:
 
 
 def string_text(value: str) -> str:
-    """A string in quotes; escapes have capital letters as Java writes them."""
+    """A string in quotes; its escapes have capital letters, as in Java."""
     quoted = _quote(value)
     if "\\u00" in quoted:
         return re.sub(r"\\\\|" + _LOWER_ESCAPE.pattern, lambda match: match[0][:2] + match[0][2:].upper(), quoted)
@@ -50,7 +50,7 @@ def string_text(value: str) -> str:
 
 
 def float_text(value: float) -> str:
-    """As Java's `Double.toString`: an exponent below 0.001 and from ten millions on."""
+    """A number as in Java's `Double.toString`: with an exponent below 0.001 and from 10,000,000 on."""
     if not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     size = abs(value)
@@ -87,5 +87,5 @@ def json_text(value: Any, *, ordered: bool = False, depth: int = MAX_AVRO_DEPTH)
 
 
 def sorted_names(names: Any) -> list[str]:
-    """In the order of Java's strings, which compare by UTF-16 code units."""
+    """Names in the order of Java's strings, which compare UTF-16 code units."""
     return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))

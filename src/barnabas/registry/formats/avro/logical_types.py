@@ -1,4 +1,4 @@
-"""Which logical types annotate which types. A logical type that does not fit is a plain property, as Avro wants it."""
+"""The logical types that each type may have. A logical type that does not fit is a plain property, as in Avro's specification."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _FIXED_SIZES = {"uuid": 16, "duration": 12}
 
 
 def logical_attributes(kind: Primitive | Fixed) -> dict[str, Any]:
-    """`logicalType` and its arguments if it fits `kind`, else nothing. A scale of 0 is left out, because it is the default."""
+    """`logicalType` and its arguments if it fits `kind`; otherwise an empty dict. A scale of 0 is left out, because it is the
+    default."""
     properties = kind.properties
     name = properties.get("logicalType") if properties else None
     if properties is None or not isinstance(name, str):
@@ -47,5 +48,5 @@ def _decimal(kind: Primitive | Fixed, properties: dict[str, Any]) -> dict[str, A
 
 
 def _digits(size: int) -> int:
-    """Decimal digits that always fit into a signed number of so many bytes."""
+    """The number of decimal digits that always fit into a signed number of `size` bytes."""
     return int((8 * size - 1) * 0.30102999566398119521) if size else 0

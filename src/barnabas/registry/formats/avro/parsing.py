@@ -1,8 +1,8 @@
 """Parses the text of an Avro schema into a graph of types.
 
-A name may stand before its definition. So names that are unknown when they are read are resolved at the end, and the rules that need
-the whole graph are checked after that: branches of unions, repeated definitions and, if strict, defaults. Errors begin with the words of
-Avro's own parser, which clients look for.
+A text may use a name before its definition. So the parser resolves unknown names at the end. After that it checks the rules
+that need the whole graph: branches of unions, repeated definitions and, if strict, defaults. Errors begin with the words of
+Avro's own parser, because clients search for them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ MAX_FIXED_SIZE = (1 << 31) - 1
 
 
 class _Unresolved(NamedTuple):
-    """A name that was unknown when it was read. `holder` takes the type at `position`, or as its content or type without one."""
+    """A name that was unknown when it was read. `holder` gets the type at `position`; without a position, as its content or
+    type."""
 
     name: str
     holder: Collected | Field | list[Type]
@@ -232,7 +233,7 @@ class Parser:
         return first
 
     def _name(self, node: dict[str, Any], namespace: str, place: Place | None) -> tuple[str, str]:
-        """The full name and the namespace of a type."""
+        """The full name of a type, and its namespace."""
         name = node.get("name")
         if not isinstance(name, str):
             raise _wrong(f"No name in schema: {_shown(node)}", place)

@@ -1,4 +1,4 @@
-"""The texts of a parsed schema: `canonical` as Avro's Java library prints it, and the one that `normalize=true` stores."""
+"""The texts of a parsed schema: the canonical text of Avro's Java library, and the text for `normalize=true`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def canonical_text(root: Type, known: Iterable[str] = (), *, max_depth: int | No
 
 
 def normal_text(root: Type, known: Iterable[str] = ()) -> str:
-    """The text of Confluent's normalisation: full names, properties and aliases in order. To be parsed again for its canonical text."""
+    """The text of Confluent's normalisation: full names, properties and aliases in order. The caller parses it again to get its
+    canonical text."""
     seen = set(known)
     return _printed(root, lambda kind, _: _normal(kind, seen), None)
 
@@ -124,7 +125,7 @@ def _properties(properties: dict[str, Any] | None) -> str:
 
 
 def relative_name(name: str, namespace: str) -> str:
-    """The shortest text that means the full name `name` inside of `namespace`."""
+    """The shortest text for the full name `name` inside `namespace`."""
     space, _, simple = name.rpartition(".")
     return simple if not space or space == namespace else name
 

@@ -16,7 +16,7 @@ RECORD, FIELD = "SR_RECORD", "SR_FIELD"
 
 
 def find_tags(root: Type) -> dict[Entity, frozenset[str]]:
-    """The tags of all records that `root` uses, references included."""
+    """The tags of all records that `root` uses, including references."""
     tags: dict[Entity, frozenset[str]] = {}
     for record in _records(root):
         _note(tags, Entity(record.name, RECORD), record.properties)
@@ -53,7 +53,8 @@ def _records(root: Type) -> Iterator[Record]:
 
 
 def changed_text(canonical: str, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> str:
-    """The text with tags added and then others removed. Raises InvalidSchema if the text does not define an entity."""
+    """The text after the tags in `added` are added and those in `removed` are removed. Raises InvalidSchema if the text does
+    not define an entity."""
     root = msgspec.json.decode(canonical)
     nodes = _nodes(root)
     for entity in dict.fromkeys((*added, *removed)):

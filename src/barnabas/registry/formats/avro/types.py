@@ -1,7 +1,7 @@
 """The types of a parsed Avro schema.
 
 A schema is a graph: a named type has one object, and every use of its name points to that object, also inside itself.
-Types therefore compare by identity.
+So types compare by identity.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 
 
 class Place(NamedTuple):
-    """Where something stands in the text of a schema: a JSON pointer, kept as a chain until an error needs its text."""
+    """A place in the text of a schema: a JSON pointer. It is a chain until an error needs its text."""
 
     above: Place | None
     token: str | int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class Primitive(msgspec.Struct, eq=False):
-    """`kind` is one of `PRIMITIVES`. `properties` are the attributes that Avro does not reserve, logical types among them."""
+    """`kind` is one of `PRIMITIVES`. `properties` are the attributes that Avro does not reserve, including logical types."""
 
     kind: str
     properties: dict[str, Any] | None = None
@@ -72,7 +72,7 @@ class Named(msgspec.Struct, eq=False):
 
 
 class Record(Named, eq=False):
-    """`is_error` says that the text has the type `error`, which is a record of Avro's protocols."""
+    """`is_error` means that the type in the text is `error`, a record of Avro's protocols."""
 
     is_error: bool = False
     fields: list[Field] = []
@@ -94,5 +94,5 @@ PLAIN = {kind: Primitive(kind) for kind in PRIMITIVES}  # primitive types withou
 
 
 def branch_name(branch: Type) -> str:
-    """The name by which a union tells its branches apart."""
+    """The name that distinguishes a branch from the others in a union."""
     return branch.name if isinstance(branch, Named) else branch.kind

@@ -1,4 +1,4 @@
-"""The rules for arrays. Draft 2020-12 renamed their keywords; differences have the older names, as Confluent's have."""
+"""The rules for arrays. Draft 2020-12 renamed their keywords; differences have the older names, as in Confluent's registry."""
 
 from __future__ import annotations
 

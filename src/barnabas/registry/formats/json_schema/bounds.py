@@ -1,4 +1,4 @@
-"""The rule for keywords that bound a number: a length, a count, a value."""
+"""The rule for keywords that set a bound for a number: a length, a count, a value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _value(node: Node, keyword: str) -> int | Decimal | None:
 
 
 def bound(original: Node, update: Node, keyword: str, kind: str) -> list[Difference]:
-    """How a bound has changed; empty if it has not."""
+    """The difference of a bound; empty if it has not changed."""
     before, after = _value(original, keyword), _value(update, keyword)
     if before == after:
         return []

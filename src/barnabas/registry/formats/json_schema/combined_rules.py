@@ -1,6 +1,7 @@
 """The rules for `allOf`, `anyOf` and `oneOf`.
 
-Their parts have no names. The best assignment pairs as many parts of the original as possible with parts of the update that read them.
+Their parts have no names. So the comparison pairs as many parts of the original as possible with parts of the update that can
+read them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from barnabas.registry.formats.json_schema.steps import Report, Steps
 def compare_with_single(
     report: Report, original: Node, update: Node
 ) -> Generator[tuple[Node, Node], list[Difference], list[Difference] | None]:
-    """The differences of a combined schema and one that is not; None if the general rules decide."""
+    """The differences of a combined schema and a schema that is not combined; None if the general rules decide."""
     if (original.kind is Kind.COMBINED) == (update.kind is Kind.COMBINED):
         return None
     combined = update if update.kind is Kind.COMBINED else original

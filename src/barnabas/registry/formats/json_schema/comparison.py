@@ -1,11 +1,12 @@
 """Compares two schemas by Confluent's rules.
 
-A rule is a generator. It yields the pair of schemas that it wants compared and is sent their differences, so that the depth of a schema
-never becomes depth of the stack. The differences of a pair are found once and kept: schemas that refer to each other have few pairs,
-but very many paths between them.
+A rule is a generator. It yields a pair of schemas to compare and receives their differences, so a deep schema does not need a
+deep stack. The differences of a pair are computed once and kept: schemas that refer to each other have few pairs, but very many
+paths between them.
 
-A pair that turns up while it is compared is taken for compatible. If it proves incompatible in the end, the comparison starts again
-with that known, so that what other pairs took from it becomes right. Each start knows more pairs, so there is a last one.
+If a pair occurs again during its own comparison, it counts as compatible there. If it is incompatible in the end, the
+comparison starts again with this result, because other pairs have used the wrong one. Each start has more known pairs, so the
+comparison ends.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Comparison:
     """One comparison.
 
     Args:
-        original: the schema of what is written.
+        original: the schema of the written data.
         update: the schema of the reader.
-        accepted: the kinds of differences that a reader does not mind; it decides about parts too.
+        accepted: the kinds of differences that a reader can handle, also in parts of a schema.
     """
 
     def __init__(self, original: Documents, update: Documents, accepted: frozenset[str] = COMPATIBLE) -> None:
@@ -38,7 +39,8 @@ class Comparison:
         self._incompatible: set[tuple[int, int]] = set()
 
     def differences(self) -> list[Difference]:
-        """All differences, with their paths from the root; one of the kind TOO_LARGE_TO_COMPARE if they are too many to find."""
+        """All differences, with their paths from the root; one difference of the kind TOO_LARGE_TO_COMPARE if the comparison
+        needs too many steps."""
         try:
             found, proved = self._run()
             while proved - self._incompatible:
@@ -52,7 +54,7 @@ class Comparison:
         return shown
 
     def _run(self) -> tuple[list[Difference], set[tuple[int, int]]]:
-        """The differences, and the pairs that were taken for compatible and are not."""
+        """The differences, and the pairs that counted as compatible and are not."""
         known: dict[tuple[int, int], list[Difference]] = {}
         met: set[tuple[int, int]] = set()
         open_pairs: dict[tuple[int, int], Steps] = {}

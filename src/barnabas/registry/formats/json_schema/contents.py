@@ -1,4 +1,4 @@
-"""The rules for what an object or array holds beside its named properties or items."""
+"""The rules for the properties of an object, or the items of an array, that have no name in its schema."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from barnabas.registry.formats.json_schema.steps import Report, Steps
 
 
 class Content:
-    """The further properties or items that a schema takes.
+    """The further properties or items that a schema allows.
 
     Args:
         node: the object or array.
-        additional: the keyword that speaks of all that have no name; "" if none does.
-        unevaluated: the keyword that speaks of those that no other keyword has looked at.
+        additional: the keyword for all properties or items without a name; "" if there is none.
+        unevaluated: the keyword for those that no other keyword has evaluated.
     """
 
     def __init__(self, node: Node, additional: str, unevaluated: str) -> None:
@@ -29,21 +29,21 @@ class Content:
 
     @property
     def is_open(self) -> bool:
-        """Whether everything goes."""
+        """Whether everything is allowed."""
         if not self.permitted or self.additional is not None:
             return False
         return self._stated or self.unevaluated is None or self.unevaluated.kind in ANYTHING
 
     @property
     def schema(self) -> Node | None:
-        """The schema of the rest; None if everything or nothing goes."""
+        """The schema of the further properties or items; None if all or none are allowed."""
         if self._stated or self.unevaluated is None or self.unevaluated.kind in {*ANYTHING, Kind.FALSE}:
             return self.additional
         return self.unevaluated
 
 
 def compare_additional(report: Report, before: Content, after: Content, kind: str) -> Steps:
-    """How `additionalProperties` or `additionalItems` has changed."""
+    """The differences of `additionalProperties` or `additionalItems`."""
     path = ("additionalProperties" if "PROPERTIES" in kind else "additionalItems",)
     if before.permitted != after.permitted:
         return [Difference(f"{kind}_{'ADDED' if after.permitted else 'REMOVED'}", path)]
@@ -56,7 +56,7 @@ def compare_additional(report: Report, before: Content, after: Content, kind: st
 
 
 def compare_unevaluated(report: Report, before: Content, after: Content, kind: str) -> Steps:
-    """How `unevaluatedProperties` or `unevaluatedItems` has changed; an absent one takes everything."""
+    """The differences of `unevaluatedProperties` or `unevaluatedItems`; if the keyword is absent, everything is allowed."""
     old, new = before.unevaluated, after.unevaluated
     if old is None and new is None:
         return []

@@ -1,4 +1,4 @@
-"""The differences between two schemas: which of them a reader minds, and the sentence that Confluent's registry writes of each."""
+"""The differences between two schemas: the kinds that break a reader, and the sentence of Confluent's registry for each kind."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Difference(NamedTuple):
     """One difference.
 
     Args:
-        kind: Confluent's name of it.
+        kind: Confluent's name of the difference.
         path: the steps from the compared schemas to the place of the difference.
     """
 
@@ -137,12 +137,12 @@ class Difference(NamedTuple):
 
     @property
     def compatible(self) -> bool:
-        """Whether a reader with the updated schema still reads what the original one allows."""
+        """Whether a reader with the updated schema can still read all data of the original one."""
         return self.kind in COMPATIBLE
 
     @property
     def location(self) -> str:
-        """The path as messages write it, such as `#/properties/id`."""
+        """The path in the form of messages, such as `#/properties/id`."""
         return ("#/" + "/".join(self.path))[:MAX_JSON_SCHEMA_PATH_CHARACTERS]
 
 

@@ -1,6 +1,6 @@
-"""A schema together with those that it references: which text a `$ref` means.
+"""A schema together with those that it references: finds the target of a `$ref`.
 
-Only the given texts are ever read. A `$ref` that none of them answers makes the schema invalid; no file and no URL is opened.
+It reads only the given texts. A `$ref` without a target in them makes the schema invalid; no file and no URL is opened.
 Every walk is a loop over a work list, so that a hostile text cannot exhaust the stack.
 """
 
@@ -27,12 +27,12 @@ _METASCHEMA: dict[str, Json] = {"type": ["object", "boolean"]}
 
 
 class Place(NamedTuple):
-    """Where a schema stands.
+    """The place of a schema.
 
     Args:
-        root: of the innermost schema with an identifier.
-        base: the URI of that one; "" if it has none.
-        draft: of its text.
+        root: the innermost schema around it that has an identifier.
+        base: the URI of the root; "" if it has none.
+        draft: the draft of its text.
     """
 
     root: Json
@@ -48,11 +48,11 @@ class Located(NamedTuple):
 
 
 class Documents:
-    """The texts of one schema. Raises InvalidSchema if one is wrong, or a `$ref` has no target.
+    """The texts of one schema and its references. Raises InvalidSchema if one is invalid, or a `$ref` has no target.
 
     Args:
-        text: of the schema itself.
-        references: the texts of the others by the URI that names them.
+        text: the text of the schema itself.
+        references: the texts of the other schemas by the URIs that name them.
     """
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ class Documents:
             self._targets[id(schema)] = self._resolve(schema)
 
     def place(self, schema: Json, around: Place) -> Place:
-        """The place of a schema that stands inside `around`."""
+        """The place of a schema inside `around`."""
         return self._places.get(id(schema), around) if isinstance(schema, dict) else around
 
     def target(self, schema: Json) -> Located:
@@ -139,7 +139,8 @@ class Documents:
         return self._pointed(found, fragment, reference)
 
     def _pointed(self, located: Located, pointer: str, reference: str) -> Located:
-        """The part of a schema that a JSON pointer names; as for Confluent's registry, `$defs` holds the old `definitions` too."""
+        """The part of a schema that a JSON pointer names; as in Confluent's registry, `$defs` also finds the old
+        `definitions`."""
         value, place = located
         for step in unquote(pointer).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
@@ -190,7 +191,7 @@ def _check_patterns(schema: Mapping[str, Json]) -> None:
 
 
 def subschemas(schema: Mapping[str, Json]) -> Iterator[Json]:
-    """The schemas directly inside this one, those of its definitions among them."""
+    """The schemas directly inside this one, including those in its definitions."""
     for keyword in _ONE:
         if isinstance(schema.get(keyword), dict | bool):
             yield schema[keyword]

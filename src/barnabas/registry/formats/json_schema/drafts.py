@@ -1,6 +1,6 @@
-"""The drafts of JSON Schema: how a text names its draft, and whether a text is right in its draft.
+"""The drafts of JSON Schema: finds the draft of a text, and checks the text against the metaschema of its draft.
 
-The metaschemas are inside jsonschema-rs. The validators are offline: they never read a file and never ask the network.
+The metaschemas are in jsonschema-rs. The validators are offline: they never read a file or use the network.
 """
 
 from __future__ import annotations

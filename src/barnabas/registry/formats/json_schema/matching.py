@@ -1,4 +1,4 @@
-"""The largest set of pairs in which nobody stands twice, of rows and columns that may be paired."""
+"""The maximum matching: the largest set of pairs of a row and a column in which each row and each column occurs at most once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 def maximum_matching(columns_of_row: Sequence[Sequence[int]], columns: int) -> dict[int, int]:
     """The column of each paired row.
 
-    Each row looks for a path that alternates between free and used pairs (Kuhn's algorithm); time is rows times pairs at most.
+    For each row it searches a path that alternates between free and used pairs (Kuhn's algorithm). The time is at most rows
+    times pairs.
     """
     row_of_column: list[int | None] = [None] * columns
     for start in range(len(columns_of_row)):

@@ -1,7 +1,7 @@
 """The kinds of schemas that the rules of compatibility compare.
 
-A schema of one kind of value is one node. Keywords of several kinds beside each other are the parts of one `allOf`, as in the library
-that Confluent's registry uses: its rules and the paths of its messages follow from that shape. Nodes are made when they are asked for.
+A schema of one kind of value is one node. If a schema has keywords of several kinds, they are the parts of one `allOf`, as in
+the library of Confluent's registry: its rules and the paths in its messages depend on that. Nodes are created on demand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.registry.formats.json_schema.text import Interner, Json, mapping
 
 
 class Kind(enum.Enum):
-    """The kind of claim that a node makes of a value. The order is that of Confluent's names of parts."""
+    """The kind of condition that a node sets for a value, in the order of Confluent's names of parts."""
 
     ARRAY = "array"
     BOOLEAN = "boolean"
@@ -59,13 +59,13 @@ class Node:
     """A schema of one kind.
 
     Args:
-        schemas: that made it.
-        kind: what it says.
-        raw: the schema as it stands in the text; a part of several kinds shares it.
-        place: of the text.
-        type_name: as in the text; "" if the schema names no type.
+        schemas: the object that created the node.
+        kind: the kind of its condition.
+        raw: the schema in the text; the parts of a schema with several kinds share it.
+        place: its place in the text.
+        type_name: the type in the text; "" if the schema has none.
         criterion: `allOf`, `anyOf` or `oneOf` if its kind is COMBINED.
-        parts: of a COMBINED node that stands in no list of the text.
+        parts: the parts of a COMBINED node that has no list in the text.
     """
 
     __slots__ = ("_parts", "_schemas", "criterion", "kind", "place", "raw", "type_name", "whole")
@@ -92,7 +92,7 @@ class Node:
 
     @property
     def parts(self) -> list[Node]:
-        """The schemas that a COMBINED node combines; those that combine others come first."""
+        """The schemas that a COMBINED node combines; combined ones come first."""
         if self._parts is None:
             values = self.raw[self.criterion]
             self._parts = _combined_first([self.child(value) for value in values]) if isinstance(values, list) else []
@@ -103,11 +103,11 @@ class Node:
         return self.place.draft
 
     def child(self, raw: Json) -> Node:
-        """The node of a schema that stands inside this one."""
+        """The node of a schema inside this one."""
         return self._schemas.node(raw, self.place)
 
     def number(self, value: Json) -> int:
-        """Equal for equal values of both schemas of a comparison."""
+        """A number that is the same for equal values, in both schemas of a comparison."""
         return self._schemas.interner.number(value)
 
     def mapping(self, keyword: str) -> Mapping[str, Json]:
@@ -119,11 +119,11 @@ class Node:
         return {name: self.child(raw) for name, raw in mapping(self.raw.get(keyword)).items() if isinstance(raw, dict | bool)}
 
     def common(self, keyword: str) -> Json:
-        """A keyword that says nothing of values, such as `title`; None if it is absent."""
+        """A keyword without a condition for values, such as `title`; None if it is absent."""
         return self.raw.get(keyword) if self.whole else None
 
     def target(self) -> Node:
-        """The node itself, or the one that its reference means in the end; a circle of references says nothing."""
+        """The node itself, or the final target of its reference. A circle of references gives a node without a condition."""
         node, seen = self, set[int]()
         while node.kind is Kind.REFERENCE:
             if id(node) in seen:
@@ -134,7 +134,7 @@ class Node:
 
     @property
     def identity(self) -> object:
-        """Equal for parts that say the same."""
+        """A key that is equal for parts with the same conditions."""
         return self.kind, self.type_name, self.criterion, self.whole, self.number(self.raw)  # type: ignore[arg-type]  # `number` accepts any JSON
 
 
@@ -143,7 +143,7 @@ def _combined_first(parts: list[Node]) -> list[Node]:
 
 
 class Schemas:
-    """Makes the nodes of a schema and its references. A schema of the text has one node for ever."""
+    """Creates the nodes of a schema and of its references. Each schema in the text always has the same node."""
 
     def __init__(self, documents: Documents, interner: Interner) -> None:
         self.interner = interner
@@ -158,11 +158,11 @@ class Schemas:
         return self.node(*self._documents.root)
 
     def referred(self, node: Node) -> Node:
-        """The node that the reference of this one means."""
+        """The target node of this node's reference."""
         return self.node(*self._documents.target(node.raw))  # type: ignore[arg-type]  # a reference is an object
 
     def node(self, raw: Json, around: Place) -> Node:
-        """The node of a schema that stands inside `around`."""
+        """The node of a schema inside `around`."""
         if not isinstance(raw, dict):
             return self._nothing if raw is False else self.anything
         node = self._nodes.get(id(raw))

@@ -1,7 +1,7 @@
 """The rules for objects.
 
-The content model of an object is open if it takes every property, partially open if further ones must fit a schema, and closed if it
-takes none.
+The content model of an object is open if it allows every further property, partially open if further properties must fit a
+schema, and closed if it allows none.
 """
 
 from __future__ import annotations

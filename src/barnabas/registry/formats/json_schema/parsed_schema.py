@@ -17,11 +17,11 @@ _OTHER_TYPE = "Incompatible because of different schema type"
 
 
 class JsonSchema:
-    """A schema that fits its metaschema and all of whose references have targets.
+    """A schema that fits its metaschema, with a target for each reference.
 
     Args:
         schema_text: the JSON text.
-        references: the texts of the schemas that it needs, by the URI that names each.
+        references: the texts of the schemas that it needs, by URI.
     """
 
     schema_type = "JSON"
@@ -51,7 +51,8 @@ class JsonSchema:
         return [incompatibility(each) for each in self.differences(written, accepted) if each.kind not in accepted]
 
     def differences(self, written: JsonSchema, accepted: frozenset[str] = COMPATIBLE) -> list[Difference]:
-        """All that has changed since `written`, the accepted changes too. The list is bounded; its verdict is exact."""
+        """All changes from `written` to this schema, including accepted ones. The length of the list is bounded; it is
+        compatible only if all changes are."""
         return Comparison(written._documents, self._documents, accepted).differences()
 
     def has_top_level_field(self, name: str) -> bool:

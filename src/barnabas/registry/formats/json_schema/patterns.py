@@ -1,6 +1,6 @@
-"""Regular expressions of schemas, none of which can block.
+"""Regular expressions of schemas, with bounded time.
 
-RE2 takes time linear in the text. An expression with look-around is not RE2's: jsonschema-rs runs it with a bound on steps back.
+RE2 takes time linear in the text. RE2 has no look-around: jsonschema-rs matches such expressions with a bound on backtracking.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SYNTAX = jsonschema_rs.Draft7Validator({"format": "regex"}, validate_formats=Tr
 
 
 def is_valid(pattern: str) -> bool:
-    """Whether it is an expression of ECMAScript or of RE2."""
+    """Whether `pattern` is a valid expression of ECMAScript or of RE2."""
     return bool(_SYNTAX.is_valid(pattern)) or _linear(pattern) is not None
 
 
@@ -33,7 +33,7 @@ def _linear(pattern: str) -> Callable[[str], bool] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Tells whether a name has a match anywhere; an expression that no engine takes matches nothing."""
+    """A function that says whether a name has a match at any position; an expression that no engine accepts matches nothing."""
     linear = _linear(pattern)
     if linear is not None:
         return linear

@@ -1,7 +1,7 @@
 """The rules for a pair of schemas, and those for `not`, `enum`, `const`, strings and numbers.
 
-Confluent's rules look at neither `format`, `contains`, `propertyNames`, `if` nor at changes of a pattern of `patternProperties`, so
-neither do these: a change of these keywords is always compatible.
+Like Confluent's rules, these ignore `format`, `contains`, `propertyNames`, `if`, and changes of a pattern in
+`patternProperties`: a change of these keywords is always compatible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMMON = (("title", "TITLE_CHANGED"), ("description", "DESCRIPTION_CHANGED"), (
 
 
 def compare(report: Report, original: Node, update: Node) -> Steps:
-    """The differences of two schemas that are no references."""
+    """The differences of two schemas that are not references."""
     special = yield from combined_rules.compare_with_single(report, original, update)
     if special is not None:
         return report.bounded(special)
@@ -43,7 +43,7 @@ def compare(report: Report, original: Node, update: Node) -> Steps:
 
 
 def _are_bytes(original: Node, update: Node) -> bool:
-    """Connect writes a decimal as a string or as a number, and marks both."""
+    """Whether both schemas are decimals of Connect: it writes a decimal as a string or as a number, and marks both."""
     kinds = {original.kind, update.kind}
     return kinds == {Kind.STRING, Kind.NUMBER} and all(node.common("connect.type") == "bytes" for node in (original, update))
 

@@ -1,4 +1,4 @@
-"""The shared parts of the rules of compatibility: how they ask for a comparison, and what one may cost."""
+"""The shared parts of the rules of compatibility: the type of their steps, and the bounds of a comparison."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Steps: TypeAlias = Generator[tuple[Node, Node], list[Difference], list[Differenc
 
 
 class TooLarge(Exception):
-    """The comparison takes more steps than it may."""
+    """The comparison exceeds its limit of steps."""
 
 
 class Report:
-    """Tells which differences a reader minds, and bounds the work of a comparison and the length of every list of differences.
+    """Decides which differences break a reader, and bounds the work of a comparison and the length of every list of differences.
 
     Args:
-        accepted: the kinds of differences that a reader does not mind.
-        steps: comparisons and moved differences.
-        differences: in one list.
-        path: steps of a path.
+        accepted: the kinds of differences that a reader can handle.
+        steps: the limit of comparisons and copied differences.
+        differences: the limit of one list.
+        path: the limit of steps in a path.
     """
 
     def __init__(self, accepted: frozenset[str], steps: int, differences: int, path: int) -> None:
@@ -38,7 +38,7 @@ class Report:
             raise TooLarge
 
     def under(self, prefix: Iterable[str], found: list[Difference]) -> list[Difference]:
-        """The differences of a part, with their paths from the whole. The mark of recursion has no path."""
+        """The differences of a part, with their paths from the whole schema. The mark of a recursion has no path."""
         self.spend(len(found))
         steps = tuple(prefix)
         return [
@@ -54,5 +54,5 @@ class Report:
         return sorted(found, key=lambda difference: difference.kind in self._accepted)[: self._differences]
 
     def allows(self, found: Iterable[Difference]) -> bool:
-        """Whether a reader minds none of them."""
+        """Whether a reader can handle all of them."""
         return all(difference.kind in self._accepted for difference in found)

@@ -1,7 +1,7 @@
-"""The tags of a schema: which records and fields it has, and the tags that stand at them.
+"""The records and fields of a schema, and their tags.
 
-A path names the kinds of schemas on the way down, as Confluent's does: `object.address.object.city`, `array.object`, `oneof.0.object`.
-References are not followed; definitions have paths of their own.
+As in Confluent's registry, a path has the kinds of schemas from the root on: `object.address.object.city`, `array.object`,
+`oneof.0.object`. References are not followed; definitions have paths of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE_SCHEMA = {  # keyword that holds one schema -> step of the path
 
 
 def tags_at(raw: Json) -> list[str]:
-    """The tags that stand at a schema, in their order."""
+    """The tags of a schema, in their order."""
     found = mapping(raw).get(TAGS)
     return [tag if isinstance(tag, str) else write(tag) for tag in found] if isinstance(found, list) else []
 

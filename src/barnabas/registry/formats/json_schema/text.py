@@ -1,6 +1,6 @@
 """Reads and prints the text of a schema.
 
-Numbers keep their digits: a fraction is read as a Decimal, and printed as Java's BigDecimal prints it. The order of keys is kept.
+Numbers keep their digits: a fraction is read as a Decimal, and printed as in Java's BigDecimal. The order of keys stays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def read(text: str) -> Json:
-    """The value of a JSON text. Raises InvalidSchema if it is no JSON, or exceeds a limit."""
+    """The value of a JSON text. Raises InvalidSchema if the text is not JSON, or exceeds a limit."""
     if len(text) > MAX_JSON_SCHEMA_CHARACTERS:
         raise InvalidSchema(f"The schema has more than {MAX_JSON_SCHEMA_CHARACTERS} characters")
     try:
@@ -58,7 +58,7 @@ def children(value: Json) -> list[Json]:
 
 
 def write(value: Json) -> str:
-    """The text without spaces. `value` is no deeper than the limit on depth."""
+    """The text without spaces. `value` must not be deeper than the limit on depth."""
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, bool):
@@ -93,9 +93,9 @@ def copied(value: Json) -> Json:
 
 
 class Interner:
-    """Gives equal values the same number. Each object and array is looked at once, so comparing big values is cheap.
+    """Gives equal values the same number. It visits each object and array once, so comparing large values is cheap.
 
-    Values must live as long as the interner: containers are known by identity.
+    Values must exist as long as the interner, since it knows containers by identity.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Interner:
         self._known: dict[int, int] = {}
 
     def number(self, value: Json) -> int:
-        """The number of this value, at most as deep as the limit on depth."""
+        """The number of this value; it must not be deeper than the limit on depth."""
         known = self._known.get(id(value)) if isinstance(value, dict | list) else None
         if known is not None:
             return known

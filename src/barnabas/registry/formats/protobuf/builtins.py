@@ -79,7 +79,7 @@ def builtin_file(path: str) -> FileDescriptorProto | None:
 
 
 def builtin_paths(path: str) -> list[str]:
-    """A built-in file and those that it imports, each after those that it needs."""
+    """A built-in file and the files that it imports, each after those that it needs."""
     found: list[str] = []
     file = builtin_file(path)
     for needed in file.dependency if file is not None else ():

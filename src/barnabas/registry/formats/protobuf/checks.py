@@ -1,4 +1,4 @@
-"""Checks of faults that google.protobuf's Python runtime accepts and the language forbids."""
+"""Checks for faults that the language forbids, but google.protobuf's Python runtime accepts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Compares two Protobuf schemas by Confluent's rules: which changes there are, and which of them a reader cannot read.
+"""Compares two Protobuf schemas by Confluent's rules: finds the changes, and decides which of them a reader cannot read.
 
-Messages of the schema itself are matched by name, and compared once each. A field whose message is imported in one of the schemas leads
-to a comparison of these two messages. Such comparisons form a graph, perhaps with cycles; it is walked with a list, not by recursion,
-and each pair of messages is compared once.
+Messages of the schema itself are matched by name, and each is compared once. If a field's message is imported in one of the
+schemas, the two messages of the field are compared too. Such comparisons form a graph that may have cycles. So the code uses a
+work list instead of recursion, and compares each pair of messages once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class _Imported:
-    """The place of a field whose message must be compared with another one: the pair of their full names."""
+    """The pair of full names of two messages that must be compared because of a field."""
 
     pair: tuple[str, str]
     path: str
@@ -53,7 +53,7 @@ class _Imported:
 
 @dataclass(slots=True)
 class _Place:
-    """Where the comparison is: the path, and the scopes in which names of the two schemas are resolved."""
+    """The current place of the comparison: the path, and the scopes for names in the two schemas."""
 
     path: str
     old_scope: str
@@ -61,7 +61,7 @@ class _Place:
     found: list[Difference | _Imported] = field(default_factory=list)
 
     def inside(self, name: str) -> _Place:
-        """The place of a nested type; what is found goes to the same list."""
+        """The place of a nested type; its changes go to the same list."""
         return _Place(self._below(name), _join(self.old_scope, name), _join(self.new_scope, name), self.found)
 
     def at(self, part: str | int) -> _Place:
@@ -69,7 +69,7 @@ class _Place:
         return _Place(self._below(part), self.old_scope, self.new_scope, self.found)
 
     def add(self, kind: str) -> None:
-        """Note a change here."""
+        """Add a change at this place."""
         self.found.append(Difference(kind, self.path))
 
     def _below(self, part: str | int) -> str:
@@ -81,7 +81,7 @@ def _join(scope: str, name: str) -> str:
 
 
 def differences(old: File, old_names: Names, new: File, new_names: Names, compatible: frozenset[str]) -> list[Difference]:
-    """All changes from `old` to `new`. `compatible` names those that do not make an imported message another type."""
+    """All changes from `old` to `new`. `compatible` has the changes after which an imported message counts as the same type."""
     return _Comparison(old_names, new_names).run(old, new, compatible)
 
 
@@ -221,7 +221,7 @@ class _Comparison:
 
 
 def _kind(names: Names, type_name: str, scope: str) -> tuple[str, str]:
-    """The group of types that can be read as each other, and the full name of a message."""
+    """The group of types that readers can exchange, and the full name of a message."""
     scalar = _KINDS.get(type_name)
     if scalar is not None:
         return scalar, ""
@@ -250,7 +250,7 @@ def _enums(place: _Place, old: Enum, new: Enum) -> None:
 def _in_both(
     at: Callable[[Key], _Place], thing: str, old: dict[Key, Item], new: dict[Key, Item], order: Iterable[Key] = ()
 ) -> Iterator[tuple[_Place, Item, Item]]:
-    """The things that both schemas have, with their place; notes those that were removed or added."""
+    """The items that both schemas have, with their places; adds a change for each item that was removed or added."""
     for key in order or old | new:
         place = at(key)
         if key not in new:
@@ -262,7 +262,7 @@ def _in_both(
 
 
 def _moves_into_oneofs(place: _Place, fields: dict[int, Field], members: dict[int, str], oneofs: Sequence[OneOf]) -> set[int]:
-    """Check the plain fields that have moved into oneofs, and give their numbers."""
+    """Check the plain fields that have moved into oneofs; returns their numbers."""
     moved: set[int] = set()
     for oneof in oneofs:
         numbers = {one.number for one in oneof.fields}

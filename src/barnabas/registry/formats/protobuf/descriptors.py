@@ -1,4 +1,5 @@
-"""Builds the FileDescriptorProto of a syntax tree. It holds what decides whether the file is right; other options are left out."""
+"""Builds the FileDescriptorProto of a syntax tree. It has everything that decides whether the file is valid, without other
+options."""
 
 from __future__ import annotations
 
@@ -146,7 +147,7 @@ def _special_options(made: Any, field: Field) -> None:
 
 
 def map_entry_name(field: str) -> str:
-    """The name of the message that holds an entry of a map."""
+    """The name of the message for an entry of a map."""
     return "".join(part[:1].upper() + part[1:] for part in field.split("_")) + "Entry"
 
 

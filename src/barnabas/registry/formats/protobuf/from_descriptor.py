@@ -158,7 +158,7 @@ def _service(made: Any) -> Service:
 
 @cache
 def _known_options() -> DescriptorPool:
-    """A pool with the options of Google and Confluent; custom options of others have no names in a FileDescriptorProto."""
+    """A pool with the options of Google and Confluent. Other custom options have no names in a FileDescriptorProto."""
     from barnabas.registry.formats.protobuf.builtins import builtin_file, builtin_paths
 
     pool = DescriptorPool()

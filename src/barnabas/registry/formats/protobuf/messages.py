@@ -54,6 +54,6 @@ OTHER_FORMAT = "Incompatible because of different schema type"
 
 
 def incompatibilities(changes: list[Difference]) -> list[Incompatibility]:
-    """Those changes that a reader cannot read, each with its message; the reader's schema is called the new one."""
+    """The changes that a reader cannot read, each with its message. In the messages, the reader's schema is the new one."""
     minded = (each for each in changes if each.kind not in COMPATIBLE)
     return [Incompatibility.of(each.kind, _SENTENCES[each.kind], _FRAME, path=each.path) for each in minded]

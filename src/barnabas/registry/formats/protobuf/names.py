@@ -1,4 +1,4 @@
-"""Finds what a name in a file means: the innermost scope that knows the name wins."""
+"""Finds the type or extension for a name in a file: the innermost scope with this name wins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from barnabas.registry.formats.protobuf.tree import Enum, Extend, Field, File, M
 
 
 class Declared(NamedTuple):
-    """A type or an extension, and where it is declared.
+    """A type or an extension, and the place of its declaration.
 
     Args:
         node: the message, enum or extending field.
-        package: of its file.
+        package: the package of its file.
         local: whether its file is the schema itself.
         builtin: whether its file is one of Google's or Confluent's.
     """
@@ -37,11 +37,11 @@ class Names:
         self._add(file, local=True, builtin=False)
 
     def resolve(self, name: str, scope: str) -> str | None:
-        """The full name of the type that `name` means inside of `scope` (a full name); None if nothing has this name."""
+        """The full name of the type for `name` inside `scope` (a full name); None if no type has this name."""
         return _resolve(name, scope, self.types)
 
     def resolve_extension(self, name: str, scope: str) -> str | None:
-        """The full name of the extension that `name` means inside of `scope`."""
+        """The full name of the extension for `name` inside `scope`."""
         return _resolve(name, scope, self.extensions)
 
     def _add(self, file: File, *, local: bool, builtin: bool) -> None:

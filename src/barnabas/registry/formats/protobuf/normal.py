@@ -1,4 +1,4 @@
-"""The normal form of a tree, and the form without extensions, as Confluent's registry makes them."""
+"""The normal form of a tree, and the form without extensions, as in Confluent's registry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_EXPONENT = 30  # numbers with a larger exponent, such as 1e999999, are not 
 
 
 def normalize(file: File, names: Names) -> File:
-    """The form that all texts of the same meaning share: sorted parts, full names of types, merged options."""
+    """The normal form, the same for all texts of the same meaning: sorted parts, full names of types, merged options."""
     return _Normal(names).file(file)
 
 
@@ -142,7 +142,7 @@ class _Normal(Rewrite):
         return value
 
     def _item(self, value: Value, scope: str) -> Value:
-        """Inside of a message in braces a list of one value is this value."""
+        """The normal form of a value: inside a message in braces, a list of one value becomes this value."""
         made = self._value(value, scope)
         return made.items[0] if isinstance(made, ValueList) and len(made.items) == 1 else made
 
@@ -152,7 +152,7 @@ def _imports(imports: tuple[Import, ...]) -> tuple[Import, ...]:
 
 
 def _split(ranges: tuple[Ranges, ...]) -> tuple[Ranges, ...]:
-    """One statement for each number, range or name, in order."""
+    """Split statements: one for each number, range or name, in order."""
     values = {
         value.first if isinstance(value, Range) and value.first == value.last else value for one in ranges for value in one.values
     }
@@ -166,7 +166,7 @@ def _place(value: int | Range | str) -> tuple[int, str]:
 
 
 def _merge(values: list[Value]) -> Value:
-    """Several messages in braces as one; lists of the same field are joined."""
+    """Merge several messages in braces into one; lists of the same field are joined."""
     merged: dict[str, Value] = {}
     for value in values:
         if not isinstance(value, Aggregate):
@@ -187,7 +187,7 @@ def _items(value: Value) -> tuple[Text | Word | Aggregate | ValueList, ...]:
 
 
 def _number(text: str) -> str:
-    """A number in base 10 without exponent and suffix, with three decimals at most; other words stay."""
+    """A number in base 10 without exponent and suffix, with at most three decimals; other words stay unchanged."""
     if not _NUMBER.fullmatch(text):
         return text
     sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)

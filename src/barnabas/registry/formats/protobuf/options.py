@@ -97,7 +97,7 @@ def _aggregate(tokens: Tokens) -> Aggregate:
 
 
 def _joined(values: list[Value]) -> Value:
-    """A field that is given several times is a list."""
+    """The value of a field; if the field is given several times, a list."""
     if len(values) == 1:
         return values[0]
     items: list[Value] = []

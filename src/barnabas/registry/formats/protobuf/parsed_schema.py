@@ -39,7 +39,7 @@ class ProtobufSchema:
     schema_type = "PROTOBUF"
 
     def __init__(self, file: File, needed: Mapping[str, File]) -> None:
-        """`needed` holds the referenced files by import path, in the order in which they need each other."""
+        """`needed` has the referenced files by import path, each after those that it needs."""
         self._file = file
         self._needed = needed
 
@@ -61,7 +61,7 @@ class ProtobufSchema:
         return self.canonical
 
     def descriptor(self) -> FileDescriptorProto:
-        """The file as google.protobuf describes it, with full names of types and with its options."""
+        """The descriptor of google.protobuf for the file, with full names of types and with its options."""
         needed = {path: to_descriptor(file, path) for path, file in self._needed.items()}
         pool, file = build(to_descriptor(self._file, _PATH), needed)
         made = FileDescriptorProto()
@@ -69,11 +69,11 @@ class ProtobufSchema:
         return with_options(self._file, made, pool, self._names)
 
     def differences(self, written: ProtobufSchema) -> list[Difference]:
-        """All changes from `written` to this schema, those that a reader can read too."""
+        """All changes from `written` to this schema, including those that a reader can read."""
         return differences(written._file, written._names, self._file, self._names, COMPATIBLE)
 
     def unreadable(self, written: ParsedSchema, *, lenient: bool = False) -> list[Incompatibility]:
-        """Why a reader with this schema cannot read data of `written`."""
+        """The reasons why a reader with this schema cannot read data of `written`."""
         if not isinstance(written, ProtobufSchema):
             return [Incompatibility("", OTHER_FORMAT, OTHER_FORMAT)]
         return incompatibilities(self.differences(written))
@@ -91,7 +91,7 @@ class ProtobufSchema:
         return tags_of(self._file)
 
     def with_tags(self, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> Self:
-        """The schema with changed tags. Raises InvalidSchema if it lacks an entity."""
+        """The schema with changed tags. Raises InvalidSchema if the schema does not have an entity."""
         return type(self)(change_tags(self._file, added, removed), self._needed)
 
     @cached_property

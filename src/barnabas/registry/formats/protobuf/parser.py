@@ -1,4 +1,5 @@
-"""Parses the text of a `.proto` file to its syntax tree, by recursive descent; `Tokens` bounds depth and number."""
+"""Parses the text of a `.proto` file to its syntax tree, by recursive descent; `Tokens` limits the depth and the number of
+tokens."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def _import(tokens: Tokens) -> Import:
 
 
 def _declaration(tokens: Tokens, word: str, parts: Parts) -> bool:
-    """Read what may stand in a file and in a message alike; False if the next token begins something else."""
+    """Read a declaration that a file or a message may contain; False if the next token begins something else."""
     following = tokens.after()
     if word == "message" and following != "=":
         tokens.take()
@@ -159,7 +160,7 @@ def _field_or_group(tokens: Tokens, parts: Parts, *, labelled: bool = True) -> N
 
 
 def _block(tokens: Tokens, take: Callable[[Parts], None]) -> tuple[str, Parts]:
-    """The name and the parts of a block of options and of statements that `take` reads."""
+    """Read a block with options, and with statements that `take` reads; returns its name and its parts."""
     tokens.take()
     name = tokens.name()
     parts: Parts = defaultdict(list)

@@ -14,11 +14,11 @@ from barnabas.registry.formats.protobuf.builtins import builtin_file, builtin_pa
 
 
 def needed_files(file: FileDescriptorProto, references: Mapping[str, FileDescriptorProto]) -> list[str]:
-    """The paths of the files that a file imports, directly or not, each after those that it needs.
+    """The paths of the files that a file imports, directly or indirectly, each after those that it needs.
 
     Args:
-        file: that imports.
-        references: by path, in the order in which they need each other.
+        file: the file that imports others.
+        references: the referenced files by path, each after those that it needs.
     """
     if len(references) > MAX_PROTOBUF_FILES:
         raise InvalidSchema(f"the schema needs {len(references)} others; at most {MAX_PROTOBUF_FILES} are allowed")

@@ -1,7 +1,7 @@
-"""Prints a syntax tree in the one layout of Confluent's registry, by which texts are stored and compared.
+"""Prints a syntax tree in the layout of Confluent's registry; texts are stored and compared in this layout.
 
-Messages stand before enums, fields before oneofs, and nested types last. Blank lines inside of a nested type carry its indentation:
-Confluent prints them so, and equal texts have equal ids.
+Messages come before enums, fields before oneofs, and nested types last. Blank lines inside a nested type have its indentation.
+Confluent's registry prints the same, and only equal texts have equal ids.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def print_file(file: File) -> str:
 
 
 def _indent(text: str) -> str:
-    """Every line two columns to the right; `text` ends with a line feed."""
+    """Indent every line by two columns; `text` ends with a line feed."""
     return "  " + text[:-1].replace("\n", "\n  ") + "\n"
 
 
@@ -163,7 +163,8 @@ def _statement(option: Option) -> str:
 
 
 def _bracketed(options: tuple[Option, ...]) -> str:
-    """Options behind a field or value: the default and the JSON name stand last, as Confluent keeps them apart."""
+    """The options after a field or value. The default and the JSON name come last, because Confluent's registry keeps them
+    separately."""
     if not options:
         return ""
     ordered = sorted(options, key=lambda option: ("default", "json_name").index(option.name) if _is_special(option) else -1)

@@ -1,4 +1,4 @@
-"""Makes a tree of a tree, part by part. Subclasses say what becomes of a kind of part; scopes are full names."""
+"""Builds a changed tree from a tree, part by part. Subclasses change the parts of a kind; scopes are full names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from barnabas.registry.formats.protobuf.tree import (
 
 
 class Rewrite:
-    """Gives an equal tree; each method is a place to do otherwise."""
+    """Returns an equal tree; subclasses override the methods of the parts that they change."""
 
     def file(self, file: File) -> File:
         """A file."""

@@ -1,6 +1,7 @@
-"""Writes the options of a tree into its FileDescriptorProto, custom ones too.
+"""Writes the options of a tree, including custom ones, into its FileDescriptorProto.
 
-An option is read as text format by a message class of the pool, which knows the extensions, and goes over as bytes.
+A message class of the pool knows the extensions: it parses an option in text format, and serializes it to bytes for the
+FileDescriptorProto.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _Owner = tuple[Any, str, tuple[Option, ...]]  # descriptor, scope, options
 
 
 def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, names: Names) -> FileDescriptorProto:
-    """`made` with the options of `file`; options that nothing declares are left out.
+    """`made` with the options of `file`; options without a declaration are left out.
 
-    A schema uses Confluent's own options without an import: the registry writes tags so.
+    A schema may use Confluent's own options without an import, because the registry writes tags like that.
     """
     for path in builtin_paths(META_PATH):
         _add(pool, path)
@@ -44,7 +45,7 @@ def with_options(file: File, made: FileDescriptorProto, pool: DescriptorPool, na
 
 
 def _add(pool: DescriptorPool, path: str) -> None:
-    """Add a built-in file, unless the schema or its references have it or define the same names."""
+    """Add a built-in file to the pool, unless the schema or its references have it or define the same names."""
     built = builtin_file(path)
     assert built is not None
     try:

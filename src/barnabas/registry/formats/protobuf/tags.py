@@ -1,4 +1,4 @@
-"""Reads and writes the tags of messages and fields, which stand in Confluent's options `message_meta` and `field_meta`."""
+"""Reads and writes the tags of messages and fields, in Confluent's options `message_meta` and `field_meta`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _OPTIONS = {_RECORD: "confluent.message_meta", _FIELD: "confluent.field_meta"}
 
 
 def tags_of(file: File) -> dict[Entity, frozenset[str]]:
-    """The tags of each tagged message and field; a path begins below the package."""
+    """The tags of each tagged message and field; paths do not contain the package."""
     reader = _Reader(file.package)
     reader.file(file)
     return reader.found
 
 
 def change_tags(file: File, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> File:
-    """The file with tags added and removed, and the same imports. Raises InvalidSchema if an entity does not exist."""
+    """The file with the tags in `added` added and those in `removed` removed; its imports stay the same. Raises InvalidSchema
+    if an entity does not exist."""
     writer = _Writer(file.package, added, removed)
     made = writer.file(file)
     missing = writer.missing()
@@ -51,7 +52,7 @@ class _Reader(Rewrite):
 
 
 class _Writer(Rewrite):
-    """Changes tags. A path may begin with a dot, with the package, or below the package."""
+    """Changes tags. A path may begin with a dot and with the package, or have no package."""
 
     def __init__(self, package: str, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> None:
         self._package = package
@@ -60,7 +61,7 @@ class _Writer(Rewrite):
         self._met: set[Entity] = set()
 
     def missing(self) -> Entity | None:
-        """An entity that the file does not have."""
+        """An entity in the changes that the file does not have; None if it has all."""
         return next((entity for entity in (*self._added, *self._removed) if entity not in self._met), None)
 
     def message(self, message: Message, scope: str) -> Message:
@@ -69,7 +70,7 @@ class _Writer(Rewrite):
         return made._replace(options=self._changed(inner, _RECORD, made.options))
 
     def oneofs(self, oneofs: tuple[OneOf, ...], scope: str) -> tuple[OneOf, ...]:
-        """A path to a field of a oneof may also name the oneof."""
+        """The path of a field in a oneof may also contain the name of the oneof."""
         made = []
         for oneof in super().oneofs(oneofs, scope):
             fields = [
@@ -100,7 +101,7 @@ def _below(package: str, name: str) -> str:
 
 
 def _without_dots(changes: Mapping[Entity, Collection[str]]) -> dict[Entity, list[str]]:
-    """The tags of each path without its leading dot; both spellings name one entity."""
+    """The tags by path without its leading dot; the paths with and without the dot are the same entity."""
     found: dict[Entity, list[str]] = {}
     for entity, tags in changes.items():
         found.setdefault(Entity(entity.path.removeprefix("."), entity.kind), []).extend(tags)
@@ -129,7 +130,7 @@ def _texts(value: Value) -> Iterator[str]:
 
 
 def _with_tags(options: tuple[Option, ...], name: str, tags: list[str]) -> tuple[Option, ...]:
-    """The options with these tags in one option in braces; other entries of it stay."""
+    """The options with these tags, in one option in braces; its other entries stay."""
     kept = []
     entries: list[tuple[str, Value]] = []
     for option in options:

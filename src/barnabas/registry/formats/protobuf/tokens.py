@@ -1,4 +1,4 @@
-"""Cuts the text of a `.proto` file into tokens, and keeps the reader's place among them."""
+"""Splits the text of a `.proto` file into tokens, and stores the position of the reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_DIGITS = 20  # digits of a number; a longer number is out of any range
 
 
 class Tokens:
-    """The tokens of a text, read one after another. The end is an empty token."""
+    """The tokens of a text, to read one after the other. The end is an empty token."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PROTOBUF_CHARACTERS:
@@ -39,7 +39,7 @@ class Tokens:
         return self._tokens[self._at]  # type: ignore[no-any-return]  # re returns lists of Any
 
     def after(self) -> str:
-        """The token behind the next one."""
+        """The token after the next one."""
         return "" if self._at + 1 >= len(self._tokens) else self._tokens[self._at + 1]
 
     def take(self) -> str:
@@ -57,7 +57,7 @@ class Tokens:
         return True
 
     def expect(self, token: str) -> None:
-        """Read `token`; anything else is an error."""
+        """Read `token`; raises the error of another token."""
         if self._tokens[self._at] != token:
             raise self.error(f"expected '{token}' but found {self._found()}")
         self._at += 1
@@ -73,14 +73,14 @@ class Tokens:
         return token
 
     def full_name(self) -> str:
-        """Read a name with dots, perhaps one in front."""
+        """Read a name with dots; it may begin with a dot."""
         token = self.take()
         if not _FULL_NAME.fullmatch(token):
             raise self.error(f"expected a name but found {_shown(token)}", back=1)
         return token
 
     def integer(self) -> int:
-        """Read a whole number, perhaps with a sign."""
+        """Read a whole number; it may have a sign."""
         negative = self.taken("-")
         token = self.take()
         if not _INTEGER.fullmatch(token) or len(token) > _MAX_DIGITS:
@@ -91,7 +91,7 @@ class Tokens:
         return -number if negative else number
 
     def string(self) -> str:
-        """Read a string literal, or several that stand side by side."""
+        """Read a string literal, or several adjacent ones."""
         parts = []
         while self.peek[:1] in ("'", '"') and len(self.peek) > 1:
             parts.append(_unescape(self.take()[1:-1]))
@@ -100,13 +100,13 @@ class Tokens:
         return "".join(parts)
 
     def descend(self) -> None:
-        """Go one level of braces or brackets deeper."""
+        """Enter a level of braces or brackets; raises InvalidSchema if they are too deep."""
         self._depth += 1
         if self._depth > MAX_PROTOBUF_DEPTH:
             raise self.error(f"the schema is nested deeper than {MAX_PROTOBUF_DEPTH} levels")
 
     def ascend(self) -> None:
-        """Leave the level."""
+        """Leave a level."""
         self._depth -= 1
 
     def error(self, what: str, back: int = 0) -> InvalidSchema:

@@ -1,6 +1,6 @@
-"""The syntax tree of a `.proto` file: what its text says, without comments and layout. Nothing in it changes after it is made.
+"""The syntax tree of a `.proto` file: the content of its text, without comments and layout. A tree never changes.
 
-Types are names as they stand in the text, relative ones too (`names.py` resolves them).
+Types are names as in the text, so they may be relative (`names.py` resolves them).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCALARS = frozenset(
 
 
 class Text(NamedTuple):
-    """A string literal; each character is one that the text means, escapes undone."""
+    """A string literal, with its escapes replaced by the characters that they mean."""
 
     value: str
 
@@ -86,7 +86,7 @@ class Ranges(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field. That of a map has the type of its keys in `map_key`, and the type of its values in `type`."""
+    """A field. A map field has the type of its keys in `map_key`, and the type of its values in `type`."""
 
     label: str  # "", "optional", "required" or "repeated"
     type: str
@@ -97,7 +97,7 @@ class Field(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """Fields of which one at most is set."""
+    """A oneof: at most one of its fields is set."""
 
     name: str
     fields: tuple[Field, ...]
@@ -145,7 +145,7 @@ class Message(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A field and its message in one, of proto2."""
+    """A group of proto2: a field together with its message."""
 
     label: str
     number: int

@@ -1,4 +1,4 @@
-"""The auditor of runs with transactions: it reads all records, while no other client may connect, or at the end."""
+"""The auditor of runs with transactions: it reads all records, at the end or while no other client may connect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TransactionAuditor:
     """One audit.
 
     Args:
-        addresses: of the brokers.
+        addresses: the addresses of the brokers.
     """
 
     def __init__(self, world: World, addresses: str, client_processes: ClientProcesses) -> None:
@@ -43,7 +43,7 @@ class TransactionAuditor:
         self._committed = AsyncClient(reading_config(addresses, AUDITOR, patience_ms=60_000))
 
     async def look(self) -> dict[TopicPartition, list[Seen]]:
-        """Read everything; what is committed."""
+        """Read all records; returns the committed ones."""
         found = {}
         for place in self._client_processes.clients.places:
             end = await self._end(self._any, place)
@@ -55,7 +55,7 @@ class TransactionAuditor:
         return found
 
     async def decide(self) -> None:
-        """All clients are done: wait until every transaction has ended, and judge."""
+        """After all clients are done: wait until every transaction has ended, then check the verdict."""
         while self._client_processes.late_requests.under_way:  # noqa: ASYNC110 - polling is cheap in virtual time
             await asyncio.sleep(LOOKS_S)
         await self._wait_ends()
@@ -75,7 +75,8 @@ class TransactionAuditor:
         await self._committed.close()
 
     async def _wait_ends(self) -> None:
-        """No transaction hangs: those that nobody ends time out, and then nothing holds readers back."""
+        """Check that no transaction hangs: a transaction without an end times out, and then it does not block readers any
+        more."""
         timeouts = [how.timeout_ms for client in self._client_processes.clients.clients for how in client.instances]
         limit_s = self._world.now_s + max(timeouts) / 1000 + SLACK_S
         while held := [*await self._open(), *await self._held_back()]:
@@ -84,7 +85,7 @@ class TransactionAuditor:
             await asyncio.sleep(LOOKS_S)
 
     async def _open(self) -> list[str]:
-        """The transactional ids whose transaction is open."""
+        """The transactional ids with an open transaction."""
 
         def ask() -> Plan[list[str]]:
             client = self._any
@@ -105,7 +106,7 @@ class TransactionAuditor:
             return [f"what is open is not known ({error})"]
 
     async def _held_back(self) -> list[str]:
-        """The partitions with records that readers of committed records do not come to."""
+        """The partitions with records after the last stable offset."""
         found = []
         for place in self._client_processes.clients.places:
             end, stable = await self._end(self._any, place), await self._end(self._committed, place)
@@ -117,7 +118,7 @@ class TransactionAuditor:
         return (await client.list_offsets({place: LATEST}))[place].offset
 
     async def _offset(self, place: TopicPartition) -> int:
-        """Of the copiers' group; no transaction is open, so that it must not be pending."""
+        """The committed offset of the copiers' group. No transaction is open, so the offset must not be pending."""
         while True:
             try:
                 return await committed_offset(self._any, GROUP, place, stable=True)

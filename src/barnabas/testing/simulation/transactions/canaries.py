@@ -1,6 +1,6 @@
-"""Faults that transactions could have, put into a broker on purpose: the checker has to find each of them.
+"""Deliberate faults of transactions in a broker: the checker must find each of them.
 
-Nothing in the broker knows of them. A simulator that passes these is broken.
+The broker's code does not contain them. A simulator that does not report one of them is broken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.testing.simulation.files import FaultyFiles
 
 @contextmanager
 def without_verification() -> Iterator[None]:
-    """A partition takes what an older client writes without asking the coordinator whether its transaction is open (KIP-890)."""
+    """A partition accepts writes of an older client without asking the coordinator whether the transaction is open (KIP-890)."""
     join = AddPartitionsToTxn.join_at_once
 
     def believing(
@@ -41,7 +41,7 @@ def without_verification() -> Iterator[None]:
 
 @contextmanager
 def without_an_epoch_for_each_end() -> Iterator[None]:
-    """An end leaves the epoch as it is, also for clients of transactions version 2."""
+    """The end of a transaction does not raise the epoch, even for clients of transactions version 2."""
     end = rules.end
 
     def older(before: Any, asking: Any, *, client_version: int, **rest: Any) -> Any:
@@ -53,7 +53,7 @@ def without_an_epoch_for_each_end() -> Iterator[None]:
 
 @contextmanager
 def readers_pass_the_last_stable_offset() -> Iterator[None]:
-    """A reader of committed records gets all that is below the high watermark."""
+    """A reader of committed records gets all records below the high watermark."""
     with mock.patch.object(OnlineReplica, "last_stable_offset", property(lambda replica: replica.high_watermark)):
         yield
 
@@ -68,7 +68,7 @@ def forgetting_what_was_aborted(files: FaultyFiles) -> Files:
 
 @contextmanager
 def one_marker_is_enough() -> Iterator[None]:
-    """A coordinator that takes a transaction to be complete when its marker is in one partition."""
+    """A coordinator completes a transaction as soon as its marker is in one partition."""
     send = MarkerSender.send
 
     def first_only(sender: MarkerSender, marker: Any, epoch: int, partitions: frozenset[Any], delivery: Any) -> None:
@@ -79,7 +79,7 @@ def one_marker_is_enough() -> Iterator[None]:
 
 
 class _ForAll:
-    """Takes what is told of one partition to hold for all."""
+    """Reports a marker in one partition as written in all partitions."""
 
     def __init__(self, delivery: Any, partitions: frozenset[Any]) -> None:
         self._delivery = delivery
@@ -95,10 +95,10 @@ class _ForAll:
 
 @contextmanager
 def answering_before_the_record_is_committed() -> Iterator[None]:
-    """A coordinator that says how it has decided before the others have its record, and sends markers after that."""
+    """A coordinator sends its decision, and then the markers, before its record is replicated."""
 
     async def at_once(runtime: CoordinatorRuntime[Any], commit: Any) -> None:
-        """Nobody waits for a commit."""
+        """Returns without waiting for the commit."""
 
     with mock.patch.object(CoordinatorRuntime, "wait_for", at_once):
         yield
@@ -106,7 +106,7 @@ def answering_before_the_record_is_committed() -> Iterator[None]:
 
 @contextmanager
 def zombies_are_not_fenced() -> Iterator[None]:
-    """A new owner of a transactional id gets the epoch of the one before."""
+    """The next owner of a transactional id gets the epoch of the former one."""
     init, fence = rules.init, rules.fence
 
     def same_owner(before: Any, expected: Any, timeout_ms: int, now_ms: int, take_id: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The clients of a run as processes: started, killed, stopped for a while; and the readers that watch them all the time."""
+"""The clients of a run as processes that are started, killed and paused; and the readers that run all the time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOKS_S = 0.25
 
 
 def reading_config(address: str, client_id: str, *, patience_ms: int = 3_000) -> ClientConfig:
-    """Of a client that reads committed records."""
+    """The settings of a client that reads committed records."""
     return replace(client_config(address, client_id, patience_ms=patience_ms), read_committed=True)
 
 
@@ -43,8 +43,8 @@ class ClientProcesses:
     """All clients of a run.
 
     Args:
-        addresses: of the brokers.
-        report: told of what must not happen.
+        addresses: the addresses of the brokers.
+        report: called with errors that must not happen.
     """
 
     def __init__(self, world: World, addresses: str, clients: Clients, random: Random, report: Callable[[str], None]) -> None:
@@ -62,11 +62,11 @@ class ClientProcesses:
         self._around = WorkerContext(world, self.ledger, clients, lambda: not self._writing)
 
     def is_over(self) -> bool:
-        """Whether all clients but the readers are done."""
+        """Whether all clients except the readers are done."""
         return not self._working
 
     def start(self) -> list[asyncio.Task[None]]:
-        """Let them work; the tasks are done when they are."""
+        """Start the clients; returns their tasks."""
         loop = self._loop("crew")
         tasks = [loop.create_task(self._live(client)) for client in self.clients.clients]
         tasks.append(loop.create_task(self._harm()))

@@ -1,4 +1,4 @@
-"""The offsets of groups, as consumers of transactions ask for them."""
+"""The committed offsets of groups, requested as by consumers of transactions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from barnabas.testing.simulation.history import TopicPartition
 
 
 async def committed_offset(client: AsyncClient, group: str, place: TopicPartition, *, stable: bool) -> int:
-    """The committed offset of one partition, -1 without one; asks once.
+    """The committed offset of one partition, or -1 if there is none; sends one request.
 
     Args:
-        stable: not while a transaction may still change it (KIP-447).
+        stable: refuse an offset that an open transaction may still change (KIP-447).
 
     Raises:
-        KafkaError: UNSTABLE_OFFSET_COMMIT, or what is wrong with the coordinator.
+        KafkaError: UNSTABLE_OFFSET_COMMIT, or an error of the coordinator.
         ClientError: no answer.
     """
     topic, index = place

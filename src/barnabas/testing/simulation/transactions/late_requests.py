@@ -1,7 +1,7 @@
 """Network faults of requests: it delivers them late, on an abandoned connection, or twice.
 
-Owns the requests that are under way when nobody waits for them. A client that has given up a connection may find that what it sent there
-arrives after all, behind requests that it sent later over another one: that is what KIP-890 is about.
+Owns the requests in transit that no client waits for. A request that a client sent on an abandoned connection may arrive later
+than requests that the client sent on the next one. KIP-890 is about this fault.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE_MS = 2_000
 
 
 class Delivery(Enum):
-    """How a request gets to its broker."""
+    """How the network delivers a request."""
 
     NORMAL = "normal"
     TWICE = "twice"  # at once, and again later
@@ -31,11 +31,11 @@ class Delivery(Enum):
 
 
 class LateRequests:
-    """The network's memory.
+    """Delivers late and repeated requests.
 
     Args:
-        share: how many of the requests that may be late or come twice do.
-        report: told of what must not happen.
+        share: the share (0 to 1) of late or repeated requests, among those that may be late or repeated.
+        report: called with errors that must not happen.
     """
 
     def __init__(self, world: World, share: float, report: Callable[[str], None]) -> None:
@@ -47,13 +47,13 @@ class LateRequests:
         self.delivered = 0
 
     def draw(self) -> Delivery:
-        """How the next request fares."""
+        """Draw the delivery of the next request."""
         if self._random.random() >= self._share:
             return Delivery.NORMAL
         return self._random.choice((Delivery.TWICE, Delivery.LATE))
 
     def later(self, address: str, request: Message, at_most: int | None) -> None:
-        """Deliver `request` in a while."""
+        """Deliver `request` after a delay."""
         self.under_way += 1
         delay_s = self._random.choice(LATENESS_S) * (0.5 + self._random.random())
         self._loop.call_later(delay_s, self._begin, address, request, at_most)

@@ -1,16 +1,16 @@
 """The requests and answers of transactional clients, and the errors that are visible at once: one half of the checker
 (`verdict.py` is the other).
 
-Owns a list of transactions and, for each partition, what lies at which offset. It knows nothing of the code under test.
+Owns a list of transactions and, for each partition, the value at each offset. It is independent of the code under test.
 
-Rules (each broken one is a `Violation`; the names are those of Adya and of Jepsen's tests of Kafka)
-  1. An offset holds one value for ever. A record that was acknowledged, or read below the high watermark, exists while the
-     partition is not compacted; a value lies at one offset only.
-  2. Pre-committed read: a reader of committed records sees a record only after its client has asked for the commit.
-  3. Aborted read (G1a): what was aborted is not seen by readers of committed records.
-  4. A zombie gets nothing: once a client knows of a newer epoch of a transactional id, no request that is sent later with an older one
-     is acknowledged, and no commit asked for so late makes anything visible. No epoch is given to two clients.
-  5. The last stable offset lies between the log's start and the high watermark.
+Rules (breaking one is a `Violation`; the names are those of Adya and of Jepsen's tests of Kafka)
+  1. An offset always has the same value, and a value is at one offset only. In a partition without compaction, an acknowledged
+     record stays, and so does a record that was read below the high watermark.
+  2. Pre-committed read: a reader of committed records gets a record only after the record's client has requested the commit.
+  3. Aborted read (G1a): a reader of committed records never gets records of an aborted transaction.
+  4. A zombie is fenced: when a client knows a newer epoch of a transactional id, no request that is sent later with an older
+     epoch is acknowledged. A commit that is requested so late makes nothing visible. No two clients get the same epoch.
+  5. The last stable offset is between the log start offset and the high watermark.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Owner(NamedTuple):
 
 
 class Outcome(Enum):
-    """The client's knowledge of the end of its transaction."""
+    """The end of a transaction, as far as its client knows it."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -44,8 +44,8 @@ class Transaction(Struct, eq=False):
     """One transaction of one client.
 
     Args:
-        writer: the transactional id.
-        number: of the transactions of this id, in the order in which they began.
+        writer: its transactional id.
+        number: its number among the transactions of this id, in the order in which they began.
     """
 
     writer: str
@@ -65,10 +65,10 @@ class Transaction(Struct, eq=False):
 
 
 class Value(NamedTuple):
-    """Where a value belongs.
+    """The transaction and the place of a value.
 
     Args:
-        source: the value that it is made of, for what a copier writes.
+        source: for a record of a copier, the value that it was copied from.
     """
 
     transaction: Transaction
@@ -78,7 +78,7 @@ class Value(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One record of data that was read."""
+    """A data record that was read."""
 
     offset: int
     value: bytes
@@ -96,10 +96,10 @@ class Partition(Struct):
 
 
 class Ledger:
-    """All of it.
+    """The observations of a whole run.
 
     Args:
-        compacted: topics of which older records of a key may go.
+        compacted: the topics in which compaction may remove older records of a key.
     """
 
     def __init__(self, places: Iterable[TopicPartition], compacted: Iterable[str] = ()) -> None:
@@ -113,13 +113,13 @@ class Ledger:
     # --- observations of clients
 
     def owns(self, writer: str, client: str, owner: Owner, now_s: float) -> None:
-        """A client of the transactional id `writer` was told that it is `owner` from now on."""
+        """A client received the answer that it is `owner` of the transactional id `writer` from now on."""
         other, _ = self._owners.setdefault(writer, {}).setdefault(owner, (client, now_s))
         if other != client:
             raise Violation(f"{other} and {client} were both told to be {owner} of {writer}")
 
     def began(self, writer: str, owner: Owner, now_s: float) -> Transaction:
-        """A client begins a transaction; nothing of it was sent yet."""
+        """A client begins a transaction, and has sent nothing yet."""
         transaction = Transaction(writer, len(self.transactions), owner, now_s)
         self.transactions.append(transaction)
         return transaction
@@ -139,7 +139,7 @@ class Ledger:
     def acknowledged(
         self, transaction: Transaction, place: TopicPartition, first_offset: int, values: list[bytes], sent_s: float
     ) -> None:
-        """A batch is at `first_offset`; it was sent at `sent_s` for the first time."""
+        """A batch is at `first_offset`; the client sent it first at `sent_s`."""
         self._check_owner(transaction, sent_s, "a batch")
         for offset, value in enumerate(values, first_offset):
             self._lies(place, offset, value, "acknowledged")
@@ -153,7 +153,7 @@ class Ledger:
             transaction.commit_asked_s = now_s
 
     def ended(self, transaction: Transaction, outcome: Outcome, now_s: float) -> None:
-        """The client knows how its transaction ended, or gives up to learn it."""
+        """The client knows the end of its transaction, or has given up waiting for it."""
         if outcome is Outcome.COMMITTED:
             assert transaction.commit_asked_s is not None, "the client has asked for it"
             self._check_owner(transaction, transaction.commit_asked_s, "a commit")
@@ -205,21 +205,21 @@ class Ledger:
                 by.read_from.add(transaction)
 
     def ends_at(self, place: TopicPartition, end: int) -> None:
-        """The log of a partition ends here, by an answer that came when nothing else was going on."""
+        """An answer says that the log of a partition ends at `end`; it came when no other request was open."""
         partition = self.partitions[place]
         last = max(partition.values, default=-1)
         if last >= end:
             raise Violation(f"{partition.name}: offset {last} was acknowledged or read, and the log ends at {end}")
 
     def may_commit(self, transaction: Transaction) -> bool:
-        """Whether its commit was asked for, by who still may have had the id."""
+        """Whether a client that could still own the id requested the commit of this transaction."""
         asked_s = transaction.commit_asked_s
         return asked_s is not None and self._fenced_s(transaction) >= asked_s
 
     # --- internal
 
     def _fenced_s(self, transaction: Transaction) -> float:
-        """When somebody knew of a newer epoch than the one of this transaction."""
+        """The time (s) at which a client first knew a newer epoch than that of this transaction; infinity if none did."""
         mine = transaction.owner
         known = self._owners.get(transaction.writer, {}).items()
         return min(

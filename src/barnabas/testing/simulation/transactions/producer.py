@@ -1,14 +1,16 @@
-"""A transactional producer, as clients have one: one transactional id, one epoch, one transaction at a time, in either of both flows.
+"""A transactional producer like those of real clients: one transactional id, one epoch, one transaction at a time, in one of
+two flows.
 
 Rules
-  1. The older flow names partitions to the coordinator before it writes to them; the newer one (KIP-890) lets the broker do that, and takes
-     a new epoch from the answer to each end.
-  2. A request whose answer is lost is sent again as it was. A batch that is given up leaves a gap: the transaction is aborted, and with
-     the older flow a new epoch is asked for, as KIP-360 has it.
-  3. An end that is refused with any other error to try again may be carried out all the same: a coordinator that has written its decision,
-     and is deposed before it is committed, answers NOT_COORDINATOR, and the next one finds the decision in the log. Kafka does the same.
-  4. Requests are delivered late or twice only where the flow promises to stand that: with the older one an end, or offsets, that come late
-     may hit the next transaction, which is what the newer one closes.
+  1. In the older flow the producer adds partitions at the coordinator before it writes to them. In the newer flow (KIP-890) the
+     broker does that, and the producer takes its next epoch from the answer to each end.
+  2. If an answer is lost, the producer sends the same request again. If it gives up a batch, there is a gap: it aborts the
+     transaction. In the older flow it also requests the next epoch (KIP-360).
+  3. An end may be executed although the answer is another retriable error. If a coordinator is deposed between the write and
+     the commit of its decision, it answers NOT_COORDINATOR. The next coordinator finds the decision in the log. Kafka does the
+     same.
+  4. Requests come late or twice only if the flow is safe against that. In the older flow a late end or late offsets may affect
+     the next transaction; the newer flow fixes this.
 """
 
 from __future__ import annotations
@@ -53,15 +55,15 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 
 class Fenced(BarnabasError):
-    """Somebody else has the transactional id, or the coordinator has ended the transaction."""
+    """Another producer has the transactional id, or the coordinator has ended the transaction."""
 
 
 class Refused(BarnabasError):
-    """The transaction cannot go on, and is to be aborted."""
+    """The transaction cannot continue; the producer must abort it."""
 
 
 class GivenUp(BarnabasError):
-    """No answer came for so long that the client does something else; what it asked for may be done or not."""
+    """The client stopped waiting for an answer; its request may be executed or not."""
 
 
 class Flow(Struct, frozen=True):
@@ -83,11 +85,11 @@ SECOND = Flow(
 
 
 class TransactionalProducer:
-    """One client's.
+    """The producer of one client.
 
     Args:
-        timeout_ms: of its transactions.
-        patience_s: for how long a request is repeated before it is given up.
+        timeout_ms: the timeout of its transactions.
+        patience_s: how long it repeats a request before it gives up.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class TransactionalProducer:
     # --- operations of a client
 
     async def init(self) -> Owner:
-        """Become the owner of the transactional id; asks until there is an answer."""
+        """Become the owner of the transactional id; repeats the request until there is an answer."""
         return await self._init(Owner(-1, -1))
 
     async def _init(self, expected: Owner) -> Owner:
@@ -134,7 +136,7 @@ class TransactionalProducer:
         return self.owner
 
     async def send(self, place: TopicPartition, records: list[Record], codec: int) -> int:
-        """Write a batch; the offset of its first record.
+        """Write a batch; returns the offset of its first record.
 
         Raises:
             Fenced, Refused, GivenUp: the transaction cannot be committed.
@@ -159,7 +161,7 @@ class TransactionalProducer:
         return offset
 
     async def commit_offsets(self, group: str, offsets: dict[TopicPartition, int]) -> None:
-        """Have offsets committed with the transaction; raises as `send`."""
+        """Commit offsets with the transaction; raises as `send`."""
         owner = self.owner
         if not self._flow.second and group not in self._added:
             adding = AddOffsetsToTxnRequest(
@@ -180,7 +182,8 @@ class TransactionalProducer:
         await self._until_answered(lambda: self._coordinate(request, self._flow.commit_offsets, GROUP_KEY, group))
 
     async def end(self, *, commit: bool) -> None:
-        """Commit or abort; raises as `send`, and says in `is_end_sure` whether an error is the last word."""
+        """Commit or abort; raises as `send`. After an error, `is_end_sure` says whether earlier requests certainly had no
+        effect."""
         self.is_end_sure = True
         owner = self.owner
         request = EndTxnRequest(
@@ -196,7 +199,7 @@ class TransactionalProducer:
             await self._init(self.owner)
 
     async def abort(self) -> None:
-        """Abort whatever there may be; a transaction that the coordinator has not heard of is aborted as it is."""
+        """Abort the transaction, if there is one. If the coordinator does not know the transaction, there is nothing to abort."""
         try:
             await self.end(commit=False)
         except Refused:
@@ -226,7 +229,7 @@ class TransactionalProducer:
         self._added.add(place)
 
     async def _until_answered(self, attempt: Callable[[], Any], *, ends: bool = False) -> Any:
-        """Repeat `attempt` until there is an answer that stays; raises Fenced, Refused, GivenUp, or Violation for any other error."""
+        """Repeat `attempt` until there is a final answer; raises Fenced, Refused, GivenUp, or Violation for any other error."""
         end_s = self._world.now_s + self._patience_s
         pause_s = FIRST_PAUSE_S
         while True:
@@ -254,7 +257,7 @@ class TransactionalProducer:
             raise Violation(f"{self.transactional_id}: refused with {code.name}") from error
 
     async def _coordinate(self, request: Message, at_most: int | None, kind: int, key: str) -> Any:
-        """Ask a coordinator; one that is not where it was is looked for again."""
+        """Send a request to a coordinator; if it has moved, find it again."""
         node_id = self._coordinators.get((kind, key))
         try:
             if node_id is None:
@@ -294,7 +297,7 @@ class TransactionalProducer:
         return int(item.base_offset)
 
     async def _send(self, request: Message, node_id: int, at_most: int | None) -> Any:
-        """Send over the connection, or as the network will have it."""
+        """Send a request over the connection, or late or twice by `LateRequests`."""
         client = self._client
         broker = client.cluster.brokers.get(node_id)
         delivery = self._late_requests.draw() if type(request) in self._flow.late and broker is not None else Delivery.NORMAL
@@ -312,7 +315,7 @@ class Lost(ClientError):
 
 
 def _check(answer: Any) -> None:
-    """Raise the first error that an answer of a coordinator carries."""
+    """Raise the first error in an answer of a coordinator."""
     for code in _codes(answer):
         if code:
             raise KafkaError(ErrorCode(code))

@@ -1,4 +1,4 @@
-"""Readers: they read partitions as consumers do, of committed records or of all, and tell the ledger what they saw."""
+"""Readers: they read committed or all records of partitions, like consumers, and report them to the ledger."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Read(NamedTuple):
     """The content of one response.
 
     Args:
-        records: of data, from the offset that was asked for on.
-        offsets: of everything that is there, control records too.
-        following: where to read on.
+        records: the data records from the requested offset on.
+        offsets: the offsets of all records, including control records.
+        following: the next offset to read.
     """
 
     records: list[Seen]
@@ -37,7 +37,7 @@ class Read(NamedTuple):
 
 
 def read(fetched: Fetched, offset: int, *, committed: bool) -> Read:
-    """The records of an answer; of those of aborted transactions none where only committed ones are wanted."""
+    """The records of an answer; with `committed`, without those of aborted transactions."""
     records: list[Seen] = []
     offsets: list[int] = []
     following = offset
@@ -82,10 +82,10 @@ class _Aborted:
 
 
 class Reader:
-    """Reads one partition from its start, one answer after the other.
+    """Reads one partition from its start, one request after the other.
 
     Args:
-        client: its isolation level says what is read.
+        client: its isolation level decides which records are read.
     """
 
     def __init__(self, client: AsyncClient, ledger: Ledger, place: TopicPartition) -> None:
@@ -97,14 +97,14 @@ class Reader:
         self.seen: set[int] = set()  # offsets of the records that were read
 
     async def poll(self, by: Transaction | None = None) -> list[Seen]:
-        """Ask once; what came.
+        """Send one fetch; returns its records.
 
         Args:
             by: the transaction that reads them.
 
         Raises:
             ClientError: no answer.
-            Violation: the answer cannot be.
+            Violation: the answer is impossible.
         """
         position, place = self.position, self.place
         try:
@@ -130,7 +130,7 @@ class Reader:
         return found.records
 
     async def follow(self, is_over: Callable[[], bool], random: Random) -> None:
-        """Go on until the run is over."""
+        """Poll until the run is over."""
         idle = 0
         while not is_over():
             before = self.position
@@ -140,7 +140,7 @@ class Reader:
             await asyncio.sleep(0.3 * (1 + idle) * random.random())
 
     async def read_to(self, end: int) -> list[Seen]:
-        """All there is below `end`."""
+        """All records below `end`."""
         records: list[Seen] = []
         while self.position < end:
             before = self.position

@@ -1,4 +1,4 @@
-"""One run of a cluster with transactional clients: what befalls it is what befalls any cluster in the simulator."""
+"""One run of a cluster with transactional clients: the faults are those of any cluster in the simulator."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ReplicatedTransactions(ClusterSimulation):
     """One run.
 
     Args:
-        seed: of every choice.
-        echo: print what happens.
-        adapt: changes what was drawn for the cluster and its clients, for canaries.
+        seed: determines every choice.
+        echo: print the events.
+        adapt: changes the drawn scenario of the cluster and its clients, for canaries.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The actions of the clients of a run with transactions, drawn from its seed.
 
-The topics: `in` is written by writers and read by copiers, which write to `out`; `keyed` is compacted and written by writers.
+The topics: writers write to `in`, and copiers copy it to `out`. Writers also write to `keyed`, which is compacted.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CODECS = (0, 0, 0, 3)
 
 
 class Instance(Struct):
-    """One process that uses a transactional id; others may use it at the same time, and fence each other.
+    """One process that uses a transactional id; several may use it at the same time, and fence each other.
 
     Args:
-        after_s: since the run began.
-        second: of transactions version 2.
-        timeout_ms: of its transactions.
-        patience_s: for how long it repeats a request before it gives up.
+        after_s: seconds from the start of the run.
+        second: whether it speaks transactions version 2.
+        timeout_ms: the timeout of its transactions.
+        patience_s: how long it repeats a request before it gives up.
         comes_back: how often it takes the id again after it was fenced.
     """
 
@@ -39,8 +39,8 @@ class Client(Struct):
     """A transactional id: a writer, or the copier of one input partition.
 
     Args:
-        source: what a copier copies; None for a writer.
-        abort_share: of its transactions.
+        source: the partition that a copier copies; None for a writer.
+        abort_share: the share of its transactions that it aborts.
     """
 
     transactional_id: str
@@ -50,7 +50,7 @@ class Client(Struct):
 
 
 class Harm(Struct):
-    """Something that befalls a client: its process dies, or stands still for a while."""
+    """A fault of a client: its process dies, or pauses for a while."""
 
     after_s: float
     kills: bool
@@ -58,11 +58,11 @@ class Harm(Struct):
 
 
 class Clients(Struct):
-    """All of them.
+    """All clients of a run.
 
     Args:
-        echoes: how many of the requests are late or come twice.
-        configs: of the topics, for each.
+        echoes: the share of requests that are late or come twice.
+        configs: the settings of each topic.
     """
 
     partitions: dict[str, int]
@@ -80,7 +80,7 @@ def draw(random: Random, *, patient: bool = False) -> Clients:
     """The clients of a seed.
 
     Args:
-        patient: the brokers are away for longer, so that time-outs of transactions are longer too.
+        patient: brokers are down for longer, so the timeouts of transactions are longer too.
     """
     partitions = {INPUT: random.randint(1, 2), OUTPUT: random.randint(1, 2), KEYED: 1}
     clients = Clients(partitions, {topic: _configs(random, topic) for topic in partitions})

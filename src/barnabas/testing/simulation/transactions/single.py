@@ -1,4 +1,4 @@
-"""One run of a single broker with transactional clients: killed, without power, started again, while they are at work."""
+"""One run of a single broker with transactional clients: the broker is killed, loses power and starts again while they work."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class TransactionSimulation(SimulatedRun):
     """One run.
 
     Args:
-        seed: of every choice.
-        echo: print what happens.
-        wrap_files: something between the broker and its disk, for canaries.
-        adapt: changes what was drawn for the clients, for canaries.
+        seed: determines every choice.
+        echo: print the events.
+        wrap_files: wraps the broker's files, for canaries.
+        adapt: changes the drawn scenario of the clients, for canaries.
     """
 
     name = "transactions"

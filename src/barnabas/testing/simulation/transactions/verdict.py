@@ -1,15 +1,16 @@
 """The checks at the end, when no transaction is open and all committed records were read: the other half of the checker.
 
 Rules
-  1. Torn transaction: of a transaction all is visible, in every partition and in the group's offsets, or nothing.
-  2. Lost write: of what a client was told to be committed nothing is missing. Of a compacted partition the last committed record of each
-     key is there.
-  3. Write cycle (G0): the transactions of one transactional id follow each other, in the same order in every partition; and no record of a
-     transaction lies before one of a transaction that had ended, by its client's word, before this one began. (The protocol lets the
-     records of two producers lie in one order here and in another one there.)
-  4. Circular information flow (G1c): no transactions read of one another in a circle, nor with the order of 3.
-  5. Exactly once: what a copier has read up to the group's offset is there once for each record, nothing else is.
-  6. Poll skip: who has read a partition from its start has seen every record that is committed there.
+  1. Torn transaction: either all records of a transaction are visible, in every partition and in the group's offsets, or none.
+  2. Lost write: all records of a transaction are visible if its client received the answer that it is committed. A compacted
+     partition has the last committed record of each key.
+  3. Write cycle (G0): the transactions of one transactional id have the same order in every partition. If a transaction began
+     after another had ended for its client, none of its records is before a record of the other. (The protocol allows different
+     orders of two producers' records in different partitions.)
+  4. Circular information flow (G1c): no transactions read from each other in a circle, also together with the order of rule 3.
+  5. Exactly once: the output has one record for each record that a copier has read up to the group's offset, and no other
+     records.
+  6. Poll skip: a reader that started at the beginning of a partition has got every committed record.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Verdict:
     """The end of a run.
 
     Args:
-        contents: all that is committed.
-        offsets: what is committed for the group of the copiers, -1 where nothing is.
+        contents: all committed records.
+        offsets: the committed offsets of the copiers' group; -1 if there is none.
     """
 
     def __init__(self, ledger: Ledger, contents: Contents, offsets: Mapping[TopicPartition, int]) -> None:
@@ -40,7 +41,7 @@ class Verdict:
         self._visible = {record.value for records in contents.values() for record in records}
 
     def check(self) -> None:
-        """Raises Violation."""
+        """Check all rules except the last one; raises Violation."""
         committed = [each for each in self._ledger.transactions if self._is_committed(each)]
         self._check_keys(committed)
         self._check_order()
@@ -57,7 +58,7 @@ class Verdict:
     # --- all or nothing
 
     def _is_committed(self, transaction: Transaction) -> bool:
-        """Whether it is there, and then all of it."""
+        """Whether the transaction is visible; raises Violation if only a part of it is."""
         lasting = {value: place for value, place in transaction.sent.items() if not self._ledger.partitions[place].compacted}
         visible = [value for value in transaction.sent if value in self._visible]
         if transaction.outcome is Outcome.COMMITTED:
@@ -77,7 +78,7 @@ class Verdict:
         return True
 
     def _check_keys(self, committed: list[Transaction]) -> None:
-        """The last committed record of each key of a compacted partition."""
+        """Check that compacted partitions have the last committed record of each key."""
         for place, partition in self._ledger.partitions.items():
             if not partition.compacted:
                 continue
@@ -93,7 +94,7 @@ class Verdict:
     # --- order
 
     def _check_order(self) -> None:
-        """No circle of transactions that come one before the other."""
+        """Check that the order of transactions has no circle."""
         before: dict[Transaction, set[Transaction]] = {}
         for records in self._contents.values():
             last: dict[str, Transaction] = {}
@@ -137,7 +138,7 @@ class Verdict:
     # --- copies
 
     def _check_offsets(self, committed: list[Transaction]) -> None:
-        """The group is where its last committed transaction has put it."""
+        """Check that the group's offset is that of its last committed transaction."""
         due: dict[TopicPartition, int] = {}
         for transaction in committed:
             for place, offset in transaction.offsets.items():

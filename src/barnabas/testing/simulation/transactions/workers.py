@@ -1,8 +1,8 @@
 """The work of clients in their transactions: writers write to several partitions and read from others, copiers copy a partition
 exactly once.
 
-Each works as an application does: it begins, asks for its commit or aborts, and after an error it aborts, or, where it was fenced, ends
-or takes its transactional id again. It tells the ledger what it asks for before it asks, and what it was told.
+Each works as an application does: it begins a transaction, then requests the commit or aborts. After an error it aborts; after
+fencing it ends or takes its transactional id again. It reports each request to the ledger before it sends it, and each answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class WorkerContext(Struct):
     """The common base of all workers.
 
     Args:
-        is_fed: whether nothing more will be written to the input.
+        is_fed: whether the input is complete.
     """
 
     world: World
@@ -54,7 +54,7 @@ class Worker:
     """One process that uses a transactional id.
 
     Args:
-        name: of this process, for the ledger.
+        name: the name of this process in the ledger.
         client, reading: connections for the producer, and for reading committed records.
     """
 
@@ -80,7 +80,7 @@ class Worker:
         self._sent = 0
 
     async def run(self) -> None:
-        """Until its transactions are done, or it was fenced for good."""
+        """Work until all its transactions are done, or until it was fenced and does not take the id again."""
         lives = 1 + self._how.comes_back
         left = self._how.transactions
         while lives and left:
@@ -100,11 +100,11 @@ class Worker:
         """The first actions of a new owner of the id."""
 
     async def _fill(self, transaction: Transaction) -> None:
-        """Do what the transaction is about."""
+        """Do the work of the transaction."""
         raise NotImplementedError
 
     async def _transact(self) -> bool:
-        """One transaction; whether there may be another one."""
+        """Run one transaction; returns whether there may be another one."""
         transaction = self._ledger.began(self._client.transactional_id, self._producer.owner, self._world.now_s)
         try:
             await self._fill(transaction)
@@ -157,7 +157,7 @@ class Worker:
         self._ledger.owns(self._client.transactional_id, self._name, self._producer.owner, self._world.now_s)
 
     async def _send(self, transaction: Transaction, place: TopicPartition, sources: list[bytes | None]) -> None:
-        """A batch, with a record for each of `sources`."""
+        """Send a batch, with a record for each of `sources`."""
         values, records = [], []
         now_ms = self._world.now_ms()
         for source in sources:
@@ -176,7 +176,7 @@ class Worker:
 
 
 class Writer(Worker):
-    """Writes to partitions as it comes, and reads from others in between."""
+    """Writes to random partitions, and sometimes reads from others."""
 
     async def _fill(self, transaction: Transaction) -> None:
         places = [place for place in self._around.clients.places if place[0] in (INPUT, KEYED)]
@@ -197,12 +197,12 @@ class Writer(Worker):
 
 
 class Copier(Worker):
-    """Copies what is committed in its partition to the output, and commits how far it is with what it has written."""
+    """Copies the committed records of its partition to the output, and commits its position in the same transaction."""
 
     _reader: Reader
 
     async def _begin_life(self) -> None:
-        """Go back to what is committed."""
+        """Go back to the committed offset."""
         assert self._client.source is not None, "it is a copier"
         self._reader = Reader(self._reading, self._ledger, self._client.source)
         self._reader.position = max(0, await self._committed(self._client.source))

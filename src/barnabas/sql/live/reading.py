@@ -1,0 +1,106 @@
+"""Asks the leaders of a topic what is new, all partitions at once, and takes it into the live rows.
+
+One Fetch of each partition tells the records from a position on, the last stable offset and the log start offset, and the broker checks
+the caller's right to read. So a look at a table without news takes one round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from barnabas.client.batches import next_offset
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.errors import ClientError, PartitionError
+from barnabas.client.operations import fetch_call, known, receive_fetch
+from barnabas.client.plans import Plan, retrying
+from barnabas.client.results import EARLIEST, Fetched
+from barnabas.columnar.decode import RecordDecoder
+from barnabas.error_codes import ErrorCode
+from barnabas.sql.live.rows import LivePartition, LiveRows
+
+
+class TableChanged(Exception):
+    """The topic is another one, or lost records that the rows have: they must be read anew."""
+
+
+class NewRecords:
+    """Reads what is new in one topic.
+
+    Args:
+        client: of the caller, whose rights count.
+        topic_id: another id raises TableChanged.
+    """
+
+    def __init__(self, client: BlockingClient, topic: str, topic_id: UUID) -> None:
+        self._client, self._topic, self._topic_id = client, topic, topic_id
+        self._config = replace(client.config, read_committed=True, fetch_max_wait_ms=0, fetch_min_bytes=0)
+
+    def follow(self, rows: LiveRows, most_bytes: int) -> bool:
+        """Take everything that is committed at this moment; False if the rows need more memory than `most_bytes`.
+
+        Raises:
+            TableChanged: the rows are no longer right.
+            PartitionError, ClientError: the cluster refused, or did not answer.
+        """
+        ends: dict[int, int] = {}
+        for partition in self._partitions():
+            if partition not in rows.partitions:
+                start = self._client.list_offsets({(self._topic, partition): EARLIEST})[self._topic, partition].offset
+                rows.partitions[partition] = LivePartition(start)
+        while True:
+            behind = {
+                index: each.position
+                for index, each in rows.partitions.items()
+                if index not in ends or each.position < ends[index]
+            }
+            if not behind:
+                return True
+            for partition, answer in self._client.run(self._fetch(behind)).items():
+                ends.setdefault(partition, answer.last_stable_offset)
+                self._take(rows, partition, answer)
+            if rows.size > most_bytes:
+                return False
+
+    def _partitions(self) -> list[int]:
+        found = self._client.cluster.topics.get(self._topic)
+        if found is None or found.topic_id != self._topic_id:
+            found = self._client.topics_by_name([self._topic]).get(self._topic)
+            if found is None or found.topic_id != self._topic_id:
+                raise TableChanged
+        return sorted(found.partitions)
+
+    def _fetch(self, positions: Mapping[int, int]) -> Plan[dict[int, Fetched]]:
+        config, cluster = self._config, self._client.cluster
+
+        def attempt() -> Plan[dict[int, Fetched]]:
+            yield from known(config, cluster, [(self._topic, each) for each in positions])
+            calls = [fetch_call(config, cluster, self._topic, each, position) for each, position in positions.items()]
+            answers = yield calls
+            found = {}
+            for partition, answer in zip(positions, answers, strict=True):
+                if isinstance(answer, ClientError):
+                    cluster.forget(self._topic)
+                    raise answer
+                try:
+                    found[partition] = receive_fetch(cluster, self._topic, partition, answer)
+                except PartitionError as error:
+                    if error.code in (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_ID):
+                        raise TableChanged from error
+                    raise
+            return found
+
+        return (yield from retrying(config, f"records of {self._topic}", attempt))
+
+    def _take(self, rows: LiveRows, partition: int, answer: Fetched) -> None:
+        part = rows.partitions[partition]
+        if answer.last_stable_offset < part.position:
+            raise TableChanged
+        decoder = RecordDecoder(self._topic, partition)
+        for batch in decoder.decode(answer.records, part.position, aborted=answer.aborted):
+            rows.take(partition, batch)
+        part.position = max(part.position, next_offset(answer.records, part.position))
+        if answer.log_start_offset > part.log_start:
+            part.drop_before(answer.log_start_offset)
+            rows.changes += 1

@@ -1,0 +1,99 @@
+"""The live tables of an engine: a table with a primary key that fits into memory answers from there.
+
+Each look first takes what was committed since the last, by the caller's client. So a caller without the right to read gets no row, and a
+session reads what it wrote.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from barnabas import limits
+from barnabas.client.blocking import BlockingClient
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.live.reading import NewRecords, TableChanged
+from barnabas.sql.live.rows import LiveRows
+
+R = TypeVar("R")
+ATTEMPTS = 5
+WAIT_S = 0.002  # between two looks for offsets that a session wrote
+
+
+class _Followed:
+    """One topic; `rows` is None once it has turned out to be too large."""
+
+    def __init__(self, relation: TopicRelation) -> None:
+        self.lock = threading.Lock()
+        self.rows: LiveRows | None = LiveRows(relation.layout.key)
+
+
+class LiveTables:
+    """Owns the rows of the tables that are followed; the one that was used least recently goes first."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[str, str, str], _Followed] = {}
+        self._lock = threading.Lock()
+
+    def look(
+        self,
+        relation: TopicRelation,
+        client: BlockingClient,
+        written: Mapping[int, int],
+        check: Callable[[], None],
+        use: Callable[[LiveRows], R],
+    ) -> R | None:
+        """What `use` makes of the rows at this moment; None if the table does not fit into memory.
+
+        Args:
+            client: of the caller.
+            written: offsets by partition that the rows must reach.
+            check: called while the rows do not reach them; raises what ends the wait.
+
+        Raises:
+            PartitionError, ClientError: the cluster refused, or did not answer.
+        """
+        topic = client.cluster.topics.get(relation.topic) or client.topics_by_name([relation.topic]).get(relation.topic)
+        if topic is None or not topic.topic_id.int:
+            return None
+        for _ in range(ATTEMPTS):
+            followed = self._followed((relation.topic, topic.topic_id.hex, repr(relation.layout.key.fields)), relation)
+            with followed.lock:
+                if followed.rows is None:
+                    return None
+                try:
+                    reading = NewRecords(client, relation.topic, topic.topic_id)
+                    while reading.follow(followed.rows, self._room(followed)):
+                        if _reaches(followed.rows, written):
+                            return use(followed.rows)
+                        check()
+                        time.sleep(WAIT_S)
+                    followed.rows = None
+                    return None
+                except TableChanged:
+                    followed.rows = LiveRows(relation.layout.key)
+            found = client.topics_by_name([relation.topic]).get(relation.topic)
+            if found is None:
+                return None
+            topic = found
+        return None
+
+    def _followed(self, name: tuple[str, str, str], relation: TopicRelation) -> _Followed:
+        with self._lock:
+            found = self._tables.pop(name, None) or _Followed(relation)
+            self._tables[name] = found  # the last one is the one used most recently
+            while len(self._tables) > limits.MAX_SQL_LIVE_TABLES:
+                del self._tables[next(iter(self._tables))]
+            return found
+
+    def _room(self, followed: _Followed) -> int:
+        with self._lock:
+            others = [each for each in self._tables.values() if each is not followed and each.rows is not None]
+        return limits.MAX_SQL_LIVE_BYTES - sum(each.rows.size for each in others if each.rows is not None)
+
+
+def _reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:
+    parts = rows.partitions
+    return all(partition not in parts or parts[partition].position >= end for partition, end in written.items())

@@ -1,0 +1,113 @@
+"""Queries for one row by its primary key: `SELECT … FROM t WHERE key = $1 [AND …]`.
+
+Only the row of the key is then read. The whole statement still runs over it, unless it asks for plain columns and has no other condition.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.planning.names import tables_of
+
+_SIMPLE = ("expressions", "from_", "from", "where", "kind", "hint", "operation_modifiers")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The key of a query for one row.
+
+    Args:
+        values: for each column of the key, in the order of the key: a literal value, or the number of a parameter.
+        outputs: the columns that it asks for; None if it needs more than plain columns.
+    """
+
+    values: Sequence[tuple[pa.Field[Any], Any, int | None]]
+    outputs: Sequence[str] | None
+
+    def key(self, given: Sequence[Any]) -> pa.RecordBatch | None:
+        """One row of the key's columns; None if a value is null or is not of the column's type."""
+        columns: list[Any] = []
+        for field, literal, number in self.values:
+            value = literal if number is None else given[number - 1]
+            if value is None or not _fits(value, field.type):
+                return None
+            columns.append(pa.array([value], field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field for field, _, _ in self.values]))
+
+
+def point_of(tree: Any, relation: Relation) -> Point | None:
+    """The point of a query that was not planned yet; None if it may read other rows."""
+    if not relation.keys or not isinstance(tree, exp.Select) or len(tables_of(tree)) != 1 or tree.find(exp.Subquery, exp.CTE):
+        return None
+    where = tree.args.get("where")
+    if where is None or any(tree.args.get(name) for name in ("joins", "laterals")):
+        return None
+    table = tables_of(tree)[0]
+    found: dict[str, tuple[Any, int | None]] = {}
+    conditions = list(_conjunction(where.this))
+    for each in conditions:
+        pair = _equality(each, table.alias_or_name)
+        if pair is not None:
+            found.setdefault(pair[0].lower(), pair[1:])
+    names = [relation.columns.field(name) for name in relation.keys]
+    if any(each.name.lower() not in found for each in names):
+        return None
+    values = [(each, *found[each.name.lower()]) for each in names]
+    is_plain = len(conditions) == len(names) and not relation.filled
+    return Point(values, _outputs(tree, relation, table.alias_or_name) if is_plain else None)
+
+
+def _conjunction(condition: Any) -> Iterator[Any]:
+    if isinstance(condition, exp.And):
+        yield from _conjunction(condition.this)
+        yield from _conjunction(condition.expression)
+    else:
+        yield condition.unnest() if isinstance(condition, exp.Paren) else condition
+
+
+def _equality(condition: Any, table: str) -> tuple[str, Any, int | None] | None:
+    """The column, and its value or the number of its parameter."""
+    if not isinstance(condition, exp.EQ):
+        return None
+    for column, value in ((condition.this, condition.expression), (condition.expression, condition.this)):
+        if isinstance(column, exp.Column) and column.table.lower() in ("", table.lower()):
+            if isinstance(value, exp.Parameter) and value.name.isdigit():
+                return column.name, None, int(value.name)
+            if isinstance(value, exp.Literal):
+                return column.name, value.this if value.is_string else _number(value.this), None
+    return None
+
+
+def _number(text: str) -> Any:
+    return int(text) if text.isdigit() else decimal.Decimal(text)
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value is of a column's type as it is, so that equality needs no cast."""
+    if pa.types.is_integer(kind):
+        return type(value) is int and -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1)
+    return pa.types.is_string(kind) and isinstance(value, str)
+
+
+def _outputs(tree: Any, relation: Relation, table: str) -> list[str] | None:
+    """The columns of a list of plain columns."""
+    if any(value for name, value in tree.args.items() if name not in _SIMPLE):
+        return None
+    names: list[str] = []
+    own = {each.name.lower(): each.name for each in relation.columns}
+    for item in tree.expressions:
+        column = item.this if isinstance(item, exp.Alias) else item
+        if isinstance(column, exp.Star) and not any(column.args.values()):
+            names += relation.columns.names
+        elif isinstance(column, exp.Column) and column.table.lower() in ("", table.lower()) and column.name.lower() in own:
+            names.append(own[column.name.lower()])
+        else:
+            return None
+    return names

@@ -1,0 +1,78 @@
+"""Conditions on keys with an index, over a real broker: the same rows as without, from fewer bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from confluent_kafka import Producer
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.tables import key_index, table
+from barnabas.testing import Broker
+
+RECORDS, KEYS = 4_000, 700
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 50})
+        for number in range(RECORDS):
+            producer.produce("orders", b"%d" % number, key=b"k%d" % (number % KEYS), partition=0)
+        assert producer.flush(60) == 0
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def _small_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "BLOCK_RECORDS", 32)
+    monkeypatch.setattr(key_index, "STRIPE_RECORDS", 512)
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_rows_of_keys_come_from_the_blocks_that_the_index_names(broker: Broker, tmp_path: Path, newest: bool) -> None:
+    wanted = pc.field("_key").isin([b"k7", b"no such key"])
+    with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
+        view = orders.newest_by_key() if newest else orders
+        first = view.scan(None, wanted)
+        expected = first.to_table()
+        second = view.scan(None, wanted)  # planned with the index that the first has built
+        found = second.to_table()
+    assert found.equals(expected)
+    assert found.column("value").to_pylist() == [b"%d" % each for each in range(7, RECORDS, KEYS)][-1 if newest else 0 :]
+    if not newest:
+        assert second.explain().rows_decoded < first.explain().rows_decoded / 4
+
+
+def test_filters_of_other_columns_and_offsets_stay_exact(broker: Broker, tmp_path: Path) -> None:
+    with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
+        for _ in range(2):
+            key, low = pc.field("_key") == b"k9", pc.field("_offset") > 1_000
+            assert orders.to_table(filter=key & low).column("_offset").to_pylist() == [1409, 2109, 2809, 3509]
+            assert orders.to_table(filter=key | (pc.field("_offset") == 3)).num_rows == 7
+
+
+def test_a_folder_that_takes_no_files_is_named(broker: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with table("orders", broker.bootstrap_servers, key_index=file) as orders, pytest.raises(OSError, match="file"):
+        orders.to_table(filter=pc.field("_key") == b"k1")
+
+
+def test_ends_of_epochs_are_those_of_the_log(broker: Broker) -> None:
+    with BlockingClient.to(broker.bootstrap_servers) as client:
+        epoch = client.topics_by_name(["orders"])["orders"].partitions[0].leader_epoch
+        assert client.end_of_epoch("orders", 0, epoch) == RECORDS
+        assert client.end_of_epoch("orders", 0, epoch + 5) == -1
+
+
+def test_the_types_of_keys(broker: Broker, tmp_path: Path) -> None:
+    with table("orders", broker.bootstrap_servers, key="text", key_index=tmp_path) as orders:
+        for _ in range(2):
+            found = orders.to_table(filter=pc.field("_key") == "k7")
+            assert found.num_rows == 6
+            assert found.schema.field("_key").type == pa.string()
