@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -96,11 +94,6 @@ class Execution:
         """Close all portals."""
         for name in list(self.portals):
             self.close_portal(name)
-
-    @contextmanager
-    def implicit_block(self, statements: Sequence[str]) -> Iterator[None]:
-        """Around the statements of one simple query."""
-        yield
 
     def schema(self, statement: Statement) -> pa.Schema | None:
         """The columns of its rows; None if it has none."""
