@@ -99,7 +99,8 @@ class Prompt:
 
         @Condition
         def is_complete() -> bool:
-            return self.shell.splitter.would_complete(get_app().current_buffer.text)
+            text = get_app().current_buffer.text
+            return _leaves(text) or self.shell.splitter.would_complete(text)
 
         @keys.add("enter", filter=has_focus(DEFAULT_BUFFER) & is_complete)
         def accept(event: KeyPressEvent) -> None:
@@ -125,7 +126,7 @@ class Prompt:
         if text.strip().rstrip(";") in ("\\e", "\\edit"):
             self._edit()
             return
-        if text.strip().lower().rstrip(";") in ("exit", "quit"):
+        if _leaves(text):
             self.shell.has_ended = True
             return
         with contextlib.suppress(Failed, KeyboardInterrupt):
@@ -136,12 +137,17 @@ class Prompt:
     def _edit(self) -> None:
         """The next prompt begins with the text of the editor."""
         try:
-            edited = click.edit(self.shell.splitter.pending or self.shell.last, extension=".sql")
+            last = f"{self.shell.last};" if self.shell.last else ""
+            edited = click.edit(self.shell.splitter.pending or last, extension=".sql")
         except click.ClickException as error:
             write_error(f"ERROR:  {error.format_message()}\n")
             return
         self.shell.splitter.reset()
         self._draft = (edited or "").strip()
+
+
+def _leaves(text: str) -> bool:
+    return text.strip().lower().rstrip(";") in ("exit", "quit")
 
 
 def _prompt(mark: str, state: str) -> StyleAndTextTuples:
