@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from barnabas.cli.sql.printers import Style
 from barnabas.cli.sql.shell import Failed, Options, Shell
-from barnabas.sql.interface import Caller
+from barnabas.sql.interface import Caller, Session
 from tests.sql.postgres.fake_engine import FakeEngine
 
 
@@ -20,7 +20,7 @@ class Told:
         self.errors: list[str] = []
         self._capsys = capsys
         options = keywords.pop("options", None) or Options(Style())
-        self.shell = Shell(lambda: engine.session(Caller()), self.errors.append, options, **keywords)
+        self.shell = Shell(lambda: cast(Session, engine.session(Caller())), self.errors.append, options, **keywords)
 
     def run(self, text: str) -> str:
         """The output of lines."""

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
@@ -22,7 +22,7 @@ from barnabas.cli.sql.prompt import Prompt, open_history
 from barnabas.cli.sql.shell import Options
 from barnabas.cli.sql.suggestions import Suggestions
 from barnabas.cli.sql.table_names import HIDDEN, TableNames
-from barnabas.sql.interface import Caller
+from barnabas.sql.interface import Caller, Session
 from tests.sql.postgres.fake_engine import FakeEngine, FakePrepared, FakeResult, FakeSession
 
 Typed = Callable[[str], tuple[Prompt, str]]
@@ -41,10 +41,10 @@ class ShowingSession(FakeSession):
         return super().execute(prepared, values)
 
 
-def showing_session(engine: FakeEngine) -> FakeSession:
+def showing_session(engine: FakeEngine) -> Session:
     made = ShowingSession(engine, Caller())
     engine.sessions.append(made)
-    return made
+    return cast(Session, made)
 
 
 @pytest.fixture
@@ -90,7 +90,10 @@ def test_words_that_leave(typed: Typed, word: str) -> None:
 
 def test_the_prompt_shows_what_is_open_and_the_transaction(typed: Typed) -> None:
     prompt, _ = typed("begin;\r" + LEAVE)
-    shown = lambda mark, state: "".join(text for _, text, *_ in prompts._prompt(mark, state))  # noqa: E731 - short
+
+    def shown(mark: str, state: str) -> str:
+        return "".join(text for _, text, *_ in prompts._prompt(mark, state))
+
     assert [shown("=", "I"), shown("-", "I"), shown("=", "T"), shown("=", "E"), shown("'", "T")] == [
         "barnabas=> ", "barnabas-> ", "barnabas=*> ", "barnabas=!> ", "barnabas'*> ",
     ]  # fmt: skip
@@ -198,7 +201,7 @@ def test_names_are_kept_until_tables_change(names: TableNames, engine: FakeEngin
 
 def test_a_question_that_fails_gives_no_names() -> None:
     engine = FakeEngine()
-    names = TableNames(lambda: FakeSession(engine, Caller()))
+    names = TableNames(lambda: cast(Session, FakeSession(engine, Caller())))
     engine.close()
     assert list(names.columns("orders")) == []
 

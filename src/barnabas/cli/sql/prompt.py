@@ -25,8 +25,10 @@ from barnabas import __version__
 from barnabas.cli.sql.colours import STYLE, SqlLexer
 from barnabas.cli.sql.command import SessionMaker, close_all, write_error
 from barnabas.cli.sql.pager import Paged, Sink, StandardOutput, pager_command
+from barnabas.cli.sql.reports import report
 from barnabas.cli.sql.scanner import Splitter
-from barnabas.cli.sql.shell import Failed, Options, Shell
+from barnabas.cli.sql.shell import Failed, Options, Shell, interrupted
+from barnabas.cli.sql.statement_thread import ctrl_c_calls
 from barnabas.cli.sql.suggestions import Suggestions
 from barnabas.cli.sql.table_names import TableNames
 from barnabas.errors import BarnabasError
@@ -129,8 +131,14 @@ class Prompt:
         if _leaves(text):
             self.shell.has_ended = True
             return
-        with contextlib.suppress(Failed, KeyboardInterrupt):
-            self.shell.run_text(text + "\n")
+        try:
+            with ctrl_c_calls(self.shell.interrupt):
+                self.shell.run_text(text + "\n")
+        except Failed:
+            pass
+        except KeyboardInterrupt:  # between two statements
+            self.shell.splitter.reset()
+            write_error(report(interrupted(), ""))
         if self.shell.changes != changes:
             self.names.forget()
 
