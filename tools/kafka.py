@@ -70,6 +70,7 @@ SETS = {
         *(f"{name}:{TESTS_VERSION}" for name in ("connect-runtime", "connect-file")),
         "org.hamcrest/hamcrest:3.0",
     ),
+    "pgjdbc": ("org.postgresql/postgresql:42.7.7",),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in (*DROPPED_CLIENTS, *OLDER_CLIENTS)},
 }
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -15,6 +15,7 @@ missing_packages() {
   command -v java >/dev/null || packages+=(openjdk-17-jre-headless)
   [ -f /usr/share/java/zookeeper.jar ] || packages+=(zookeeper)
   command -v kcat >/dev/null || packages+=(kcat)
+  command -v psql >/dev/null || packages+=(postgresql-client)
   command -v make >/dev/null || packages+=(make)
   if [ "$wanted" = interop ]; then
     command -v mvn >/dev/null || packages+=(maven)

@@ -27,6 +27,8 @@ def test_the_first_start_makes_all_that_is_needed_and_the_next_one_takes_it(comm
     admin = secure(settings)
     assert stat.S_IMODE(admin.stat().st_mode) == 0o600
     made = {path.name: path.read_bytes() for path in admin.parent.iterdir()}
+    assert settings["delegation.token.secret.key"].encode() == made["token.key"]
+    assert stat.S_IMODE((admin.parent / "token.key").stat().st_mode) == 0o600
     again = properties(data)
     assert (secure(again), again) == (admin, settings)
     assert {path.name: path.read_bytes() for path in admin.parent.iterdir()} == made

@@ -426,6 +426,8 @@ def test_a_topic_that_was_deleted_is_an_error_beyond_the_limit(
     with closing(FolderSource(TOPIC, broker.data_dir)) as source:
         snapshot = source.snapshot()
         writer.delete_topic(TOPIC)
+        with pytest.raises(TableError, match="was deleted while it was read"):
+            rows_of(source, snapshot)
         writer.create(TOPIC)
         with pytest.raises(TableError, match="was deleted while it was read"):
             rows_of(source, snapshot)

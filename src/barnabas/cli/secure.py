@@ -1,7 +1,7 @@
 """`barnabas start --secure`: creates the certificates, the user and the settings of a secure broker at its first start.
 
-They are in a folder beside the data folder: a private authority, the broker's certificate, and `admin.properties`. With this
-file any Kafka client logs in as the user `admin`. The folder exists only after the certificates are complete.
+They are in a folder beside the data folder: a private authority, the broker's certificate, `admin.properties`, and the key of delegation
+tokens. With `admin.properties` any Kafka client logs in as the user `admin`. The folder exists only after the certificates are complete.
 `admin.properties` is written last: without it the next start creates the user again, with another password.
 """
 
@@ -22,6 +22,7 @@ from barnabas.config.properties import format_properties
 
 ADMIN = "admin"
 ADMIN_FILE = "admin.properties"
+TOKEN_KEY_FILE = "token.key"  # of delegation tokens, with which sessions of SQL act for users that logged in by SCRAM
 PASSWORD_BYTES = 24
 LISTENERS = "SASL_SSL://127.0.0.1:9092"
 
@@ -56,6 +57,9 @@ def secure(properties: dict[str, str]) -> Path:
             _make_certificates(folder, _hosts(properties))
         if not (folder / ADMIN_FILE).exists():
             _make_admin(Path(data_dir), folder)
+        if not (folder / TOKEN_KEY_FILE).exists():
+            _write_secret(folder / TOKEN_KEY_FILE, secrets.token_urlsafe(PASSWORD_BYTES))
+        token_key = (folder / TOKEN_KEY_FILE).read_text()
     except (OSError, ValueError) as error:
         raise Failure(f"{folder}: {getattr(error, 'strerror', None) or error}") from error
     made = {
@@ -66,6 +70,7 @@ def secure(properties: dict[str, str]) -> Path:
         "ssl.keystore.location": str(folder / f"{BROKER}.pem"),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN}",
+        "delegation.token.secret.key": token_key,
     }
     for key, value in made.items():
         properties.setdefault(key, value)
@@ -100,12 +105,17 @@ def _make_admin(data_dir: Path, folder: Path) -> None:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str((folder / "ca.crt").absolute()),
     }
-    unfinished = folder / f"{ADMIN_FILE}.tmp"
+    _write_secret(folder / ADMIN_FILE, format_properties(lines))
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """Readable by this user alone; the file appears once it is complete."""
+    unfinished = path.with_name(f"{path.name}.tmp")
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(format_properties(lines))
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    unfinished.rename(folder / ADMIN_FILE)
+    unfinished.rename(path)
 
 
 def greet(admin: Path) -> None:

@@ -7,6 +7,8 @@ Rules
   2. An unknown user fails at the same step as a wrong password, after an exchange that looks the same. For this, `unknown`
      derives a salt from the name; it is the same at each attempt.
   3. Every comparison of secrets takes the same time for all values.
+  4. A Postgres client names no user in its messages, and signs them so. A server that relays them puts the user into the authorization
+     id; see `UNNAMED`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from barnabas.security.exchange import AuthenticationFailed, Identity
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # the same limits as in Kafka
 MAX_MESSAGE_BYTES = 4096
 SALT_BYTES = 24  # bytes of generated salts
+UNNAMED = ("", "*")  # user names of Postgres' clients: the server has the name from elsewhere
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
@@ -113,12 +116,15 @@ class ScramExchange:
         fields = bare.split(",")
         if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r=") or len(fields[1]) < 3:
             raise AuthenticationFailed("a first message without user and nonce")
-        name = _unescape(fields[0][2:])
-        if authorization and _unescape(authorization.removeprefix("a=")) != name:
+        named, asked = fields[0][2:], authorization.removeprefix("a=")
+        relayed = named in UNNAMED and authorization.startswith("a=") and asked != named
+        name = _unescape(asked if relayed else named)
+        if authorization and _unescape(asked) != name:
             told = "Authentication failed: Client requested an authorization id that is different from username"
             raise AuthenticationFailed("another authorization id than the user's", told)
         self._credential, self._claimed = self._find(name, "tokenauth=true" in fields[2:])
-        self._channel = b64encode(f"{flag},{authorization},".encode()).decode()
+        header = f"{flag},," if relayed else f"{flag},{authorization},"  # the client knows nothing of the authorization id
+        self._channel = b64encode(header.encode()).decode()
         self._expected_nonce = fields[1][2:] + self._nonce
         first = f"r={self._expected_nonce},s={b64encode(self._credential.salt).decode()},i={self._credential.iterations}"
         self._auth_message = f"{bare},{first}".encode()

@@ -13,6 +13,7 @@ from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.access import Samples
+from barnabas.sql.catalog.postgres.functions import type_cases
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
@@ -50,7 +51,7 @@ class SqlEngine:
         self.config = replace(config, read_committed=True)
         self.limits = limits or QueryLimits()
         self.dialect = dialect
-        self.instances = Instances(self.limits)
+        self.instances = Instances(self.limits, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         self.deadlines = Deadlines()
         self.samples = Samples()
         self.live = LiveTables()

@@ -41,7 +41,7 @@ assert TIME not in {each[3] for each in _NUMBERS.values()}  # times are numbers,
 
 
 class Program(Struct, frozen=True):
-    """What the kernel does for one writer's schema.
+    """The instructions of the kernel for one writer's schema.
 
     Args:
         fields, branches, symbols: as `kernels.avro` has them.

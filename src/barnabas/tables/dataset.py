@@ -42,17 +42,22 @@ class _Refusing:
         return True
 
 
+_LAYOUT = pads.IpcFileFormat()
+# Made once, and not by a dataset: the C++ part keeps the first refusal, and with it the frames that lead there. A frame of a dataset's
+# own would keep the dataset, and with it the connections and files of its source.
+_FRAGMENT = _LAYOUT.make_fragment(cast("IO[bytes]", _Refusing()))
+
+
 class TopicDataset(pads.FileSystemDataset):
     """A dataset whose rows come from `scan`."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        layout, file = pads.IpcFileFormat(), cast("IO[bytes]", _Refusing())
-        super().__init__([layout.make_fragment(file)], schema, layout)
+        super().__init__([_FRAGMENT], schema, _LAYOUT)
 
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         *,
         limit: int | None = None,
         batch_size: int | None = None,
@@ -63,7 +68,7 @@ class TopicDataset(pads.FileSystemDataset):
     def scanner(  # type: ignore[override]  # a Reading has the methods of a Scanner that libraries call
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         batch_size: int | None = None,
         **settings: object,
     ) -> Reading:
@@ -73,7 +78,7 @@ class TopicDataset(pads.FileSystemDataset):
     def to_batches(  # type: ignore[override]  # without the settings of files
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         batch_size: int | None = None,
         **settings: object,
     ) -> Iterator[pa.RecordBatch]:
@@ -83,7 +88,7 @@ class TopicDataset(pads.FileSystemDataset):
     def to_table(  # type: ignore[override]  # without the settings of files
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> pa.Table:
         """All rows."""
@@ -93,7 +98,7 @@ class TopicDataset(pads.FileSystemDataset):
         self,
         num_rows: int = 5,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> pa.Table:
         """The first rows; the rest is not read."""
@@ -101,7 +106,7 @@ class TopicDataset(pads.FileSystemDataset):
 
     def count_rows(  # type: ignore[override]  # without the settings of files
         self,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         **settings: object,
     ) -> int:
         """The number of rows."""

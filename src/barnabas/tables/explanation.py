@@ -1,4 +1,4 @@
-"""What a reading fetches and skips, as values and as text."""
+"""The account of a reading: fetched and skipped offsets, as values and as text."""
 
 from __future__ import annotations
 

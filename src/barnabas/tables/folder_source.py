@@ -131,8 +131,8 @@ class FolderSource:
 
     def _later(self, snapshot: Snapshot) -> FolderSnapshot:
         """The topic at this moment, to go on where the files of a snapshot are gone. Raises TableError if it is another topic."""
-        later = self.snapshot()
-        if later.topic_id != snapshot.topic_id:
+        later = self.snapshot() if self._dirs.topic_ids(self.topic) else None
+        if later is None or later.topic_id != snapshot.topic_id:
             raise TableError(f"the topic {self.topic} was deleted while it was read")
         return later
 

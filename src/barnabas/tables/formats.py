@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from barnabas.tables.errors import TableError
 
 Array = Any  # pyarrow.Array of any type
+MAX_CELLS = 1 << 20  # rows times columns that kernels decode at once; a cell takes up to 17 bytes besides its value
+MIN_ROWS = 256
 
 
 class Decoded(NamedTuple):
@@ -102,6 +104,27 @@ def replaced(columns: Sequence[Array], rows: npt.NDArray[np.intp], others: Decod
     if others.reasons is None:
         return Decoded(made)
     return Decoded(made, pa.concat_arrays([pa.nulls(count, pa.string()), others.reasons]).take(taken))
+
+
+def by_slices(decode: Callable[[Array, Array | None], Decoded], payloads: Array, headers: Array | None, columns: int) -> Decoded:
+    """Decode the payloads, so many at a time that rows times columns are at most `MAX_CELLS`."""
+    step = max(MAX_CELLS // max(columns, 1), MIN_ROWS)
+    if len(payloads) <= step:
+        return decode(payloads, headers)
+    begins = range(0, len(payloads), step)
+    parts = [decode(payloads.slice(at, step), None if headers is None else headers.slice(at, step)) for at in begins]
+    return joined(parts, [min(step, len(payloads) - at) for at in begins])
+
+
+def joined(parts: Sequence[Decoded], rows: Sequence[int]) -> Decoded:
+    """The parts behind each other; `rows` has the number of each."""
+    columns = [pa.concat_arrays(list(each)) for each in zip(*(part.columns for part in parts), strict=True)]
+    if all(part.reasons is None for part in parts):
+        return Decoded(columns)
+    reasons: list[Array] = [
+        pa.nulls(count, pa.string()) if part.reasons is None else part.reasons for part, count in zip(parts, rows, strict=True)
+    ]
+    return Decoded(columns, pa.concat_arrays(reasons))
 
 
 def without_deleted(payloads: Array, deleted: Array | None) -> Array:

@@ -63,13 +63,27 @@ def decode_objects(fields: Sequence[Field], payloads: Array, prefix: int = 0) ->
     Args:
         prefix: bytes before the JSON of each payload that is not null.
     """
-    rows = len(payloads)
     data, ends = binary_parts(payloads)
-    states = np.zeros(rows, np.uint8)
-    if payloads.null_count:
-        states[payloads.is_null().to_numpy(zero_copy_only=False)] = scan.ABSENT
+    states = _states(payloads)
     columns = members(fields, data, ends[:-1] + np.int32(prefix) if prefix else ends[:-1], ends[1:], states)
     return columns, np.flatnonzero(states == scan.LATER)
+
+
+def decode_values(payloads: Array) -> Spans:
+    """The spans of payloads that are one JSON value each. Payloads that are none, and `null`, have the state LATER."""
+    rows = len(payloads)
+    data, ends = binary_parts(payloads)
+    states = _states(payloads)
+    spans = Spans(data, np.zeros(rows, np.uint8), np.zeros(rows, np.int32), np.zeros(rows, np.int32), states)
+    scan.scan_values(data, ends[:-1], ends[1:], states, *spans[1:4], limits.MAX_VALUE_DEPTH)
+    return spans
+
+
+def _states(payloads: Array) -> Bytes:
+    states = np.zeros(len(payloads), np.uint8)
+    if payloads.null_count:
+        states[payloads.is_null().to_numpy(zero_copy_only=False)] = scan.ABSENT
+    return states
 
 
 def binary_parts(payloads: Array) -> tuple[Bytes, Ints]:
@@ -221,8 +235,9 @@ def _split(spans: Spans, kind: int, bracket: int) -> tuple[Ints, int, pa.Buffer,
     ends = np.empty(rows + 1, np.int32)
     items, keys = _room(spans.data, room), _room(spans.data, with_keys)
     count = scan.split(
-        spans.data, spans.begins, spans.ends, states, ends, *items[1:4], *keys[1:4], bracket, limits.MAX_VALUE_DEPTH
-    )
+        spans.data, spans.begins, spans.ends, states, ends, *items[1:4], *keys[1:4],
+        bracket, limits.MAX_VALUE_DEPTH, limits.MAX_TABLE_ITEMS,
+    )  # fmt: skip
     spans.states[states == scan.LATER] = scan.LATER
     is_valid = states == scan.TAKEN
     valid = buffer(np.packbits(is_valid, bitorder="little"))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.tables.column_types import Field, table_field
-from barnabas.tables.formats import Array, Decoded, columns_for, replaced, without_deleted
+from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, replaced, without_deleted
 from barnabas.tables.json_columns import decode_objects
 from barnabas.tables.json_encoding import rows_of
 from barnabas.tables.json_values import row_converter
@@ -39,18 +39,22 @@ class JsonFormat:
 
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
-        return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
+        return without_deleted(rows_of(columns, self.fields, batch.num_rows), deleted)
 
 
 def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:
     """Columns of payloads that have so many bytes before their JSON objects."""
     if not fields:
         return Decoded([])
-    columns, later = decode_objects(fields, payloads, prefix)
-    if not len(later):
-        return Decoded(columns)
-    others = payloads.take(pa.array(later))
-    return replaced(columns, later, decode_each(fields, pc.binary_slice(others, prefix) if prefix else others))
+
+    def decode(some: Array, headers: None) -> Decoded:
+        columns, later = decode_objects(fields, some, prefix)
+        if not len(later):
+            return Decoded(columns)
+        others = some.take(pa.array(later))
+        return replaced(columns, later, decode_each(fields, pc.binary_slice(others, prefix) if prefix else others))
+
+    return by_slices(decode, payloads, None, len(fields))
 
 
 def decode_each(fields: Sequence[Field], payloads: Array) -> Decoded:

@@ -1,4 +1,4 @@
-"""What JSON means as values of columns, one value at a time. `json_format` asks this for the records that the kernels do not take.
+"""The rules by which JSON becomes values of columns, for one value at a time. `json_format` uses them for records that the kernels leave.
 
 | column | takes |
 |---|---|
@@ -32,6 +32,7 @@ from uuid import UUID as UuidClass
 import pyarrow as pa
 import pyarrow.types as pt
 
+from barnabas import limits
 from barnabas.tables import iso_times
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, type_name
 from barnabas.tables.json_text import Misfit, Number, items, members, parse
@@ -242,6 +243,7 @@ def _list(kind: Any, name: str) -> Convert:
     def convert(value: Any, text: str, path: str) -> list[Any]:
         if type(value) is not list:
             _wrong(path, text, name)
+        _check_items(value, path)
         return [item(each, raw, f"{path}[{number}]") for number, (each, raw) in enumerate(items(text))]
 
     return convert
@@ -266,6 +268,7 @@ def _map(kind: Any, name: str) -> Convert:
     def convert(value: Any, text: str, path: str) -> list[tuple[Any, Any]]:
         if type(value) is not dict:
             _wrong(path, text, name)
+        _check_items(value, path)
         found = {}
         for each, (value_of, raw) in members(text).items():
             inside = f"{path}.{each}"
@@ -275,6 +278,11 @@ def _map(kind: Any, name: str) -> Convert:
         return list(found.items())
 
     return convert
+
+
+def _check_items(value: Any, path: str) -> None:
+    if len(value) > limits.MAX_TABLE_ITEMS:
+        raise Misfit(f"{path} has more than {limits.MAX_TABLE_ITEMS} items")
 
 
 def _map_key(value: Any, text: str, path: str) -> str:

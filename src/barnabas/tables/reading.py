@@ -5,7 +5,7 @@ Owns the exact filter, the order of the columns, the limit, and the account of a
 
 Rules
   1. A scan may give too many rows; the filter is applied to every batch. For libraries a pushed filter is done.
-  2. Whoever takes only some batches closes the generator, and the scan then releases its connection.
+  2. A reading that ends early is closed as a generator, and the scan then releases its connection.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Reading:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]  # the stubs leave its types out
 
     def explain(self) -> Explanation:
-        """What is fetched and skipped; after the rows were taken, also what was read."""
+        """The offsets to read and to skip; after rows were taken, also the counts of what was read."""
         report, expression = self._rows.report, self.filter.expression
         text = None if expression is None else str(expression)
         return Explanation.of(self._topic, self._names, text, self.filter.predicate, report, self._returned)

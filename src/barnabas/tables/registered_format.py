@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from barnabas.tables.avro_columns import decode_flat
 from barnabas.tables.avro_program import Program, compile_program
 from barnabas.tables.column_types import Field
 from barnabas.tables.errors import TableError
-from barnabas.tables.formats import Array, Decoded, columns_for, replaced, without_deleted
+from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, joined, replaced, without_deleted
 from barnabas.tables.json_columns import binary_parts
 from barnabas.tables.json_format import decode_json
 from barnabas.tables.kernels.json_spans import ABSENT, LATER
@@ -105,10 +106,10 @@ class RegisteredFormat:
                 return decode_json(fields, payloads, PREFIX)
             program = self._program(schema_id) if self._reader.schema.schema_type == "AVRO" else None
             if program is not None:
-                return self._decode_flat(program, payloads, headers, fields)
+                return by_slices(partial(self._decode_flat, program, fields), payloads, headers, len(self.fields))
         return self._decode_each(payloads, headers, fields)
 
-    def _decode_flat(self, program: Program, payloads: Array, headers: Array | None, fields: Sequence[Field]) -> Decoded:
+    def _decode_flat(self, program: Program, fields: Sequence[Field], payloads: Array, headers: Array | None) -> Decoded:
         data, ends = binary_parts(payloads)
         states = np.zeros(len(payloads), np.uint8)
         if payloads.null_count:
@@ -214,10 +215,5 @@ def _merged(parts: Sequence[Decoded], rows: Sequence[Rows], count: int) -> Decod
     places = np.empty(count, np.intp)
     places[np.concatenate(rows)] = np.arange(count)
     taken: Array = pa.array(places)
-    columns = [pa.concat_arrays(list(each)).take(taken) for each in zip(*(part.columns for part in parts), strict=True)]
-    if all(part.reasons is None for part in parts):
-        return Decoded(columns)
-    reasons: list[Array] = [
-        pa.nulls(len(some), pa.string()) if part.reasons is None else part.reasons for part, some in zip(parts, rows, strict=True)
-    ]
-    return Decoded(columns, pa.concat_arrays(reasons).take(taken))
+    whole = joined(parts, [len(each) for each in rows])
+    return Decoded([column.take(taken) for column in whole.columns], None if whole.reasons is None else whole.reasons.take(taken))

@@ -14,15 +14,18 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, table_field, type_name
-from barnabas.tables.formats import Array, Decoded, Raw, columns_for, without_deleted
-from barnabas.tables.json_encoding import text_of, values_of
+from barnabas.tables.formats import Array, Decoded, Raw, columns_for, replaced, without_deleted
+from barnabas.tables.json_columns import column, decode_values
+from barnabas.tables.json_encoding import texts_of
 from barnabas.tables.json_text import Misfit, parse
 from barnabas.tables.json_values import converter
+from barnabas.tables.kernels.json_spans import LATER, TAKEN
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
@@ -57,13 +60,28 @@ class ScalarFormat:
             return Decoded([])
         if self._raw is not None:
             return self._raw.decode(payloads, headers, wanted)
-        found = self._at_once(payloads) if self._is_exact else None
+        if self._mark == JSON or not self._is_exact:
+            return self._json(payloads)
+        found = self._at_once(payloads)
         return self._each(payloads) if found is None else Decoded([found])
+
+    def _json(self, payloads: Array) -> Decoded:
+        """The column of values that JSON has, by the kernels; other payloads one by one."""
+        spans = decode_values(payloads)
+        if self._mark != JSON:
+            made = column(self._field, spans)
+        later = np.flatnonzero(spans.states == LATER)
+        if self._mark == JSON:
+            whole = (
+                payloads
+                if not len(later)
+                else pc.if_else(pa.array(spans.states == TAKEN), payloads, pa.scalar(None, pa.binary()))
+            )
+            made = whole.cast(pa.string())
+        return replaced([made], later, self._each(payloads.take(pa.array(later)))) if len(later) else Decoded([made])
 
     def _at_once(self, payloads: Array) -> Array | None:
         """The column if all payloads fit, by Arrow alone."""
-        if self._mark == JSON:
-            return None
         try:
             texts = payloads.cast(pa.string())
             if self._mark == UUID:
@@ -126,9 +144,8 @@ class ScalarFormat:
         (column,) = columns_for(self.fields, batch)
         if self._raw is not None:
             return self._raw.encode(batch, deleted)
-        if self._is_exact and self._mark != JSON:
-            payloads = column.cast(pa.string()).cast(pa.binary())
-        else:
-            texts = (None if each is None else text_of(each).strip(b'"') for each in values_of(column, self._field))
-            payloads = pa.array(texts, pa.binary())
+        texts = texts_of(column, self._field)
+        kind = self._field.type
+        is_quoted = self._mark == UUID or pt.is_date(kind) or pt.is_time(kind) or pt.is_timestamp(kind)
+        payloads = (pc.utf8_trim(texts, '"') if is_quoted else texts).cast(pa.binary())
         return without_deleted(payloads, deleted)

@@ -36,7 +36,7 @@ def table(
     *,
     data_folder: DataFolder | None = None,
     settings: Mapping[str, str] | None = None,
-    format: str = "raw",  # noqa: A002 - the word that users write
+    format: str = "raw",
     columns: Declaration | None = None,
     key: Declaration | None = None,
     registry: RegistryAddress | str | None = None,
@@ -167,7 +167,7 @@ class Table(TopicDataset):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's word
+        filter: pc.Expression | None = None,
         *,
         limit: int | None = None,
         batch_size: int | None = None,
@@ -187,31 +187,39 @@ class Table(TopicDataset):
         """
         return Reading(self.topic, self.read, self._columns, columns, filter, most=limit, batch_size=batch_size)
 
-    def explain(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Explanation:  # noqa: A002
-        """What `scan` with these arguments would fetch and skip. `scan(…).explain()` also says what was read."""
+    def explain(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Explanation:
+        """The account of a `scan` with these arguments, before it reads. `scan(…).explain()` also counts the rows that were read."""
         return self.scan(columns, filter).explain()
 
-    def count(self, filter: pc.Expression | None = None) -> int:  # noqa: A002 - pyarrow's word
+    def count(self, filter: pc.Expression | None = None) -> int:
         """The number of rows for which the filter is true."""
         return self.scan([OFFSET], filter).count_rows()
 
-    def batches(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:  # noqa: A002
+    def bad_records(self, limit: int | None = None) -> pa.Table:
+        """The records that do not fit the columns, in any mode: `_partition`, `_offset`, `_key`, `_value` and `_reason`.
+
+        Args:
+            limit: the most rows; the rest is not read.
+        """
+        return Scan(self._source, self._at or self._source.snapshot(), self._columns, [OFFSET]).bad_records(limit)
+
+    def batches(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, as Arrow batches that are made as they are taken."""
         return self.scan(columns, filter).batches()
 
-    def reader(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.RecordBatchReader:  # noqa: A002
+    def reader(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.RecordBatchReader:
         """The rows as a stream."""
         return self.scan(columns, filter).to_reader()
 
-    def arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:  # noqa: A002
+    def arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
         """All rows."""
         return self.scan(columns, filter).to_table()
 
-    def to_pandas(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Any:  # noqa: A002
+    def to_pandas(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Any:
         """All rows as a `pandas.DataFrame`."""
         return self.arrow(columns, filter).to_pandas()
 
-    def to_polars(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pl.DataFrame:  # noqa: A002
+    def to_polars(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pl.DataFrame:
         """All rows as a `polars.DataFrame`. Raises TableError without Polars."""
         frame: pl.DataFrame = _polars().from_arrow(self.arrow(columns, filter))
         return frame

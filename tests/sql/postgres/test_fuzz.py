@@ -7,7 +7,20 @@ from struct import pack
 
 import pytest
 
-from tests.sql.postgres.running import FLUSH, SSL_REQUEST, SYNC, Running, bind, close, describe, execute, message, parse, query, startup
+from tests.sql.postgres.running import (
+    FLUSH,
+    SSL_REQUEST,
+    SYNC,
+    Running,
+    bind,
+    close,
+    describe,
+    execute,
+    message,
+    parse,
+    query,
+    startup,
+)
 from tests.waiting import wait_until
 
 GOOD = [
@@ -51,7 +64,13 @@ def test_a_session_of_mutated_messages(server: Running, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(80))
 def test_a_startup_of_mutated_packets(server: Running, seed: int) -> None:
     random_ = random.Random(seed)
-    packets = [startup(), startup(196_610, application_name="x"), SSL_REQUEST, pack(">IIII", 16, (1234 << 16) + 5678, 1, 2), random_.randbytes(40)]
+    packets = [
+        startup(),
+        startup(196_610, application_name="x"),
+        SSL_REQUEST,
+        pack(">IIII", 16, (1234 << 16) + 5678, 1, 2),
+        random_.randbytes(40),
+    ]
     with server.stranger() as client:
         try:
             client.send(*[mutated(random_, random_.choice(packets)) for _ in range(random_.randint(1, 3))])

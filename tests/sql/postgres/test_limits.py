@@ -44,7 +44,11 @@ def test_too_many_connections_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as server, server.client(), server.client() as second:
         with server.stranger() as third:
             answer = third.start()[-1]
-            assert (answer.fields["S"], answer.fields["C"], answer.fields["M"]) == ("FATAL", "53300", "sorry, too many clients already")
+            assert (answer.fields["S"], answer.fields["C"], answer.fields["M"]) == (
+                "FATAL",
+                "53300",
+                "sorry, too many clients already",
+            )
             assert third.rest() == b""
         second.close()
         wait_until(lambda: server.server.connections == 1)

@@ -13,7 +13,21 @@ from barnabas import limits
 from barnabas.sql.postgres.authentication import Trust
 from barnabas.testing.certificates import Certificates
 from tests.sql.postgres.running import (
-    FLUSH, SSL_REQUEST, SYNC, TERMINATE, Client, Running, bind, close, describe, execute, message, parse, query, running, startup,
+    FLUSH,
+    SSL_REQUEST,
+    SYNC,
+    TERMINATE,
+    Client,
+    Running,
+    bind,
+    close,
+    describe,
+    execute,
+    message,
+    parse,
+    query,
+    running,
+    startup,
 )  # fmt: skip
 from tests.waiting import wait_until
 
@@ -48,8 +62,13 @@ def test_newer_versions_and_unknown_options_are_negotiated(server: Running) -> N
 
 @pytest.mark.parametrize(
     ("parameters", "sqlstate"),
-    [({"user": ""}, "28000"), ({"client_encoding": "LATIN1"}, "22023"), ({"options": "-x"}, "22023"), ({"options": "-c a"}, "22023"),
-     ({"replication": "database"}, "0A000")],  # fmt: skip
+    [
+        ({"user": ""}, "28000"),
+        ({"client_encoding": "LATIN1"}, "22023"),
+        ({"options": "-x"}, "22023"),
+        ({"options": "-c a"}, "22023"),
+        ({"replication": "database"}, "0A000"),
+    ],  # fmt: skip
 )
 def test_a_startup_that_cannot_be_served(server: Running, parameters: dict[str, str], sqlstate: str) -> None:
     with server.stranger() as client:
@@ -95,7 +114,9 @@ def test_a_fault_of_the_engine_reveals_nothing(server: Running, caplog: pytest.L
 
 def test_extended_queries(server: Running) -> None:
     with server.client() as client:
-        found = client.round(parse("select $1::int as a", "s"), describe("S", "s"), bind(b"7", statement="s"), describe("P"), execute(), SYNC)
+        found = client.round(
+            parse("select $1::int as a", "s"), describe("S", "s"), bind(b"7", statement="s"), describe("P"), execute(), SYNC
+        )
         assert "".join(each.kind for each in found) == "1tT2TDCZ"
         assert found[1].body == pack(">HI", 1, 23)
         assert found[5].row == [b"7"]
@@ -110,10 +131,21 @@ def test_extended_queries(server: Running) -> None:
 def test_row_limits_suspend_a_portal(server: Running) -> None:
     with server.client() as client:
         client.round(query("begin"))
-        found = client.round(parse("select * from range(7)"), bind(portal="p"), execute("p", 3), execute("p", 3), execute("p", 3), execute("p", 3), SYNC)
+        found = client.round(
+            parse("select * from range(7)"),
+            bind(portal="p"),
+            execute("p", 3),
+            execute("p", 3),
+            execute("p", 3),
+            execute("p", 3),
+            SYNC,
+        )
         assert "".join(each.kind for each in found) == "12DDDsDDDsDCCZ"
         assert [each.text for each in found if each.kind == "C"] == ["SELECT 1", "SELECT 0"]
-        assert kinds(client, parse("select * from range(4)"), bind(portal="q"), execute("q", 4), execute("q", 4), SYNC) == "12DDDDsCZ"
+        assert (
+            kinds(client, parse("select * from range(4)"), bind(portal="q"), execute("q", 4), execute("q", 4), SYNC)
+            == "12DDDDsCZ"
+        )
         assert kinds(client, bind(portal="p"), SYNC) == "EZ"
         assert client.query("rollback")[-1].body == b"I"
 
@@ -196,7 +228,11 @@ def test_copy_in_by_the_extended_protocol(server: Running) -> None:
             "S": "ERROR", "V": "ERROR", "C": "57014", "M": "COPY from stdin failed: enough"
         }  # fmt: skip
         found = client.round(query("copy c1 to stdout"))
-        assert [(each.kind, each.body) for each in found[:3]] == [("H", pack(">bHHH", 0, 2, 0, 0)), ("d", b"1\ta\n"), ("d", b"2\tb\n")]
+        assert [(each.kind, each.body) for each in found[:3]] == [
+            ("H", pack(">bHHH", 0, 2, 0, 0)),
+            ("d", b"1\ta\n"),
+            ("d", b"2\tb\n"),
+        ]
 
 
 def test_another_message_within_a_copy_ends_the_connection(server: Running) -> None:
@@ -220,7 +256,9 @@ def test_a_cancellation_needs_the_key(server: Running) -> None:
 
         ask(secret ^ 1)
         assert not server.engine.sessions[-1].cancelled.is_set()
-        wait_until(lambda: ask(secret) or select([client.socket], [], [], 0.1)[0])  # DuckDB drops one that comes before its statement
+        wait_until(
+            lambda: ask(secret) or select([client.socket], [], [], 0.1)[0]
+        )  # DuckDB drops one that comes before its statement
         answer = client.receive()
         while answer.kind != "E":
             answer = client.receive()
@@ -297,8 +335,16 @@ def test_statements_and_portals_have_limits(server: Running, monkeypatch: pytest
     monkeypatch.setattr(limits, "MAX_POSTGRES_STATEMENTS", 2)
     monkeypatch.setattr(limits, "MAX_POSTGRES_PORTALS", 1)
     with server.client() as client:
-        assert client.round(parse("select 1", "a"), parse("select 1", "b"), parse("select 1", "c"), SYNC)[2].fields["C"] == "54000"
-        assert kinds(client, query("deallocate a"), ) == "CZ"
+        assert (
+            client.round(parse("select 1", "a"), parse("select 1", "b"), parse("select 1", "c"), SYNC)[2].fields["C"] == "54000"
+        )
+        assert (
+            kinds(
+                client,
+                query("deallocate a"),
+            )
+            == "CZ"
+        )
         assert kinds(client, parse("select 1", "c"), SYNC) == "1Z"
         client.query("begin")
         assert client.round(bind(portal="p", statement="b"), bind(portal="q", statement="b"), SYNC)[1].fields["C"] == "54000"

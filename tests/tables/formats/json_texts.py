@@ -104,16 +104,16 @@ def objects(draw: st.DrawFn, depth: int) -> str:
     return f"{{{space}{(space + ',' + space).join(f'{key}{space}:{space}{value}' for key, value in pairs)}{space}}}"
 
 
-def _fitting(field: Field) -> st.SearchStrategy[str]:
+def fitting(field: Field) -> st.SearchStrategy[str]:
     """JSON of the form that the field has; its values may still not fit."""
     kind: Any = field.type
     if pa.types.is_list(kind):
-        return st.lists(_fitting(kind.value_field), max_size=3).map(lambda items: f"[{','.join(items)}]")
+        return st.lists(fitting(kind.value_field), max_size=3).map(lambda items: f"[{','.join(items)}]")
     if pa.types.is_struct(kind):
         return object_of(list(kind))
     if pa.types.is_map(kind):
         keys = _KEYS if pa.types.is_string(kind.key_type) else st.sampled_from(['"1"', '"2"', '"-7"', '"01"'])
-        return st.lists(st.tuples(keys, _fitting(kind.item_field)), max_size=3).map(
+        return st.lists(st.tuples(keys, fitting(kind.item_field)), max_size=3).map(
             lambda pairs: f"{{{','.join(f'{key}:{value}' for key, value in pairs)}}}"
         )
     if pa.types.is_integer(kind):
@@ -125,7 +125,7 @@ def _fitting(field: Field) -> st.SearchStrategy[str]:
 def object_of(draw: st.DrawFn, fields: list[Field]) -> str:
     space = draw(_SPACE)
     chosen = draw(st.lists(st.sampled_from(fields), max_size=len(fields) + 1))
-    pairs = [f"{json.dumps(each.name, ensure_ascii=draw(st.booleans()))}{space}:{space}{draw(_fitting(each))}" for each in chosen]
+    pairs = [f"{json.dumps(each.name, ensure_ascii=draw(st.booleans()))}{space}:{space}{draw(fitting(each))}" for each in chosen]
     return "{" + f",{space}".join(pairs) + "}"
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas import limits
+from barnabas.tables import formats
 from barnabas.tables.column_types import Field
 from barnabas.tables.declaration import declared
 from barnabas.tables.formats import Decoded
@@ -106,6 +107,25 @@ def test_depth_has_the_limit_max_value_depth(name: str) -> None:
     bulk, single = decoded(fields, binary([nested(most), nested(most + 1), nested(100_000), b'{"a":' * 100_000]))
     assert texts(bulk) == texts(single)
     assert [each is None for each in reasons(bulk)] == [True, False, False, False]
+
+
+def test_lists_and_maps_have_the_limit_max_table_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_TABLE_ITEMS", 3)
+    few, many = '{"a": [1, 2, 3], "m": {"x": 1, "y": 2}}', '{"a": [1, 2, 3, 4], "m": {"x": 1, "y": 2, "z": 3, "u": 4}}'
+    bulk, single = decoded(declared("a int[], m map<text, int>"), binary([few.encode(), many.encode()]))
+    assert texts(bulk) == texts(single)
+    assert reasons(bulk) == [None, "a has more than 3 items"]
+    assert [column.null_count for column in bulk.columns] == [1, 1]
+
+
+@given(tables())
+@settings(max_examples=50, deadline=None)
+def test_slices_of_few_rows_give_the_same(table: tuple[list[Field], list[bytes | None]]) -> None:
+    whole, _ = decoded(table[0], binary(table[1]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "MAX_CELLS", 1)
+        patch.setattr(formats, "MIN_ROWS", 2)
+        assert texts(decoded(table[0], binary(table[1]))[0]) == texts(whole)
 
 
 def test_long_names_and_many_columns() -> None:

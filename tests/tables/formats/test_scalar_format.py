@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.tables.column_types import Field, mark_of
 from barnabas.tables.declaration import declared
 from barnabas.tables.scalar_format import ScalarFormat
+from tests.tables.formats.json_texts import FIELD, LEAVES, damaged, fitting, objects
 from tests.tables.formats.test_json_kernels import binary, reasons
 
 
@@ -99,6 +101,18 @@ def test_other_types_take_any_spelling_and_have_no_only_payload(kind: str, paylo
 )  # fmt: skip
 def test_values_of_other_types_are_not_looked_for(kind: str, value: Any) -> None:
     assert scalar(kind).payload_of("k", value) is None
+
+
+@given(FIELD, st.data())
+@settings(max_examples=60, deadline=None)
+def test_bulk_equals_one_by_one(field: Field, data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.one_of(st.none(), damaged(st.one_of(LEAVES, objects(1), fitting(field)))), max_size=5))
+    format_ = ScalarFormat(field)
+    if format_.fields[0].type in (pa.string(), pa.binary()) and not mark_of(field):
+        return
+    bulk, single = format_.decode(binary(texts), None, ["x"]), format_._each(binary(texts))
+    assert repr(bulk.columns[0].to_pylist()) == repr(single.columns[0].to_pylist())
+    assert reasons(bulk) == reasons(single)
 
 
 def test_a_uuid_object_is_looked_for() -> None:

@@ -14,6 +14,8 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
+from barnabas.sql.catalog.postgres.contents import Described, Facts
+from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import Relation, Rows
 from barnabas.sql.catalog.store import TOPIC, DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
@@ -23,6 +25,7 @@ from barnabas.sql.live.scan import MemoryScan, can_be_made
 from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
+from barnabas.sql.settings import Settings
 from barnabas.sql.states import UNDEFINED_TABLE
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
@@ -64,12 +67,22 @@ class Access:
         client: of the session.
         config: its settings, for the sources of topics.
         store: of definitions; shared by all sessions.
+        samples: shared too.
+        user, settings: of the session, for Postgres' catalogue.
         live: the tables in memory; shared by all sessions.
     """
 
     def __init__(
-        self, client: BlockingClient, config: ClientConfig, store: DefinitionStore, samples: Samples, live: LiveTables
+        self,
+        client: BlockingClient,
+        config: ClientConfig,
+        store: DefinitionStore,
+        samples: Samples,
+        user: str,
+        settings: Settings,
+        live: LiveTables,
     ) -> None:
+        self._user, self._settings = user, settings
         self._client, self._config, self._store, self._samples, self._live = client, config, store, samples, live
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
@@ -91,6 +104,9 @@ class Access:
 
     def find(self, parts: Sequence[str], position: int | None, database: str) -> Relation:
         """The relation of a name, with its schema and database if they are given. Raises SqlError 42P01."""
+        system = catalogue(parts[-2] if len(parts) > 1 else None, parts[-1], lambda: self._facts(database))
+        if system is not None:
+            return system
         candidates = _candidates(parts, database)
         self._store.refresh()
         for name in candidates:
@@ -145,6 +161,18 @@ class Access:
         topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
         return sorted({*definitions, *topics})
 
+    def _facts(self, database: str) -> Facts:
+        """What the rows of Postgres' catalogue are made of."""
+        self._store.refresh()
+        definitions = self._store.tables
+        described = []
+        for name in self.names():
+            if name in definitions:
+                described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
+            else:
+                described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
+        return Facts(self._user, database, list(self._settings), described)
+
     def snapshot(self, topic: str, running: Running) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
         source = self.source(topic)
@@ -179,6 +207,9 @@ class Access:
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
+            if isinstance(relation, CatalogueRelation):
+                made.append((each.alias, relation.rows().select(each.schema.names)))
+                continue
             if not isinstance(relation, TopicRelation):
                 made.append((each.alias, memory[relation.name]))
                 continue

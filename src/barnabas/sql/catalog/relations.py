@@ -78,7 +78,12 @@ class Rows(ds.Dataset):
     def schema(self) -> pa.Schema:
         return self._fields
 
-    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> Any:  # noqa: A002 - pyarrow's name
+    def scanner(  # type: ignore[override]  # DuckDB gives no other arguments
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002 - pyarrow's name
+        **_: Any,
+    ) -> Any:
         reading = self._table.scan(self._fields.names if columns is None else list(columns), filter)
         self.readings.append(reading)
         return _Stopped(reading, self._is_cancelled)

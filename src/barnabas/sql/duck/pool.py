@@ -1,8 +1,8 @@
 """DuckDB's instances.
 
-An instance runs one query at a time, so its memory limit is the limit of a query, and a query that reaches it takes nothing from the others.
-A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor. Sessions
-themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
+An instance runs one query at a time. So its memory limit is the limit of a query, and a query that reaches it takes nothing from the
+others. A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor.
+Sessions themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
 
 One instance more, without a limit on its users, checks statements against empty tables. It never reads a row.
 """
@@ -51,10 +51,15 @@ class QueryLimits:
 
 
 class Instances:
-    """All of them."""
+    """All of them.
 
-    def __init__(self, limits: QueryLimits) -> None:
+    Args:
+        macros: statements that define functions beside those of `macros.sql`.
+    """
+
+    def __init__(self, limits: QueryLimits, macros: str = "") -> None:
         self._limits = limits
+        self._macros = MACROS.read_text() + macros
         self._idle: list[Any] = []
         self._running = 0
         self._changed = threading.Condition()
@@ -132,7 +137,7 @@ class Instances:
             },
         )
         try:
-            instance.execute(MACROS.read_text())
+            instance.execute(self._macros)
             instance.execute("SET lock_configuration = true")
         except BaseException:
             instance.close()

@@ -16,7 +16,10 @@ Setting = Callable[[str], str | None]
 def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Setting) -> None:
     """Replace calls of functions without arguments by `facts`, and `current_setting`. Raises SqlError."""
     for node in list(tree.walk()):
-        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() == "pg_catalog":
+        if isinstance(node, (exp.Column, exp.Table)) and node.args.get("db") and _is_qualified(node):
+            node.set("db", None)
+            node.set("catalog", None)
+        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Identifier) and node.this.name.lower() in _SCHEMAS:
             node = _without_schema(node)
         name = _called(node)
         if name is None:
@@ -27,20 +30,28 @@ def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Settin
             _replace(node, _value(facts[name]), name)
 
 
-def _without_schema(node: exp.Dot) -> exp.Expression:
+_SCHEMAS = ("pg_catalog", "information_schema")
+
+
+def _is_qualified(node: Any) -> bool:
+    """Whether a column names its table with the schema, or a function stands in FROM with its schema."""
+    return isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier)
+
+
+def _without_schema(node: exp.Dot) -> Any:
     """`pg_catalog.f(x)` as `f(x)`."""
-    inner = node.expression
-    if isinstance(inner, exp.Anonymous):
-        inner = _SYNTAX.get(inner.name.lower(), lambda _: inner)(inner)
+    inner: Any = node.expression
+    syntax = _SYNTAX.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
+    inner = inner if syntax is None else syntax()
     inner.pop()
     node.replace(inner)
     return inner
 
 
-_SYNTAX: dict[str, Callable[[Any], Any]] = {
-    "version": lambda _: exp.CurrentVersion(),
-    "current_schema": lambda _: exp.CurrentSchema(),
-    "current_database": lambda _: exp.CurrentDatabase(),
+_SYNTAX: dict[str, Callable[[], Any]] = {
+    "version": exp.CurrentVersion,
+    "current_schema": exp.CurrentSchema,
+    "current_database": exp.CurrentDatabase,
 }
 
 
@@ -52,6 +63,8 @@ def _called(node: Any) -> str | None:
             return "current_schema"
         case exp.Anonymous():
             return str(node.this).lower()
+        case exp.CurrentSchemas():
+            return "current_schemas"
         case exp.CurrentCatalog():
             return "current_catalog"
         case exp.SessionUser():
@@ -66,10 +79,10 @@ def _called(node: Any) -> str | None:
     return None
 
 
-def _replace(node: exp.Expression, value: exp.Expression, name: str) -> None:
+def _replace(node: Any, value: Any, name: str) -> None:
     target: Any = node
     if isinstance(target.parent, exp.Select) and target.arg_key == "expressions":
-        value = exp.alias_(value, name, quoted=True)
+        value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
     target.replace(value)
 
 
@@ -82,7 +95,7 @@ def _setting(node: Any, setting: Setting) -> exp.Expression:
     return exp.cast(_value(found), "text")
 
 
-def _value(value: Any) -> exp.Expression:
+def _value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return exp.Array(expressions=[_value(each) for each in value])
     if isinstance(value, exp.Expression):

@@ -6,10 +6,37 @@ from typing import Any
 
 from sqlglot import exp
 
+_NAMES = {
+    "json_build_object": "json_object",
+    "jsonb_build_object": "json_object",
+    "json_build_array": "json_array",
+    "jsonb_build_array": "json_array",
+    "row_to_json": "to_json",
+    "to_jsonb": "to_json",
+    "json_agg": "json_group_array",
+    "jsonb_agg": "json_group_array",
+    "json_object_agg": "json_group_object",
+    "jsonb_object_agg": "json_group_object",
+    "clock_timestamp": "now",
+    "statement_timestamp": "now",
+    "transaction_timestamp": "now",
+    "char_length": "length",
+    "character_length": "length",
+    "cardinality": "len",
+}
+
+
+def rename_functions(tree: Any) -> None:
+    """Functions that DuckDB has by another name."""
+    for node in tree.find_all(exp.Anonymous):
+        name = _NAMES.get(str(node.this).lower())
+        if name is not None:
+            node.set("this", name)
+
 
 def rewrite_operators(tree: Any, *, is_spark: bool) -> None:
     """Let `/` be an error for a zero, and divide whole numbers as the dialect does."""
-    for node in list(tree.find_all(exp.Div)):
+    for node in reversed(list(tree.find_all(exp.Div))):
         node.set("typed", False)
         node.set("safe", False)
         divisor = node.expression

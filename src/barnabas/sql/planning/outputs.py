@@ -40,12 +40,18 @@ def name_outputs(tree: exp.Expression) -> None:
         if isinstance(select.parent, (exp.In, exp.Exists)):
             continue
         for item in list(select.expressions):
-            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)):
+            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)) or item.alias:
                 continue
             if isinstance(item, (exp.Unnest, exp.Explode, exp.Posexplode)):
-                item.replace(exp.alias_(item.copy(), "unnest" if isinstance(item, exp.Unnest) else "col", quoted=True))
-                continue
-            item.replace(exp.alias_(item.copy(), name_of(item), quoted=True))
+                _name(item, "unnest" if isinstance(item, exp.Unnest) else "col")
+            else:
+                _name(item, name_of(item))
+
+
+def _name(item: Any, name: str) -> None:
+    alias = exp.Alias(alias=exp.to_identifier(name, quoted=True))
+    item.replace(alias)
+    alias.set("this", item)
 
 
 def name_of(item: Any) -> str:

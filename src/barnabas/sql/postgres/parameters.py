@@ -35,6 +35,7 @@ _EPOCH_DATE, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)  # noqa: DTZ001 - t
 _TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_DATE = re.compile(r"\s*(\d{4}-\d\d-\d\d)\s*[+-]\d\d(?::?\d\d)?\s*", re.ASCII)
 _SIZES = {"int2": 15, "int4": 31, "int8": 63}
 Read = Callable[[Any], Any]
 
@@ -151,7 +152,8 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _date(shown: str) -> date | str:
-    found = _iso(shown)
+    plain = _DATE.fullmatch(shown)  # pgjdbc sends `2024-02-29 +00`
+    found = _iso(plain[1] if plain else shown)
     return found.date() if isinstance(found, datetime) else found
 
 

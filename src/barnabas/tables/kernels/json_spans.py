@@ -164,15 +164,51 @@ def scan_objects(data, begins, ends, states, names, name_ends, first, following,
             states[row] = TAKEN
 
 
+@njit(types.void(BYTES_IN, INTS_IN, INTS_IN, BYTES, BYTES, INTS, INTS, types.int64), cache=True, nogil=True)
+def scan_values(data, begins, ends, states, kinds, value_begins, value_ends, most):
+    """The value that is the whole of a row, for rows that are TAKEN; `null` is left for later."""
+    source = pointer_to(data)
+    stack_array = np.empty(max(most, 1), np.uint8)
+    stack = pointer_to(stack_array)
+    for row in range(states.shape[0]):
+        if states[row] != TAKEN:
+            continue
+        end = np.int64(ends[row])
+        begin = after_space(source, np.int64(begins[row]), end)
+        at, kind = after_value(source, begin, end, stack, most)
+        if at < 0 or kind == NULL or after_space(source, at, end) != end:
+            states[row] = LATER
+            continue
+        inner = np.int64(kind in (TEXT, ESCAPED))
+        kinds[row] = kind
+        value_begins[row] = begin + inner
+        value_ends[row] = at - inner
+
+
 @njit(
     types.int64(
         BYTES_IN, INTS_IN, INTS_IN, BYTES,  # data; begin, end and state of the rows
         INTS, BYTES, INTS, INTS, BYTES, INTS, INTS,  # ends of the lists, spans of their items, spans of their keys
-        types.int64, types.int64,  # the opening bracket, most levels
+        types.int64, types.int64, types.int64,  # the opening bracket, most levels, most items of a row
     ),
     cache=True, nogil=True,
 )  # fmt: skip
-def split(data, begins, ends, states, list_ends, kinds, item_begins, item_ends, key_kinds, key_begins, key_ends, bracket, most):  # noqa: C901 - one loop over bytes
+def split(  # noqa: C901 - one loop over bytes
+    data,
+    begins,
+    ends,
+    states,
+    list_ends,
+    kinds,
+    item_begins,
+    item_ends,
+    key_kinds,
+    key_begins,
+    key_ends,
+    bracket,
+    most,
+    most_items,
+):
     """The items of valid arrays, or the items and keys of valid objects, as spans; how many there are.
 
     An object with a name twice, or with more than one name and escapes in one, is left for later.
@@ -206,7 +242,7 @@ def split(data, begins, ends, states, list_ends, kinds, item_begins, item_ends, 
                     at = after_space(source, at + 1, end)
                 begin = at
                 at, kind = after_value(source, begin, end, stack, most)
-                if at < 0:
+                if at < 0 or count - first == most_items:
                     break
                 inner = np.int64(kind in (TEXT, ESCAPED))
                 kinds[count] = kind

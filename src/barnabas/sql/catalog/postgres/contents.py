@@ -1,0 +1,334 @@
+"""The rows of the catalogue's tables, from the tables that a session can name.
+
+Numbers of objects are made of names, so that they are the same in every session and on every server. Tables without rows here (triggers,
+rules, policies, …) are empty.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.postgres.shapes import shapes
+from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
+
+OWNER, DATABASE, SPACE = 10, 5, 1663  # numbers of the user, the database and the tablespace
+PUBLIC, SYSTEM, INFORMATION = 2200, 11, 13000  # of the schemas
+HEAP, BTREE = 2, 403  # of the access methods
+CLASS = 1259  # of pg_class itself, in pg_description
+FIRST_OID = 16_384  # of an object of a user
+Row = dict[str, Any]
+
+
+class Described(Struct, frozen=True):
+    """A table as the catalogue shows it."""
+
+    name: str
+    columns: pa.Schema
+    definition: TableDefinition | None = None
+
+    @property
+    def oid(self) -> int:
+        return number_of(self.name)
+
+    @property
+    def index_oid(self) -> int:
+        return number_of(f"{self.name}_pkey")
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns of the primary key."""
+        return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
+
+    def places(self) -> list[int]:
+        """Of the primary key's columns, from 1 on."""
+        return [self.columns.names.index(name) + 1 for name in self.keys]
+
+
+class Facts(Struct, frozen=True):
+    """What the rows are made of."""
+
+    user: str
+    database: str
+    settings: Sequence[tuple[str, str]]
+    tables: Sequence[Described]
+
+
+Make = Callable[[Facts], Iterable[Row]]
+
+
+def number_of(name: str) -> int:
+    """The number of an object of a user."""
+    return FIRST_OID + zlib.crc32(name.encode()) % (1 << 30)
+
+
+def rows_of(schema: str, name: str, facts: Facts, makers: Mapping[str, Make]) -> pa.Table:
+    """The rows of a table of the catalogue."""
+    shape = shapes()[schema, name]
+    make = makers.get(f"{schema}.{name}")
+    rows = list(make(facts)) if make is not None else []
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in shape]
+    return pa.table(columns, schema=shape)
+
+
+def _namespaces(_: Facts) -> Iterable[Row]:
+    for oid, name in ((SYSTEM, "pg_catalog"), (INFORMATION, "information_schema"), (PUBLIC, "public")):
+        yield {"oid": oid, "nspname": name, "nspowner": OWNER}
+
+
+_CLASS: Row = {
+    "relnamespace": PUBLIC, "reltype": 0, "reloftype": 0, "relowner": OWNER, "reltablespace": 0, "relpages": 0, "reltuples": -1.0,
+    "relallvisible": 0, "reltoastrelid": 0, "relisshared": False, "relpersistence": "p", "relchecks": 0, "relhasrules": False,
+    "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False, "relispopulated": True,
+    "relispartition": False, "relrewrite": 0, "relfrozenxid": 0, "relminmxid": 0, "relhasoids": False,
+}  # fmt: skip
+
+
+def _classes(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        yield {
+            **_CLASS, "oid": each.oid, "relname": each.name, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
+            "relkind": "r", "relnatts": len(each.columns), "relreplident": "d",
+        }  # fmt: skip
+        if each.keys:
+            yield {
+                **_CLASS, "oid": each.index_oid, "relname": f"{each.name}_pkey", "relam": BTREE, "relfilenode": each.index_oid,
+                "relhasindex": False, "relkind": "i", "relnatts": len(each.keys), "relreplident": "n",
+            }  # fmt: skip
+    for (schema, name), columns in shapes().items():
+        yield {
+            **_CLASS, "oid": system_number(schema, name), "relname": name, "relam": HEAP, "relfilenode": 0, "relhasindex": False,
+            "relkind": "v" if schema == "information_schema" else "r", "relnatts": len(columns), "relreplident": "n",
+            "relnamespace": INFORMATION if schema == "information_schema" else SYSTEM,
+        }  # fmt: skip
+
+
+_SYSTEM_NUMBERS = {
+    "pg_class": CLASS,
+    "pg_type": 1247,
+    "pg_attribute": 1249,
+    "pg_proc": 1255,
+    "pg_namespace": 2615,
+    "pg_constraint": 2606,
+}
+
+
+def system_number(schema: str, name: str) -> int:
+    """The number of a table of the catalogue."""
+    return _SYSTEM_NUMBERS.get(name) or 3_000 + zlib.crc32(f"{schema}.{name}".encode()) % 9_000
+
+
+_ATTRIBUTE: Row = {
+    "attcacheoff": -1, "attalign": "i", "attstorage": "p", "attcompression": "", "atthasmissing": False, "attidentity": "",
+    "attgenerated": "", "attisdropped": False, "attislocal": True, "attinhcount": 0, "attstattarget": -1,
+}  # fmt: skip
+
+
+def _attribute(oid: int, place: int, field: pa.Field[Any], *, not_null: bool, has_default: bool) -> Row:
+    kind = oid_of(field)
+    size = next((each.size for each in TYPES if each.oid == kind), -1)
+    return {
+        **_ATTRIBUTE, "attrelid": oid, "attname": field.name, "atttypid": kind, "attlen": size, "attnum": place,
+        "atttypmod": modifier_of(field), "attndims": int(pa.types.is_list(field.type)), "attbyval": 0 < size <= 8,
+        "attnotnull": not_null, "atthasdef": has_default, "attcollation": 100 if kind == 25 else 0,
+    }  # fmt: skip
+
+
+def _attributes(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        for place, field in enumerate(each.columns, 1):
+            column = each.definition.column(field.name) if each.definition is not None else None
+            has_default = column is not None and column.default is not None
+            yield _attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
+        for place, name in enumerate(each.keys, 1):
+            yield _attribute(each.index_oid, place, each.columns.field(name), not_null=False, has_default=False)
+    for (schema, name), columns in shapes().items():
+        for place, field in enumerate(columns, 1):
+            yield _attribute(system_number(schema, name), place, field, not_null=False, has_default=False)
+
+
+def _types(_: Facts) -> Iterable[Row]:
+    for each in TYPES:
+        kind = "p" if each.category == "P" or each.name == "unknown" else "b"
+        row = {
+            "typnamespace": SYSTEM, "typowner": OWNER, "typispreferred": each.name in ("text", "bool", "float8", "oid", "timestamptz"),
+            "typisdefined": True, "typdelim": ",", "typrelid": 0, "typsubscript": "-", "typmodin": "-", "typmodout": "-",
+            "typanalyze": "-", "typalign": "i", "typstorage": "p" if each.size > 0 else "x", "typnotnull": False, "typbasetype": 0,
+            "typtypmod": -1, "typndims": 0, "typcollation": 100 if each.category == "S" else 0,
+        }  # fmt: skip
+        functions = {
+            f"typ{long}": f"{each.name}{short}"
+            for long, short in (("input", "in"), ("output", "out"), ("receive", "recv"), ("send", "send"))
+        }
+        yield {
+            **row, **functions, "oid": each.oid, "typname": each.name, "typlen": each.size, "typbyval": 0 < each.size <= 8,
+            "typtype": kind, "typcategory": each.category, "typelem": {22: 21, 30: 26}.get(each.oid, 0), "typarray": each.array,
+        }  # fmt: skip
+        if each.array:
+            yield {
+                **row, "oid": each.array, "typname": f"_{each.name}", "typlen": -1, "typbyval": False, "typtype": "b",
+                "typcategory": "A", "typelem": each.oid, "typarray": 0, "typinput": "array_in", "typoutput": "array_out",
+                "typreceive": "array_recv", "typsend": "array_send", "typispreferred": False,
+            }  # fmt: skip
+
+
+def _indexes(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.keys:
+            places = each.places()
+            yield {
+                "indexrelid": each.index_oid, "indrelid": each.oid, "indnatts": len(places), "indnkeyatts": len(places),
+                "indisunique": True, "indnullsnotdistinct": False, "indisprimary": True, "indisexclusion": False, "indimmediate": True,
+                "indisclustered": False, "indisvalid": True, "indcheckxmin": False, "indisready": True, "indislive": True,
+                "indisreplident": False, "indkey": places, "indcollation": [0] * len(places), "indclass": [0] * len(places),
+                "indoption": [0] * len(places),
+            }  # fmt: skip
+
+
+def _constraints(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.keys:
+            yield {
+                "oid": number_of(f"{each.name}_pkey constraint"), "conname": f"{each.name}_pkey", "connamespace": PUBLIC,
+                "contype": "p", "condeferrable": False, "condeferred": False, "convalidated": True, "conrelid": each.oid,
+                "contypid": 0, "conindid": each.index_oid, "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
+                "confmatchtype": " ", "conislocal": True, "coninhcount": 0, "connoinherit": True, "conkey": each.places(),
+            }  # fmt: skip
+
+
+def _defaults(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        for place, column in enumerate(each.definition.columns if each.definition is not None else (), 1):
+            if column.default is not None:
+                yield {
+                    "oid": number_of(f"{each.name}.{column.name} default"),
+                    "adrelid": each.oid,
+                    "adnum": place,
+                    "adbin": column.default,
+                }
+
+
+def _descriptions(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.definition is None:
+            continue
+        if each.definition.comment:
+            yield {"objoid": each.oid, "classoid": CLASS, "objsubid": 0, "description": each.definition.comment}
+        for place, column in enumerate(each.definition.columns, 1):
+            if column.comment:
+                yield {"objoid": each.oid, "classoid": CLASS, "objsubid": place, "description": column.comment}
+
+
+def _databases(facts: Facts) -> Iterable[Row]:
+    yield {
+        "oid": DATABASE, "datname": facts.database, "datdba": OWNER, "encoding": 6, "datlocprovider": "c", "datistemplate": False,
+        "datallowconn": True, "datconnlimit": -1, "datfrozenxid": 0, "datminmxid": 0, "dattablespace": SPACE, "datcollate": "C.UTF-8",
+        "datctype": "C.UTF-8",
+    }  # fmt: skip
+
+
+def _roles(facts: Facts) -> Iterable[Row]:
+    yield {
+        "rolname": facts.user, "rolsuper": False, "rolinherit": True, "rolcreaterole": False, "rolcreatedb": False, "rolcanlogin": True,
+        "rolreplication": False, "rolconnlimit": -1, "rolpassword": "********", "rolbypassrls": False, "oid": OWNER,
+    }  # fmt: skip
+
+
+def _users(facts: Facts) -> Iterable[Row]:
+    yield {
+        "usename": facts.user, "usesysid": OWNER, "usecreatedb": False, "usesuper": False, "userepl": False, "usebypassrls": False,
+        "passwd": "********",
+    }  # fmt: skip
+
+
+def _settings(facts: Facts) -> Iterable[Row]:
+    for name, value in facts.settings:
+        yield {
+            "name": name, "setting": value, "category": "barnabas", "short_desc": "", "context": "user", "vartype": "string",
+            "source": "default", "boot_val": value, "reset_val": value, "pending_restart": False,
+        }  # fmt: skip
+
+
+def _tables(facts: Facts) -> Iterable[Row]:
+    plain = {"hasrules": False, "hastriggers": False, "rowsecurity": False, "tableowner": facts.user}
+    for each in facts.tables:
+        yield {**plain, "schemaname": "public", "tablename": each.name, "hasindexes": bool(each.keys)}
+    for schema, name in shapes():
+        if schema == "pg_catalog":
+            yield {**plain, "schemaname": schema, "tablename": name, "hasindexes": False}
+
+
+def index_text(each: Described) -> str:
+    """`pg_get_indexdef` of a primary key."""
+    return f"CREATE UNIQUE INDEX {each.name}_pkey ON public.{each.name} USING btree ({', '.join(each.keys)})"
+
+
+def _index_texts(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.keys:
+            yield {"schemaname": "public", "tablename": each.name, "indexname": f"{each.name}_pkey", "indexdef": index_text(each)}
+
+
+def _methods(_: Facts) -> Iterable[Row]:
+    yield {"oid": HEAP, "amname": "heap", "amhandler": "heap_tableam_handler", "amtype": "t"}
+    yield {"oid": BTREE, "amname": "btree", "amhandler": "bthandler", "amtype": "i"}
+
+
+def _tablespaces(_: Facts) -> Iterable[Row]:
+    yield {"oid": SPACE, "spcname": "pg_default", "spcowner": OWNER}
+
+
+def _collations(_: Facts) -> Iterable[Row]:
+    yield {
+        "oid": 100, "collname": "default", "collnamespace": SYSTEM, "collowner": OWNER, "collprovider": "d", "collisdeterministic": True,
+        "collencoding": -1,
+    }  # fmt: skip
+
+
+def _activity(facts: Facts) -> Iterable[Row]:
+    yield {
+        "datid": DATABASE,
+        "datname": facts.database,
+        "usesysid": OWNER,
+        "usename": facts.user,
+        "state": "active",
+        "backend_type": "client backend",
+    }
+
+
+MAKERS: Mapping[str, Make] = dict(
+    {
+        "pg_namespace": _namespaces,
+        "pg_class": _classes,
+        "pg_attribute": _attributes,
+        "pg_type": _types,
+        "pg_index": _indexes,
+        "pg_constraint": _constraints,
+        "pg_attrdef": _defaults,
+        "pg_description": _descriptions,
+        "pg_database": _databases,
+        "pg_roles": _roles,
+        "pg_authid": _roles,
+        "pg_user": _users,
+        "pg_settings": _settings,
+        "pg_tables": _tables,
+        "pg_indexes": _index_texts,
+        "pg_am": _methods,
+        "pg_tablespace": _tablespaces,
+        "pg_collation": _collations,
+        "pg_stat_activity": _activity,
+    }.items()
+)
+
+
+def type_text(field: pa.Field[Any]) -> str:
+    """A column's type, as `format_type` has it."""
+    kind: Any = field.type
+    if pa.types.is_decimal(kind):
+        return f"numeric({kind.precision},{kind.scale})"
+    return shown(oid_of(field))

@@ -1,0 +1,226 @@
+"""Functions and types of Postgres' catalogue in a query: calls become subqueries over its tables, or answers that never change.
+
+`x::regclass` and its kin: a literal becomes the object's number, anything else its name. `x OPERATOR(pg_catalog.~) y` becomes a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from barnabas.sql.catalog.postgres.contents import DATABASE, OWNER, system_number
+from barnabas.sql.catalog.postgres.shapes import shapes
+from barnabas.sql.catalog.postgres.types import TYPES, oid_named
+from barnabas.sql.dialect import Barnabas, parse_tokens, tokens_of
+from barnabas.sql.interface import SqlError
+from barnabas.sql.states import INVALID_TEXT, UNDEFINED_OBJECT, UNDEFINED_TABLE
+
+FindOid = Callable[[str], int | None]
+# The names within begin with two lines, so that they never hide a name of the arguments.
+_DESCRIPTION = (
+    "(SELECT max(__d) FROM (SELECT objoid AS __o, objsubid AS __s, description AS __d FROM pg_catalog.pg_description)"
+    " WHERE __o = {0} AND __s = %s)"
+)
+_CLASS = "(SELECT max(%s) FROM (SELECT oid AS __o, relname AS __n FROM pg_catalog.pg_class) WHERE %s)"
+_TYPE = (
+    "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type)"
+    " WHERE __n = lower({0}) OR format_type(__o, NULL) = lower({0}))"
+)
+_NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
+_ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
+_KEY = (
+    "(SELECT 'PRIMARY KEY (' || max(__c) || ')' FROM (SELECT k.oid AS __o, string_agg(a.attname, ', ' ORDER BY a.attnum) AS __c"
+    " FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conindid GROUP BY k.oid) WHERE __o = {0})"
+)
+_INDEX = (
+    "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x JOIN pg_catalog.pg_class c"
+    " ON c.relname = x.indexname) WHERE __o = {0})"
+)
+_INDEX_COLUMN = (
+    "(CASE WHEN {1} = 0 THEN " + _INDEX + " ELSE (SELECT max(__n) FROM (SELECT attrelid AS __o, attnum AS __p, attname AS __n"
+    " FROM pg_catalog.pg_attribute) WHERE __o = {0} AND __p = {1}) END)"
+)
+_QUERIES = {
+    "obj_description": _DESCRIPTION % "0",
+    "col_description": _DESCRIPTION % "{1}",
+    "pg_get_userbyid": _ROLE,
+    "pg_get_constraintdef": _KEY,
+    "pg_get_expr": "({0})",
+    "to_regclass": _CLASS % ("__o", "__n = split_part({0}, '.', -1)"),
+    "to_regtype": _TYPE,
+    "to_regnamespace": _NAMESPACE % ("__o", "__n = {0}"),
+    "pg_get_serial_sequence": "(CAST(NULL AS TEXT))",
+}
+_NAMES = {
+    "REGCLASS": _CLASS % ("__n", "__o = {0}"),
+    "REGTYPE": "(format_type({0}, NULL))",
+    "REGNAMESPACE": _NAMESPACE % ("__n", "__o = {0}"),
+    "REGROLE": _ROLE,
+}
+_PLAIN = {
+    "OID": "BIGINT", "NAME": "TEXT", "REGPROC": "TEXT", "REGPROCEDURE": "TEXT", "REGOPER": "TEXT", "REGOPERATOR": "TEXT", "XID": "BIGINT",
+    "CID": "BIGINT", "TID": "TEXT", "CHAR": "TEXT", "INT2VECTOR": "SMALLINT[]", "OIDVECTOR": "BIGINT[]", "REGCOLLATION": "TEXT",
+    "XML": "TEXT", "CSTRING": "TEXT", "CITEXT": "TEXT", "INET": "TEXT", "PG_LSN": "TEXT", "ACLITEM": "TEXT", "BPCHAR": "TEXT",
+}  # fmt: skip
+
+
+def answer_catalogue(tree: Any, find: FindOid) -> None:
+    """Rewrite a query. Raises SqlError for a table or type that `::regclass` or `::regtype` does not find.
+
+    Args:
+        find: the number of a table by its name.
+    """
+    for node in reversed(list(tree.walk())):
+        match node:
+            case exp.Anonymous():
+                _call(node)
+            case exp.Cast():
+                _cast(node, find)
+            case exp.Operator():
+                _operator(node)
+            case exp.Collate():
+                node.replace(node.this.copy())
+
+
+def _call(node: exp.Anonymous) -> None:
+    name = str(node.this).lower()
+    arguments = node.expressions
+    template = _QUERIES.get(name)
+    if name == "pg_get_indexdef":
+        template = _INDEX if len(arguments) == 1 else _INDEX_COLUMN
+    if template is not None and len(arguments) >= 1 + ("{1}" in template):
+        _put(node, _filled(template, arguments), name)
+
+
+def _put(node: exp.Expression, made: Any, name: str) -> None:
+    """Put an expression in the place of another, with its name if it is an output."""
+    if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+        made = exp.Alias(this=made, alias=exp.to_identifier(name, quoted=True))
+    node.replace(made)
+
+
+def _filled(template: str, arguments: Sequence[Any]) -> Any:
+    """The expression of a template with arguments."""
+    text = template.format(*(f'"__{place}"' for place in range(len(arguments))))
+    query = "SELECT " + text
+    made = parse_tokens(query, tokens_of(query)).expressions[0]
+    for column in list(made.find_all(exp.Column)):
+        if column.name[:2] == "__" and column.name[2:].isdigit() and not column.table:
+            column.replace(arguments[int(column.name[2:])].copy())
+    return made
+
+
+def _cast(node: exp.Cast, find: FindOid) -> None:
+    word = _word(node.to)
+    if word in _PLAIN:
+        if node.to.args.get("nested"):
+            return
+        node.replace(exp.cast(node.this.copy(), _PLAIN[word], dialect="duckdb"))
+        return
+    if word == "ARRAY" and isinstance(node.this, exp.Literal) and node.this.is_string and node.this.name.startswith("{"):
+        node.set("this", _array(node.this.name))
+    if _is_of_catalogue(node.to) and word not in _NAMES:
+        node.set("to", exp.DataType.build(word, dialect=Barnabas, udt=True))
+    if word not in _NAMES:
+        return
+    value = node.this
+    if isinstance(value, exp.Literal) and value.is_string:
+        found = _number(word, value.name, find)
+        made: Any = exp.cast(exp.Literal.number(found), "BIGINT")
+    elif isinstance(value, exp.Parameter):
+        made = _filled(_QUERIES["to_regclass" if word == "REGCLASS" else "to_regtype"], [exp.cast(value.copy(), "TEXT")])
+    else:
+        made = _filled(_NAMES[word], [value])
+    _put(node, made, value.name if isinstance(value, exp.Column) else word.lower())
+
+
+def _is_of_catalogue(kind: Any) -> bool:
+    inner = kind.args.get("kind")
+    return isinstance(inner, exp.Dot) and inner.this.name.lower() == "pg_catalog"
+
+
+def _array(text: str) -> exp.Array:
+    """A literal such as `{a,"b c",NULL}`. Raises SqlError."""
+    items: list[exp.Expression] = []
+    for found in re.finditer(r'\s*("(?:[^"\\]|\\.)*"|[^,{}"]*)\s*(?:,|$)', text[1:-1]) if text != "{}" else ():
+        item = found[1]
+        if item.startswith('"'):
+            items.append(exp.Literal.string(re.sub(r"\\(.)", r"\1", item[1:-1])))
+        elif item.strip().upper() == "NULL":
+            items.append(exp.Null())
+        elif item.strip():
+            items.append(exp.Literal.string(item.strip()))
+    if not text.endswith("}"):
+        raise SqlError(INVALID_TEXT, f'malformed array literal: "{text[:100]}"')
+    return exp.Array(expressions=items)
+
+
+def _word(kind: Any) -> str:
+    word = str(getattr(kind.this, "value", kind.this)).upper()
+    if word in ("USERDEFINED", "USER-DEFINED", "OBJECT_IDENTIFIER"):
+        word = str(kind.args.get("kind") or kind.sql()).upper()
+    return word.removeprefix("PG_CATALOG.").strip('"')
+
+
+def _number(word: str, text: str, find: FindOid) -> int:
+    name = text.split(".")[-1].strip('"')
+    if text.isdigit():
+        return int(text)
+    if word == "REGCLASS":
+        found = next(
+            (system_number(schema, each) for schema, each in shapes() if each == name.lower() and schema == "pg_catalog"), None
+        )
+        found = find(name) if found is None else found
+        if found is None:
+            raise SqlError(UNDEFINED_TABLE, f'relation "{text}" does not exist')
+        return found
+    if word == "REGTYPE":
+        found = oid_named(text)
+        if found is None:
+            raise SqlError(UNDEFINED_OBJECT, f'type "{text}" does not exist')
+        return found
+    if word == "REGROLE":
+        return OWNER
+    return {"public": 2200, "pg_catalog": 11, "information_schema": 13000}.get(name.lower(), DATABASE)
+
+
+def _operator(node: exp.Operator) -> None:
+    """`a OPERATOR(pg_catalog.~) b`."""
+    sign = str(node.args.get("operator") or "").rsplit(".", 1)[-1]
+    left, right = node.this.copy(), node.expression.copy()
+    made: Any
+    match sign:
+        case "~" | "~*":
+            made = exp.func("REGEXP_MATCHES", left, right, *([exp.Literal.string("i")] if sign == "~*" else []), dialect="duckdb")
+        case "!~" | "!~*":
+            made = exp.not_(
+                exp.func("REGEXP_MATCHES", left, right, *([exp.Literal.string("i")] if sign == "!~*" else []), dialect="duckdb")
+            )
+        case "~~":
+            made = exp.Like(this=left, expression=right)
+        case "!~~":
+            made = exp.not_(exp.Like(this=left, expression=right))
+        case "<>":
+            made = exp.NEQ(this=left, expression=right)
+        case "=":
+            made = exp.EQ(this=left, expression=right)
+        case _:
+            return
+    node.replace(made)
+
+
+def type_cases() -> str:
+    """The macro `format_type` of DuckDB."""
+    cases = [f"WHEN {each.oid} THEN '{each.shown}'" for each in TYPES]
+    cases += [f"WHEN {each.array} THEN '{each.shown}[]'" for each in TYPES if each.array]
+    numeric = (
+        "WHEN kind = 1700 AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
+    )
+    varying = (
+        "WHEN kind IN (1042, 1043) AND modifier > 4 THEN CASE kind WHEN 1042 THEN 'character' ELSE 'character varying' END"
+        " || '(' || (modifier - 4) || ')'"
+    )
+    return f"CASE WHEN kind IS NULL THEN NULL {numeric} {varying} ELSE CASE kind {' '.join(cases)} ELSE '???' END END"

@@ -1,0 +1,121 @@
+"""The rows of information_schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas.sql.catalog.postgres.contents import Described, Facts, Make, Row
+from barnabas.sql.catalog.postgres.shapes import shapes
+from barnabas.sql.catalog.postgres.types import TYPES, oid_of, shown
+
+
+def _schemata(facts: Facts) -> Iterable[Row]:
+    for name in ("public", "information_schema", "pg_catalog"):
+        yield {"catalog_name": facts.database, "schema_name": name, "schema_owner": facts.user}
+
+
+def _tables(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        yield {**_of(facts, each), "table_type": "BASE TABLE", "is_insertable_into": "YES", "is_typed": "NO"}
+    for schema, name in shapes():
+        yield {
+            "table_catalog": facts.database, "table_schema": schema, "table_name": name, "is_insertable_into": "NO", "is_typed": "NO",
+            "table_type": "BASE TABLE" if schema == "pg_catalog" else "VIEW",
+        }  # fmt: skip
+
+
+def _of(facts: Facts, each: Described) -> Row:
+    return {"table_catalog": facts.database, "table_schema": "public", "table_name": each.name}
+
+
+def _columns(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        for place, field in enumerate(each.columns, 1):
+            column = each.definition.column(field.name) if each.definition is not None else None
+            yield {
+                **_of(facts, each), **_typed(facts, field), "ordinal_position": place, "dtd_identifier": str(place),
+                "column_default": column.default if column is not None else None, "is_updatable": "YES",
+            }  # fmt: skip
+    for (schema, name), columns in shapes().items():
+        for place, field in enumerate(columns, 1):
+            yield {
+                "table_catalog": facts.database, "table_schema": schema, "table_name": name, **_typed(facts, field),
+                "ordinal_position": place, "dtd_identifier": str(place), "is_updatable": "NO",
+            }  # fmt: skip
+
+
+_WIDTHS = {21: 16, 23: 32, 20: 64, 700: 24, 701: 53}
+
+
+def _typed(facts: Facts, field: pa.Field[Any]) -> Row:
+    oid = oid_of(field)
+    kind: Any = field.type
+    is_list = pa.types.is_list(kind)
+    name = next((each.name for each in TYPES if each.oid == oid), None)
+    row: Row = {
+        "column_name": field.name, "is_nullable": "YES" if field.nullable else "NO", "data_type": "ARRAY" if is_list else shown(oid),
+        "udt_catalog": facts.database, "udt_schema": "pg_catalog", "udt_name": name, "is_self_referencing": "NO", "is_identity": "NO",
+        "identity_cycle": "NO", "is_generated": "NEVER",
+    }  # fmt: skip
+    if is_list:
+        row["udt_name"] = next((f"_{each.name}" for each in TYPES if each.array == oid), "_text")
+    if oid in _WIDTHS:
+        row |= {"numeric_precision": _WIDTHS[oid], "numeric_precision_radix": 2}
+        row |= {"numeric_scale": 0} if oid not in (700, 701) else {}
+    elif pa.types.is_decimal(kind):
+        row |= {"numeric_precision": kind.precision, "numeric_scale": kind.scale, "numeric_precision_radix": 10}
+    elif pa.types.is_temporal(kind) and not pa.types.is_date(kind):
+        row["datetime_precision"] = 6
+    elif oid == 1082:
+        row["datetime_precision"] = 0
+    return row
+
+
+def _constraint(facts: Facts, each: Described) -> Row:
+    return {
+        "constraint_catalog": facts.database,
+        "constraint_schema": "public",
+        "constraint_name": f"{each.name}_pkey",
+        **_of(facts, each),
+    }
+
+
+def _constraints(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.keys:
+            yield {
+                **_constraint(facts, each), "constraint_type": "PRIMARY KEY", "is_deferrable": "NO", "initially_deferred": "NO",
+                "enforced": "YES",
+            }  # fmt: skip
+
+
+def _key_columns(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        for place, name in enumerate(each.keys, 1):
+            yield {**_constraint(facts, each), "column_name": name, "ordinal_position": place}
+
+
+def _privileges(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        for privilege in ("INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE"):
+            yield {
+                **_of(facts, each), "grantor": facts.user, "grantee": facts.user, "privilege_type": privilege, "is_grantable": "NO",
+                "with_hierarchy": "NO",
+            }  # fmt: skip
+
+
+MAKERS: Mapping[str, Make] = {
+    "schemata": _schemata,
+    "tables": _tables,
+    "columns": _columns,
+    "table_constraints": _constraints,
+    "key_column_usage": _key_columns,
+    "constraint_column_usage": _key_columns,
+    "table_privileges": _privileges,
+    "role_table_grants": _privileges,
+    "enabled_roles": lambda facts: [{"role_name": facts.user}],
+    "information_schema_catalog_name": lambda facts: [{"catalog_name": facts.database}],
+}

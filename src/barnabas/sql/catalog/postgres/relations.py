@@ -1,0 +1,42 @@
+"""The catalogue's tables as relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+from msgspec import Struct
+
+from barnabas.sql.catalog.postgres import contents, information
+from barnabas.sql.catalog.postgres.contents import Facts
+from barnabas.sql.catalog.postgres.shapes import shapes
+
+SCHEMAS = ("pg_catalog", "information_schema")
+_MAKERS = {
+    **{f"pg_catalog.{name}": make for name, make in contents.MAKERS.items()},
+    **{f"information_schema.{name}": make for name, make in information.MAKERS.items()},
+}
+
+
+class CatalogueRelation(Struct, frozen=True):
+    """A table of the catalogue; its rows are made when a statement runs."""
+
+    name: str
+    schema: str
+    columns: pa.Schema
+    facts: Callable[[], Facts]
+    hidden: pa.Schema = pa.schema([])
+    key_alias: str | None = None
+    keys: tuple[str, ...] = ()
+    filled: Mapping[str, str] = {}
+
+    def rows(self) -> pa.Table:
+        """The rows of this moment."""
+        return contents.rows_of(self.schema, self.name, self.facts(), _MAKERS)
+
+
+def catalogue(schema: str | None, name: str, facts: Callable[[], Facts]) -> CatalogueRelation | None:
+    """A table of the catalogue by its name; without a schema only those of pg_catalog."""
+    key = (schema or "pg_catalog").lower(), name.lower()
+    found = shapes().get(key)
+    return None if found is None else CatalogueRelation(key[1], key[0], found, facts)

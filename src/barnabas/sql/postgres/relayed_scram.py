@@ -1,0 +1,140 @@
+"""SCRAM between a Postgres client and a broker, relayed; see `logins.py`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from barnabas import limits
+from barnabas.client.connection import Connection
+from barnabas.client.errors import ClientError
+from barnabas.client.plans import Call
+from barnabas.config.jaas import quote
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.security.scram import UNNAMED
+from barnabas.sql.interface import Caller
+from barnabas.sql.postgres.answers import SASL, SASL_CONTINUE, SASL_FINAL
+from barnabas.sql.postgres.authentication import Login, nothing
+from barnabas.sql.postgres.logins import Gate, LoginRefused, connect, sasl_config, without_credentials
+from barnabas.sql.postgres.messages import Fatal, decoded, parse_sasl_start
+
+MECHANISM = "SCRAM-SHA-256"
+MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+TOKEN_LIFETIME_MS = 24 * 3600 * 1000  # Kafka's delegation.token.expiry.time.ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    name: str
+    key: str = field(repr=False)
+    good_until_s: float
+
+
+class RelayedScram:
+    """Lets a broker check the client's proof, and gives the session a delegation token.
+
+    Args:
+        settings: of the server's own client, with `bootstrap.servers` and a `security.protocol` that has SASL.
+
+    Raises:
+        ConfigError: the cluster cannot check log-ins.
+    """
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._config = replace(sasl_config(settings), credentials=None)
+        self._gate = Gate()
+        self._tokens: OrderedDict[str, _Token] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+        """Raises Fatal: 28P01, 28000 if the cluster makes no tokens, 08006 if it does not answer, 08P01 for another message."""
+        mechanism, first = parse_sasl_start(login.ask(SASL, f"{MECHANISM}\0\0".encode()))
+        if mechanism != MECHANISM:
+            raise Fatal("08P01", "client selected an invalid SASL authentication mechanism")
+        user = login.startup.user
+        message = relayed(decoded(first), user)
+        with self._gate.passing(login, proves=False):
+            connection = connect(self._config)
+        try:
+            with self._gate.passing(login, proves=False):
+                _ask(connection, SaslHandshakeRequest(mechanism=MECHANISM))
+                second = _authenticate(connection, message)
+            third = login.ask(SASL_CONTINUE, second)
+            with self._gate.passing(login):
+                last = _authenticate(connection, third)
+            token = self._token(connection, user)
+        except ClientError:
+            raise Fatal("08006", "the cluster cannot be asked about this log-in") from None
+        finally:
+            connection.close()
+        login.tell(SASL_FINAL, last)
+        return login.caller(settings={**without_credentials(self._settings), **_settings_of(token)}), nothing
+
+    def _token(self, connection: Connection, user: str) -> _Token:
+        """One of the user that is good for half of its life at least."""
+        with self._lock:
+            found = self._tokens.get(user)
+            if found is not None and time.monotonic() < found.good_until_s:
+                return found
+        answer = _answer(connection, CreateDelegationTokenRequest(max_lifetime_ms=TOKEN_LIFETIME_MS))
+        if answer.error_code:
+            code = ErrorCode(answer.error_code).name
+            raise Fatal(
+                "28000", f"the cluster gives no delegation token ({code}), which a log-in by SCRAM needs",
+                hint="Set delegation.token.secret.key on the brokers, or let clients log in by password.",
+            )  # fmt: skip
+        life_s = (answer.expiry_timestamp_ms - answer.issue_timestamp_ms) / 1000
+        made = _Token(answer.token_id, b64encode(bytes(answer.hmac)).decode(), time.monotonic() + life_s / 2)
+        with self._lock:
+            self._tokens[user] = made
+            if len(self._tokens) > limits.MAX_SERVICE_LOGINS:
+                self._tokens.popitem(last=False)
+        return made
+
+
+def relayed(first: str, user: str) -> str:
+    """The client's first message as the broker takes it. Raises Fatal 08P01 for one with channel binding or another user's name."""
+    flag, authorization, bare = (*first.split(",", 2), "", "")[:3]
+    if flag not in ("n", "y") or authorization:
+        raise Fatal(
+            "08P01", "malformed SCRAM message", detail="The server offers no channel binding and takes no authorization id."
+        )
+    named, escaped = bare.partition(",")[0], user.replace("=", "=3D").replace(",", "=2C")
+    if named == f"n={escaped}":
+        return first
+    if named not in {f"n={each}" for each in UNNAMED}:
+        raise Fatal("28000", "the user of the SCRAM message is not that of the startup packet")
+    return f"{flag},a={escaped},{bare}"
+
+
+def _authenticate(connection: Connection, message: bytes | str) -> bytes:
+    data = message if isinstance(message, bytes) else message.encode()
+    return bytes(_ask(connection, SaslAuthenticateRequest(auth_bytes=data)).auth_bytes)
+
+
+def _ask(connection: Connection, request: Any) -> Any:
+    answer = _answer(connection, request)
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        raise Fatal("28000", f"the cluster does not accept {MECHANISM}")
+    if answer.error_code:
+        raise LoginRefused(getattr(answer, "error_message", None) or f"error code {answer.error_code}")
+    return answer
+
+
+def _answer(connection: Connection, request: Any) -> Any:
+    connection.send(Call(request))
+    return connection.receive()
+
+
+def _settings_of(token: _Token) -> dict[str, str]:
+    login = f'{MODULE} required username={quote(token.name)} password={quote(token.key)} tokenauth="true";'
+    return {"sasl.mechanism": MECHANISM, "sasl.jaas.config": login}
