@@ -1,4 +1,4 @@
-"""Flat Avro data as columns in bulk, by a program and the kernel: no Python object for a record."""
+"""Avro data as columns in bulk, by a program or a tree and its kernel: no Python object for a record."""
 
 from __future__ import annotations
 
