@@ -50,6 +50,7 @@ class TableOptions(Struct):
         with table_errors():
             from barnabas.tables import table
 
+            self._check()
             if self.data_folder is None:
                 self.connection.require_broker()
             found = table(
@@ -65,6 +66,18 @@ class TableOptions(Struct):
             )
             with found:
                 yield found.newest_by_key() if self.newest else found
+
+    def _check(self) -> None:
+        """Raises BadInput, with the option, if a declaration of columns cannot be read."""
+        from barnabas.tables.declaration import declared
+        from barnabas.tables.errors import TableError
+
+        for option, text in (("--columns", self.columns), ("--key", self.key)):
+            try:
+                if text is not None and text not in {"raw", "text"}:
+                    declared(text)
+            except TableError as error:
+                raise BadInput(f"{option}: {error}") from error
 
     def client_settings(self) -> dict[str, str]:
         """Settings of the project's own client."""
@@ -91,7 +104,8 @@ def table_errors() -> Iterator[None]:
     except ImportError as error:
         raise Failure(f"{error.name} is not installed; `pip install 'barnabas[tables]'` installs what tables need") from error
     except TableError as error:
-        raise BadInput(str(error)) from error
+        part = getattr(error, "part", None)  # of a query
+        raise BadInput(f"--{part}: {error}" if part else str(error)) from error
     except OSError:
         raise
     except BarnabasError as error:

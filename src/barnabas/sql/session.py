@@ -6,6 +6,7 @@ until they can be read.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import split, statement_of
+from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
@@ -35,6 +36,7 @@ from barnabas.sql.writing.records import records_of
 if TYPE_CHECKING:
     from barnabas.sql.engine import SqlEngine
 
+logger = logging.getLogger(__name__)
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
@@ -52,7 +54,7 @@ class SqlSession:
         self.running = Running(engine.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
-        self.prepared: dict[str, Ready] = {}
+        self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -88,7 +90,8 @@ class SqlSession:
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
     def prepare(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared:
-        return self._guarded(self._prepare, text, tuple(parameters))
+        prepared: Prepared = self._guarded(self._prepare, text, tuple(parameters))
+        return prepared
 
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
@@ -102,20 +105,23 @@ class SqlSession:
         return made
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
-        return self._guarded(lambda: self._current(prepared).run(values))
+        result: Result = self._guarded(lambda: self._current(prepared).run(values))
+        return result
 
     def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
         made = self._current(prepared)
         if made.copy_from is None:
             raise SqlError(states.WRONG_OBJECT, "the statement takes no data")
         action = made.copy_from
-        return self._guarded(lambda: action(data))
+        result: Result = self._guarded(lambda: action(data))
+        return result
 
     def copy_out(self, prepared: Prepared) -> Iterator[bytes]:
         made = self._current(prepared)
         if made.copy_to is None:
             raise SqlError(states.WRONG_OBJECT, "the statement gives no data")
-        return self._guarded(made.copy_to)
+        lines: Iterator[bytes] = self._guarded(made.copy_to)
+        return lines
 
     def _current(self, prepared: Prepared) -> Ready:
         """The statement as it was prepared, or checked again if the tables have changed."""
@@ -145,6 +151,12 @@ class SqlSession:
         except BarnabasError as error:
             self.fail()
             raise self.running.error() if self.running.is_cancelled else states.of_failure(error) from error
+        except Exception as error:
+            self.fail()
+            if self.running.is_cancelled:
+                raise self.running.error() from error
+            logger.exception("event=sql-statement-failed session=%d", self.number)
+            raise SqlError(states.INTERNAL, f"an internal error: {type(error).__name__}") from error
         finally:
             self.running.stop()
 
@@ -234,6 +246,14 @@ class SqlSession:
         else:
             self.send([(relation.topic, records_of(relation, rows, deleted))])
 
+    def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
+        """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        if self._state == "T":
+            self.write(relation, rows)
+            self.write(relation, deleted, deleted=True)
+        elif rows.num_rows or deleted.num_rows:
+            self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
+
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""
         self.running.check()
@@ -284,7 +304,7 @@ class SqlSession:
             return error
         if self.running.is_cancelled:
             return self.running.error()
-        cause = _cause(error)
+        cause = self.running.fault or _cause(error)
         if cause is not None:
             return states.of_failure(cause)
         if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):

@@ -31,6 +31,7 @@ from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
 KEY, MARK = "_key", "mark"
 MERGED_ROWS = 1 << 18  # rows that are collected before they are merged with the keys found so far
+MAX_SHORT_BYTES = 1 << 30  # of keys with offsets of 32 bits, which are grouped 20 times as fast as those with 64 bits
 MAX_GAP = 1 << 16  # offsets without a newest record that are read, rather than asked for another range
 MAX_RANGES = 32  # of one partition in the second pass
 MAX_ROUNDS = 5  # searches for keys whose newest record compaction removed
@@ -43,7 +44,7 @@ class NewestKeys:
     """The newest mark of each key. A mark is twice the offset, plus one if the record has a value."""
 
     def __init__(self) -> None:
-        self._found = pa.table({KEY: pa.array([], pa.large_binary()), MARK: pa.array([], pa.int64())})
+        self._found = pa.table({KEY: pa.array([], pa.binary()), MARK: pa.array([], pa.int64())})
         self._waiting: list[pa.Table] = []
         self._rows = 0
 
@@ -52,22 +53,25 @@ class NewestKeys:
         keys = batch.column(KEY)
         has_value = pc.cast(batch.column(VALUE).is_valid(), pa.int64())
         marks = pc.add(pc.multiply(batch.column(OFFSET), 2), has_value)
-        table = pa.table({KEY: keys.cast(pa.large_binary()), MARK: marks})
-        self._waiting.append(table.filter(keys.is_valid()))
+        self._waiting.append(pa.table({KEY: keys, MARK: marks}).filter(keys.is_valid()))
         self._rows += batch.num_rows
         if self._rows >= max(MERGED_ROWS, self._found.num_rows):
             self._merge()
 
     def _merge(self) -> None:
         if self._waiting:
-            whole = pa.concat_tables([self._found, *self._waiting])
+            is_large = self._found.nbytes + sum(each.nbytes for each in self._waiting) > MAX_SHORT_BYTES
+            kind = pa.large_binary() if is_large else self._found.schema.field(KEY).type
+            schema = pa.schema([(KEY, kind), (MARK, pa.int64())])
+            whole = pa.concat_tables([each.cast(schema) for each in (self._found, *self._waiting)])
             self._found = whole.group_by(KEY).aggregate([(MARK, "max")]).rename_columns([KEY, MARK])
             self._waiting, self._rows = [], 0
 
     def only(self, keys: pa.Table) -> None:
         """Forget all other keys."""
         self._merge()
-        self._found = self._found.join(keys.select([KEY]), KEY, join_type="inner")
+        kept = pa.table([keys.column(KEY).cast(self._found.schema.field(KEY).type)], names=[KEY])
+        self._found = self._found.join(kept, KEY, join_type="inner")
 
     def marks(self) -> Offsets:
         """The marks of all keys, ascending."""

@@ -226,7 +226,7 @@ class Access:
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
             table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
-            made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
+            made.append((each.alias, Rows(table, each.schema, running)))
         return made
 
     def live_records(self, relation: TopicRelation, running: Running, use: Callable[[LiveRows], R]) -> R | None:

@@ -11,10 +11,7 @@ CREATE MACRO __div(a INTEGER, b INTEGER) AS a // b,
   (a HUGEINT, b INTEGER) AS a // b,
   (a HUGEINT, b BIGINT) AS a // b,
   (a HUGEINT, b HUGEINT) AS a // b,
-  (a DOUBLE, b DOUBLE) AS a / __nonzero(b),
-  (a DECIMAL, b DECIMAL) AS a / __nonzero(b),
-  (a REAL, b REAL) AS a / __nonzero(b),
-  (a INTERVAL, b DOUBLE) AS a / __nonzero(b);
+  (a, b) AS a / __nonzero(b);
 
 -- Functions of Postgres' catalogue whose answers never change here.
 CREATE MACRO pg_table_is_visible(a) AS true;

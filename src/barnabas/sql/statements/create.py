@@ -92,7 +92,9 @@ def create(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
 def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
-    for node in tree.find_all(exp.TemporaryProperty, exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
+    for node in tree.find_all(
+        exp.TemporaryProperty, exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty
+    ):
         word = node.key.removesuffix("property").upper()
         raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
 
@@ -119,7 +121,9 @@ def table_name(table: Any) -> str:
     """The name of a table to make: folded to lower case unless it is quoted. Raises SqlError."""
     parts = [part.name for part in table.parts]
     if len(parts) > 1 and parts[-2].lower() != "public":
-        raise SqlError("3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public")
+        raise SqlError(
+            "3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public"
+        )
     name = folded(table.this)
     if not name or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
@@ -161,7 +165,9 @@ def _primary(item: Any) -> list[str]:
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
     word = type(item).__name__.removesuffix("ColumnConstraint").upper()
-    raise not_supported(f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT")
+    raise not_supported(
+        f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    )
 
 
 def _column(columns: Sequence[ColumnDefinition], name: str) -> str:
@@ -175,7 +181,9 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
     """A column, and whether it is the primary key. Raises SqlError."""
     name = folded(item.this)
     if name.lower() in RESERVED:
-        raise SqlError("42939", f'column name "{name}" is reserved', position=position_in(item), hint="every table has this column")
+        raise SqlError(
+            "42939", f'column name "{name}" is reserved', position=position_in(item), hint="every table has this column"
+        )
     if item.kind is None:
         raise not_supported(f'the column "{name}" needs a type', position_in(item))
     nullable, default, comment, is_primary = True, None, None, False
@@ -203,7 +211,9 @@ def default_text(value: Any) -> str | None:
     if isinstance(value, exp.Null):
         return None
     for node in value.find_all(exp.Column, exp.Query, exp.Parameter):
-        raise not_supported(f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()")
+        raise not_supported(
+            f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
+        )
     return str(value.sql("postgres"))
 
 
@@ -224,7 +234,11 @@ def options_of(properties: Any) -> Options:
         elif "." in name:
             configs[name] = value
         else:
-            raise SqlError(INVALID_PARAMETER, f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(OPTIONS)}, and settings of topics in quotes")
+            raise SqlError(
+                INVALID_PARAMETER,
+                f'unrecognized option "{name}"',
+                hint=f"WITH takes {', '.join(OPTIONS)}, and settings of topics in quotes",
+            )
     if found.get("format", "json") not in FORMATS:
         raise SqlError(INVALID_PARAMETER, f'the format "{found["format"]}" is not known', hint=f"it can be {', '.join(FORMATS)}")
     if found.get("mode", "permissive") not in MODES:
@@ -300,6 +314,7 @@ def _has_topic(session: SqlSession, topic: str) -> bool:
         return topic in session.client.topics_by_name([topic])
     except KafkaError as error:
         if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-            raise SqlError("42602", f'"{topic}" is no name of a topic', hint="letters, digits, dots, - and _; or WITH (topic = …)") from None
+            raise SqlError(
+                "42602", f'"{topic}" is no name of a topic', hint="letters, digits, dots, - and _; or WITH (topic = …)"
+            ) from None
         raise
-

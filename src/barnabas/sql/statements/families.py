@@ -10,11 +10,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.dialect import Statement
-from barnabas.sql.statements import alter, inspect, modify, transactions, utility
+from barnabas.sql.statements import alter, inspect, modify, prepared, transactions, utility
+from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create
+from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.insert import insert
+from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
 
 if TYPE_CHECKING:
@@ -31,6 +35,14 @@ _FAMILIES: dict[str, Make] = {
     "INSERT": insert,
     "UPDATE": modify.update,
     "DELETE": modify.delete,
+    "MERGE": merge,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
+    "EXPLAIN": explain,
+    "COPY": copy,
+    "WAIT": wait,
+    **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT")},
     **dict.fromkeys(("BEGIN", "START"), transactions.begin),
     **dict.fromkeys(("COMMIT", "END"), transactions.commit),
     **dict.fromkeys(("ROLLBACK", "ABORT"), transactions.rollback),
@@ -74,6 +86,8 @@ def of_tree(session: SqlSession, statement: Statement, given: Sequence[pa.DataTy
             return modify.update(session, statement, given, tree)
         case exp.Delete():
             return modify.delete(session, statement, given, tree)
+        case exp.Merge():
+            return merge(session, statement, given, tree)
     raise not_supported(f"WITH … {tree.key.upper()} is not supported", statement.position(0))
 
 

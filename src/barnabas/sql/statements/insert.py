@@ -60,10 +60,14 @@ def _ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     return Ready(statement.text, run, returning.schema, parameters, version=session.version)
 
 
-def without_duplicates(session: SqlSession, relation: TopicRelation, rows: pa.Table) -> pa.Table:
-    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them."""
+def without_duplicates(session: SqlSession, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:
+    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them.
+
+    Args:
+        seen: the keys of earlier rows of the statement; those of these rows are added.
+    """
     keys = keys_of(relation, rows)
-    seen: set[bytes] = set()
+    seen = set() if seen is None else seen
     for place, key in enumerate(keys):
         if key in seen:
             raise duplicate(relation, rows, place)
@@ -85,4 +89,3 @@ def duplicate(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
         detail=f"Key ({names})=({shown}) already exists.",
         hint="ON CONFLICT DO UPDATE or DO NOTHING says what to do",
     )
-

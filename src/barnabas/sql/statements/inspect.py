@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
@@ -53,7 +53,9 @@ def show(session: SqlSession, statement: Statement, given: Any) -> Ready:
             relation = session.find(_name(statement, at), statement.position(at))
             return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
         case "":
-            raise syntax_error("SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1))
+            raise syntax_error(
+                "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
+            )
     return show_parameter(session, statement, given)
 
 

@@ -103,7 +103,9 @@ def check_count(rows: pa.Table) -> None:
     """Raises SqlError if a statement changes too many rows."""
     if rows.num_rows > limits.MAX_SQL_MODIFIED_ROWS:
         raise SqlError(
-            LIMIT_EXCEEDED, f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows", hint="use WHERE to change a part"
+            LIMIT_EXCEEDED,
+            f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows",
+            hint="use WHERE to change a part",
         )
 
 

@@ -141,7 +141,12 @@ class NewRows:
 
 
 _COMPLEX, _NOW, _UUID = object(), object(), object()
-_KINDS: dict[type, Any] = {int: pa.types.is_integer, float: pa.types.is_floating, bytes: pa.types.is_binary, bool: pa.types.is_boolean}
+_KINDS: dict[type, Any] = {
+    int: pa.types.is_integer,
+    float: pa.types.is_floating,
+    bytes: pa.types.is_binary,
+    bool: pa.types.is_boolean,
+}
 
 
 def _plain(cell: Any) -> Any:
@@ -182,7 +187,9 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
             return _moments(cells, kind)
         if pa.types.is_decimal(kind):
             return pa.array([None if each is None else decimal.Decimal(str(each)) for each in cells], kind)
-        expected = next((check for python, check in _KINDS.items() if all(each is None or type(each) is python for each in cells)), None)
+        expected = next(
+            (check for python, check in _KINDS.items() if all(each is None or type(each) is python for each in cells)), None
+        )
         if expected is not None and expected(kind):
             return pa.array(cells, kind)
         if pa.types.is_floating(kind) and all(each is None or type(each) in (int, decimal.Decimal) for each in cells):
@@ -192,9 +199,10 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
     return None
 
 
-
 def _moments(cells: list[Any], kind: Any) -> Any:
     """Times with a zone for a column with a zone, or without for one without."""
-    if not all(each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in cells):
+    if not all(
+        each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in cells
+    ):
         return None
     return pa.array(cells, kind)

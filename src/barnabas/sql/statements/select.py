@@ -11,8 +11,8 @@ from sqlglot import exp
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.duck.types import field_of
-from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.query import QueryPlan, plan_query
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
@@ -33,13 +33,12 @@ def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0))
     plan = checked(session, tree, statement.text, given)
-    return Ready(
-        statement.text,
-        lambda values: run(session, plan, values, statement.text),
-        plan.schema,
-        plan.parameters,
-        version=session.version,
-    )
+
+    def execute(values: Sequence[Any]) -> Result:
+        check_values(plan.parameters, values)
+        return run(session, plan, values, statement.text)
+
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
 
 
 def checked(

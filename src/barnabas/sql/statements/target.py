@@ -154,7 +154,9 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                 raise SqlError("42601", f'multiple assignments to same column "{name}"', position=position_in(column))
             if name in relation.keys:
                 raise not_supported(
-                    f'the column "{name}" of the primary key cannot be changed', position_in(column), "DELETE the row and INSERT another"
+                    f'the column "{name}" of the primary key cannot be changed',
+                    position_in(column),
+                    "DELETE the row and INSERT another",
                 )
             found[name] = default_of(relation, name) if is_default(value) else value
     return found

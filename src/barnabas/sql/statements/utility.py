@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import SqlError
