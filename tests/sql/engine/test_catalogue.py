@@ -1,4 +1,4 @@
-"""What Postgres' clients ask about tables: psql's commands, SQLAlchemy's reflection, JDBC's metadata."""
+"""Questions of Postgres' clients about tables: psql's commands, SQLAlchemy's reflection, JDBC's metadata."""
 
 from __future__ import annotations
 
