@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -97,11 +95,6 @@ class Execution:
         for name in list(self.portals):
             self.close_portal(name)
 
-    @contextmanager
-    def implicit_block(self, statements: Sequence[str]) -> Iterator[None]:
-        """Around the statements of one simple query."""
-        yield
-
     def schema(self, statement: Statement) -> pa.Schema | None:
         """The columns of its rows; None if it has none."""
         if isinstance(statement.action, Fetch):
@@ -130,6 +123,7 @@ class Execution:
             describe: send a RowDescription before the rows, as a simple query does.
         """
         self.transaction.admitted(portal.statement.text)
+        self._check_cancelled()
         action = portal.statement.action
         if portal.finished is not None:
             self._channel.send(answers.command_complete(portal.finished))
@@ -165,11 +159,14 @@ class Execution:
         else:
             self._complete(portal, portal.rows.result, portal.rows.taken)
 
+    def _check_cancelled(self) -> None:
+        if self.cancelled:
+            raise SqlError("57014", "canceling statement due to user request")
+
     def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None) -> None:
         for batch in rows.take(most):
             for piece in writer.pieces(batch):
-                if self.cancelled:
-                    raise SqlError("57014", "canceling statement due to user request")
+                self._check_cancelled()
                 self._channel.send(piece)
 
     def _complete(self, portal: Portal, result: Result, rows: int = 0) -> None:
@@ -197,8 +194,7 @@ class Execution:
         assert cursor.rows is not None
         if action.moves:
             for _ in cursor.rows.take(action.rows):
-                if self.cancelled:
-                    raise SqlError("57014", "canceling statement due to user request")
+                self._check_cancelled()
         else:
             writer = RowWriter(cursor.rows.schema, portal.formats or cursor.formats, self._zone)
             if describe:
@@ -283,8 +279,7 @@ class Execution:
         self._channel.send(answers.copy_response(b"H", form.code, columns))
         count = -int(form.has_header)
         for data, rows in outgoing(pieces, form):
-            if self.cancelled:
-                raise SqlError("57014", "canceling statement due to user request")
+            self._check_cancelled()
             count += rows
             self._channel.send(data)
         self._channel.send(answers.COPY_DONE)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from ssl import SSLObject
 from typing import TYPE_CHECKING, Any, cast
@@ -153,7 +154,8 @@ class Peer(asyncio.Protocol):
         self._server.budget.add(-self._partial)
         self._partial = 0
         self._leave()
-        self._server.dismiss(self)
+        if not self.mailbox.busy:
+            self._server.dismiss(self)
 
     def end(self, reason: SqlError | None = None) -> None:
         """Tell the client why, and end the connection; a statement that runs is cancelled."""
@@ -174,8 +176,8 @@ class Peer(asyncio.Protocol):
             return
         idle = self.mailbox.leave()
         if self._startup is None:
-            return
-        if idle:
+            self.mailbox.end()
+        elif idle:
             self._server.submit(self._finish)
         else:
             self.cancel()
@@ -189,7 +191,9 @@ class Peer(asyncio.Protocol):
         """End the connection if it was silent for too long."""
         silent = now - self._active_at
         if self._phase is Phase.OVER:
-            if silent > limits.POSTGRES_STOP_TIMEOUT_S and not self.mailbox.busy:
+            if self.mailbox.busy:
+                self.cancel()  # again, since the statement may just have begun the first time
+            elif silent > limits.POSTGRES_STOP_TIMEOUT_S:
                 self.abort()  # it does not read its last answers
         elif self._connection is None:
             if now - self._begun_at > limits.POSTGRES_STARTUP_TIMEOUT_S:
@@ -217,6 +221,11 @@ class Peer(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def _ended(self) -> None:
+        """The last thread has ended."""
+        if self._transport is None:
+            self._server.dismiss(self)
+
     # in the thread of the session
 
     def _run(self) -> None:
@@ -243,10 +252,7 @@ class Peer(asyncio.Protocol):
         """The last thread of a connection: release the session, say the last words, close the socket."""
         words = b"" if self._last_words is None else answers.error(self._last_words)
         self.mailbox.last_words(words)
-        try:
-            self._loop.call_soon_threadsafe(self._close)
-        except RuntimeError:
-            logger.debug("event=postgres-loop-closed")
+        self._call(self._close)
         try:
             if self._connection is not None:
                 self._connection.close()
@@ -255,6 +261,11 @@ class Peer(asyncio.Protocol):
             logger.exception("event=sql-session-close-failed")
         finally:
             self.mailbox.end()
+            self._call(self._ended)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(action)
 
     def _log_in(self) -> None:
         startup, mailbox = self._startup, self.mailbox
