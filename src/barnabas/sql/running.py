@@ -64,7 +64,7 @@ class Deadlines:
 
 
 class Running:
-    """What runs in one session. `cancel` may be called from any thread."""
+    """The statement that runs in one session. `cancel` may be called from any thread."""
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
@@ -91,7 +91,7 @@ class Running:
                     )
 
     def stop(self) -> None:
-        """It ended. What it still streams keeps it alive through its leases."""
+        """It ended. A result that is still streamed keeps it alive by its leases."""
         with self._lock:
             self._active -= 1
             self._maybe_rest()

@@ -17,7 +17,7 @@ from barnabas.testing import Broker
 
 
 class Answer(NamedTuple):
-    """What a statement gave."""
+    """The outcome of a statement."""
 
     tag: str
     names: list[str]

@@ -26,7 +26,7 @@ def ask(ask: Asking) -> Asking:
 def records(broker: Broker, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    found = []
+    found: list[tuple[bytes | None, bytes | None]] = []
     while len(found) < count:
         message = consumer.poll(30)
         assert message is not None

@@ -1,4 +1,4 @@
-"""What a name in FROM can be: a topic with columns, or rows that the engine makes.
+"""The meaning of a name in FROM: a topic with columns, or rows that the engine makes.
 
 Rules
   1. `columns` are what `*` shows; `hidden` are those that a statement must name.
