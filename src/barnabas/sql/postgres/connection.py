@@ -23,7 +23,7 @@ from barnabas.sql.postgres.execution import Execution
 from barnabas.sql.postgres.messages import Fatal, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
 from barnabas.sql.postgres.portals import Portal, Statement
-from barnabas.sql.postgres.transaction import ImplicitBlock
+from barnabas.sql.postgres.transaction_block import ImplicitBlock
 from barnabas.sql.postgres.types import UNKNOWN, arrow_type, oid_of
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 
 from barnabas import limits
-from barnabas.sql.interface import Result, Session, SqlError
+from barnabas.sql.interface import Notifies, Result, Session, SqlError
 from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.channel import Channel
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
@@ -16,7 +16,7 @@ from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, Disc
 from barnabas.sql.postgres.messages import BINARY
 from barnabas.sql.postgres.portals import Portal, Rows, Statement
 from barnabas.sql.postgres.rows import RowWriter
-from barnabas.sql.postgres.transaction import Transaction
+from barnabas.sql.postgres.transaction_block import Transaction
 
 REPORTED = {  # settings that clients follow, and what they are where the session does not say
     "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "application_name": "", "DateStyle": "ISO, MDY",
@@ -31,6 +31,7 @@ class Execution:
 
     def __init__(self, session: Session, channel: Channel) -> None:
         self._session, self._channel = session, channel
+        self._notifies = session if isinstance(session, Notifies) else None
         self.transaction = Transaction(session)
         self.statements: dict[str, Statement] = {}
         self.portals: dict[str, Portal] = {}
@@ -171,6 +172,9 @@ class Execution:
 
     def _complete(self, portal: Portal, result: Result, rows: int = 0) -> None:
         tag = result.tag
+        if self._notifies is not None:
+            for notice in self._notifies.take_notices():
+                self._channel.send(answers.notice(notice))
         if portal.rows is None:
             result.close()
         if not tag:
