@@ -150,7 +150,7 @@ def test_columns_by_position_cannot_be_read() -> None:
 
 
 def test_deep_filters_are_unknown_and_no_error() -> None:
-    deep = reduce(lambda found, number: found | (number == offset), range(5 * MAX_DEPTH), offset == -1)
+    deep = reduce(lambda found, each: found | (offset == each), range(5 * MAX_DEPTH), offset == -1)
     assert isinstance(of_arrow(deep), Unknown)
     nested = reduce(lambda found, each: found | (pl.col("_offset") == each), range(5 * MAX_DEPTH), pl.col("_offset") == -1)
     assert isinstance(of_polars(nested), Unknown)
