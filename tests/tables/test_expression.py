@@ -73,6 +73,7 @@ def time(value: int, unit: Any = "us", zone: Any = "UTC") -> Any:
         (offset.isin([1, None]), Among("_offset", (1,))),
         (offset.isin(pa.array([], pa.int64())), NEVER),
         (~offset.isin([5]), Some((BELOW, ABOVE))),
+        (~timestamp.isin([time(5)]), Unknown()),  # null is not in the list
         (pc.if_else(key.is_valid(), key.isin([b"a"]), pc.scalar(NULL)), Every((Unknown(), Among("_key", (b"a",))))),
         (pc.if_else(offset < 5, offset == 1, offset == 9), Some((Every((BELOW, ONE)), Every((Comparison("_offset", ">=", 5), NINE))))),
         (timestamp >= time(7), Comparison("_timestamp", ">=", 7)),
