@@ -54,9 +54,10 @@ def test_every_replica_gives_the_committed_rows(brokers: list[Broker], writer: B
         rows = [Row(each.offset, each.value) for each in consumer.read(topic, 0, 0, end)]
         assert len(rows) == 20
         for source in sources:
-            wait_until(lambda source=source: source.snapshot().partitions[0].end == end)  # type: ignore[misc]
+            wait_until(lambda source=source: source.snapshot().partitions[0].end == end)  # type: ignore[misc]  # mypy sees no type of the default
             snapshot = source.snapshot()
             assert rows_of(source, snapshot) == rows
+            assert source.end_of_epoch(0, snapshot.epochs[0]) >= end
             source.close()
 
 
@@ -68,7 +69,7 @@ def test_a_folder_has_the_partitions_whose_replicas_are_there(brokers: list[Brok
     found: dict[int, list[Row]] = {}
     for broker in brokers:
         with closing(FolderSource(topic, broker.data_dirs)) as source:
-            wait_until(lambda source=source: all(each.end for each in source.snapshot().partitions.values()))  # type: ignore[misc]
+            wait_until(lambda source=source: all(each.end for each in source.snapshot().partitions.values()))  # type: ignore[misc]  # mypy sees no type of the default
             snapshot = source.snapshot()
             found |= {each: rows_of(source, snapshot, each) for each in snapshot.partitions}
     assert found == {each: [Row(0, b"%d" % each)] for each in range(3)}

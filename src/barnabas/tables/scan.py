@@ -105,8 +105,8 @@ class Scan:
         index: KeyIndex | None = None,
     ) -> None:
         self._source, self._snapshot, self._columns = source, snapshot, columns
-        self._lookup = None if index is None else KeyLookup(index, snapshot.epochs, source.end_of_epoch)
         self._lock = threading.Lock()  # of the report
+        self._lookup = None if index is None else KeyLookup(index, snapshot.epochs, source.end_of_epoch)
         fields = {each.name: each for each in columns.full_schema}
         for name in names:
             if name not in fields:
@@ -189,15 +189,6 @@ class Scan:
         for partition, ranges in self.report.planned.items():
             yield from self._records_of(partition, ranges)
 
-    def _records_of(self, partition: int, ranges: list[Bounds]) -> Iterator[pa.RecordBatch]:
-        needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
-        decoder = RecordDecoder(self._snapshot.topic, partition, include_headers=needs_headers)
-        for chunk, start, end in self._chunks_of(partition, ranges):
-            for records in decoder.decode(chunk.records, start, end, chunk.aborted):
-                if self._lookup is not None:
-                    self._lookup.observe(partition, records)
-                yield records
-
     def count(self) -> int:
         """The number of rows that `batches` gives, by batch headers alone where no format may refuse a record."""
         if self._columns.mode != "permissive":
@@ -222,6 +213,15 @@ class Scan:
             with self._lock:
                 self.report.rows += batch.num_rows
             yield batch
+
+    def _records_of(self, partition: int, ranges: list[Bounds]) -> Iterator[pa.RecordBatch]:
+        needs_headers = HEADERS in self._names or self._columns.value.uses_headers or self._columns.key.uses_headers
+        decoder = RecordDecoder(self._snapshot.topic, partition, include_headers=needs_headers)
+        for chunk, start, end in self._chunks_of(partition, ranges):
+            for records in decoder.decode(chunk.records, start, end, chunk.aborted):
+                if self._lookup is not None:
+                    self._lookup.observe(partition, records)
+                yield records
 
     def _counts_of(self, partition: int, ranges: list[Bounds]) -> Iterator[int]:
         counter = RecordCounter(self._snapshot.topic, partition)

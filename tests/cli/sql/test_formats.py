@@ -131,7 +131,7 @@ def test_plain_rows_are_aligned_as_others(rows: list[tuple[str | None, str]]) ->
         (pa.array([{"a": 1}]), ['{"a":1}']),
     ],
 )  # fmt: skip
-def test_values_look_as_over_the_postgres_port(values: pa.Array, shown: list[str | None]) -> None:
+def test_values_look_as_over_the_postgres_port(values: pa.Array[Any], shown: list[str | None]) -> None:
     assert list(texts_of(pa.field("x", values.type), ZoneInfo("Europe/Berlin"))(values)) == shown
 
 
