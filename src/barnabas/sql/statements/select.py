@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.catalog.postgres.relations import CatalogueRelation
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.types import field_of, with_marks
@@ -64,7 +65,8 @@ def checked(
                 cursor.register(each.pending_alias, each.pending_schema.empty_table())
         sql, values = plan.bound([None] * len(plan.parameters))
         found = cursor.sql(sql, params=values or None)
-        fields = [field_of(name, kind) for name, kind in zip(found.columns, found.types, strict=True)]
+        of_catalogue = any(isinstance(each.relation, CatalogueRelation) for each in plan.inputs)
+        fields = [field_of(name, kind, of_catalogue=of_catalogue) for name, kind in zip(found.columns, found.types, strict=True)]
         plan.schema = pa.schema([marked(field, plan) for field in fields])
     except SqlError:
         raise
