@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def told(failure: Exception) -> SqlError:
-    """What a client is told about a failure."""
+    """The error for the client."""
     if isinstance(failure, SqlError):
         return failure
     if isinstance(failure, MemoryError):
