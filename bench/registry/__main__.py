@@ -4,9 +4,7 @@ broker."""
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -23,8 +21,8 @@ from bench.peers.peer import PeerUnavailable
 from bench.peers.process import cpu_of, resident_mb
 from bench.registry import load
 from bench.registry.systems import MAKERS, OURS, Bare, RegistryProcess, Together, call
-from bench.servers import Barnabas, busy_seconds, create_topic
-from bench.storage.result import Result, lines_of
+from bench.servers import Barnabas, create_topic
+from bench.storage.result import Result, judge, lines_of, measured
 
 CONNECTIONS = 8
 PACED_PER_S = 500
@@ -50,23 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", metavar="FILE", help="write the results here")
     options = parser.parse_args(arguments)
     absent: dict[str, str] = {}
-    began = time.perf_counter(), busy_seconds(), sum(os.times()[:4])
-    results = measure(options.repeat, QUICK if options.quick else FULL, absent)
-    others = busy_seconds() - began[1] - (sum(os.times()[:4]) - began[2])
-    others_cpu = max(others, 0.0) / (time.perf_counter() - began[0]) / (os.cpu_count() or 1)
-    for result in results:
-        print("\n".join(lines_of(result)), flush=True)
+    amounts = QUICK if options.quick else FULL
+    command = report.command_of("bench.registry", arguments)
+    page = measured(lambda: measure(options.repeat, amounts, absent), command, quick=options.quick)
+    for each in page["results"]:
+        print("\n".join(lines_of(Result(**each))), flush=True)
     if options.json:
-        page = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "command": report.command_of("bench.registry", arguments),
-            "quick": options.quick,
-            "machine": report.describe_machine(),
-            "reader": "wrk" if load.WRK else "a client in Python",
-            "absent": absent,
-            "others_cpu": others_cpu,
-            "results": [result.as_json() for result in results],
-        }
+        page = {**page, "reader": "wrk" if load.WRK else "a client in Python", "absent": absent}
         Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
     return 0
 
@@ -233,12 +221,7 @@ def _together(results: dict[str, Result]) -> None:
 
 def _judge(result: Result) -> None:
     """Set whether our median meets the target."""
-    ours = sorted(result.figures.get(OURS) or result.figures.get("services beside") or [])
-    if not result.target or not ours:
-        return
-    sign, _, number = result.target.partition(" ")
-    middle, wanted = ours[len(ours) // 2], float(number.replace(",", ""))
-    result.met = middle >= wanted if sign == ">=" else middle < wanted
+    judge(result, OURS if result.figures.get(OURS) else "services beside")
 
 
 if __name__ == "__main__":

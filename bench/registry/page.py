@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.figures import spread
-from bench.report import by_command
-from bench.storage.result import Result, judged
+from bench.storage.result import MOST_OTHERS, head_of, table_of
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "registry.json"
-MOST_OTHERS = 0.25  # share of the machine's CPU; with more other work, figures are not compared with a target
 TIMES = frozenset({"requests/s", "ms", "s"})
 NOTES = """
 - Registries run one after the other as processes of their own, on the same broker and each on a topic of its own.
@@ -39,17 +36,9 @@ machine, so it is not part of `python -m bench run registry`.
 
 def render(page: dict[str, Any]) -> str:
     """The section."""
-    short = ", in short measurements" if page["quick"] else ""
-    text = f"\n## Schema registry\n\nThese figures are from {page['date']}{short}.{by_command(page)}\n"
-    text += f"Other work took {page['others_cpu']:.0%} of the machine's CPU meanwhile."
     busy = page["others_cpu"] > MOST_OTHERS
-    text += " That is too much to judge times and rates, but not what a request takes." if busy else ""
+    text = "\n## Schema registry\n\n" + head_of(page).removesuffix(".") + (", but not what a request takes." if busy else ".")
     text += "".join(f"\n{name} was not measured: {reason}." for name, reason in page["absent"].items())
-    text += "\n\n| | | | target |\n| --- | --- | ---: | --- |\n"
-    for result in (Result(**each) for each in page["results"]):
-        for row, (label, values) in enumerate(result.figures.items()):
-            title = f"{result.title} ({result.unit})" if not row else ""
-            target = result.target if busy and result.unit in TIMES else judged(result, "**")
-            text += f"| {title} | {label} | {spread(values)} | {'' if row else target} |\n"
+    text += "\n" + table_of(page, TIMES)
     reader = page["reader"]
     return text + NOTES.format(reader=reader[0].upper() + reader[1:] if " " in reader else f"`{reader}`") + EARLIER

@@ -31,13 +31,13 @@ class Barnabas(Postgres):
     """The dialect, for sqlglot."""
 
     class Tokenizer(Postgres.Tokenizer):
-        IDENTIFIERS = ['"', "`"]  # noqa: RUF012
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
-        KEYWORDS = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}  # noqa: RUF012
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
 
     class Parser(PostgresParser):
-        FUNCTIONS = {**_SPARK_ONLY, **PostgresParser.FUNCTIONS}  # noqa: RUF012
-        FACTOR = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}  # noqa: RUF012
+        FUNCTIONS: ClassVar[dict[str, Any]] = {**_SPARK_ONLY, **PostgresParser.FUNCTIONS}
+        FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
 
 class SparkOrder(Barnabas):

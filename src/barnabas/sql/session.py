@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -27,31 +27,34 @@ from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
-from barnabas.sql.statements.families import ready
+from barnabas.sql.shared import Shared
+from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
-
-if TYPE_CHECKING:
-    from barnabas.sql.engine import SqlEngine
 
 logger = logging.getLogger(__name__)
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
 class SqlSession:
-    """A session of a `SqlEngine`. It keeps the seam `Session`."""
+    """A session of a `SqlEngine`. It keeps the seam `Session`.
 
-    def __init__(self, engine: SqlEngine, caller: Caller, number: int) -> None:
-        self._engine, self.caller, self.number = engine, caller, number
-        self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
-        self.config = engine.config_of(caller)
+    Args:
+        number: of the session.
+        left: called when it is closed.
+    """
+
+    def __init__(self, shared: Shared, caller: Caller, number: int, left: Callable[[SqlSession], None]) -> None:
+        self._shared, self.caller, self.number, self._left = shared, caller, number, left
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect)
+        self.config = shared.config_of(caller)
         self.client = BlockingClient(self.config)
         self.access = Access(
-            self.client, self.config, engine.definitions, engine.samples, caller.user, self.settings, engine.live
+            self.client, self.config, shared.definitions, shared.samples, caller.user, self.settings, shared.live
         )
-        self.running = Running(engine.deadlines)
+        self.running = Running(shared.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
@@ -71,18 +74,18 @@ class SqlSession:
     @property
     def version(self) -> tuple[int, int, bool]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
-        return self._engine.definitions.version, self.buffer.generation, self.is_spark
+        return self._shared.definitions.version, self.buffer.generation, self.is_spark
 
     @property
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
-        return self._engine.definitions
+        return self._shared.definitions
 
     @property
     def max_rows(self) -> int:
         """Of a result; 0 for no limit."""
         own = int(self.settings.get("max_rows") or 0)
-        most = self._engine.limits.rows
+        most = self._shared.limits.rows
         return min(own or most, most or own)
 
     def statements(self, text: str) -> list[str]:
@@ -96,7 +99,7 @@ class SqlSession:
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
             raise SqlError(states.ADMIN_SHUTDOWN, "the session is closed")
-        made = ready(self, statement_of(text), given)
+        made = checked(self, statement_of(text), given)
         made.given = given
         if self._state == "E" and not made.ends_transaction:
             raise SqlError(
@@ -162,7 +165,7 @@ class SqlSession:
 
     def _seconds(self) -> float:
         own = self.settings.milliseconds("statement_timeout") / 1000
-        most = self._engine.limits.seconds
+        most = self._shared.limits.seconds
         return min(own or most, most or own)
 
     def fail(self) -> None:
@@ -186,7 +189,7 @@ class SqlSession:
         self.access.close()
         self.producers.close()
         self.client.close()
-        self._engine.left(self)
+        self._left(self)
 
     def forget(self) -> None:
         """As a session that just began."""
@@ -205,17 +208,25 @@ class SqlSession:
             "pg_backend_pid": self.number,
         }
 
+    def ready(self, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+        """Check a statement within a statement. Raises SqlError."""
+        return checked(self, statement, given)
+
+    def names(self) -> list[str]:
+        """The names of all tables."""
+        return self.access.names()
+
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
         return self.access.find(parts, position, self.caller.database)
 
     def planner(self) -> Any:
         """A cursor to check statements with."""
-        return self._engine.instances.planner()
+        return self._shared.instances.planner()
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._engine.instances.borrow(lambda: self.running.is_cancelled)
+        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
         self.running.hold(lease)
         return lease
 
@@ -224,7 +235,7 @@ class SqlSession:
         self.running.release(lease)
 
     def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
-        """What DuckDB scans for each input."""
+        """The data for each input, as DuckDB scans it."""
         return self.access.datasets(inputs, self.running, self.buffer, memory)
 
     def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
@@ -266,7 +277,7 @@ class SqlSession:
         if known is not None:
             return self._with_buffered(relation, keys, known)
         snapshot = self.access.snapshot(relation.topic, self.running)
-        found = self._engine.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
+        found = self._shared.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
         return self._with_buffered(relation, keys, found)
 
     def _with_buffered(self, relation: TopicRelation, keys: Sequence[bytes], found: set[bytes]) -> set[bytes]:
@@ -304,7 +315,7 @@ class SqlSession:
             return error
         if self.running.is_cancelled:
             return self.running.error()
-        cause = _cause(error)
+        cause = self.running.fault or _cause(error)
         if cause is not None:
             return states.of_failure(cause)
         if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):

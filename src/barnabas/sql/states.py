@@ -55,7 +55,7 @@ _BINDER: Sequence[tuple[str, str]] = (
     (r"not supported|not implemented", NOT_SUPPORTED),
 )
 _CONVERSION: Sequence[tuple[str, str]] = (
-    (r"out of range|[Oo]verflow", OUT_OF_RANGE),
+    (r"out of range|[Oo]verflow|Could not cast value .* to DECIMAL", OUT_OF_RANGE),
     (r"date|time|interval", INVALID_DATETIME),
 )
 

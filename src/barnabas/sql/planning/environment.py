@@ -1,4 +1,4 @@
-"""What a query asks about its session: the user, the database, a setting. Such calls become literals."""
+"""Questions of a query about its session: the user, the database, a setting. Such calls become literals."""
 
 from __future__ import annotations
 

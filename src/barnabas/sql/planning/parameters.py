@@ -77,6 +77,10 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
             return _declared(parent.to)
         case exp.Limit() | exp.Offset() | exp.Fetch():
             return pa.int64()
+        case exp.If() if parent.this is node and not (isinstance(parent.parent, exp.Case) and parent.parent.this is not None):
+            return pa.bool_()
+        case exp.If() if isinstance(parent.parent, exp.Case):
+            return _first(_parts(parent.parent), node, type_of_column)
         case exp.Between() | exp.Case() | exp.Coalesce() | exp.In() | exp.If():
             return _first(_parts(parent), node, type_of_column)
     if isinstance(parent, _TEXT):

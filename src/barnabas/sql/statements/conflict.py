@@ -7,7 +7,7 @@ update reads the old rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,19 +17,17 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import assignments, cast_to, column_named, first_of_each, with_columns
 from barnabas.sql.states import CARDINALITY
 from barnabas.sql.writing.records import check_rows, keys_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
-
 EXCLUDED = "excluded"
 
 
 class Conflict:
-    """What becomes of new rows whose key is there.
+    """Decides about new rows whose key is there.
 
     Args:
         clause: sqlglot's ON CONFLICT.
@@ -38,7 +36,7 @@ class Conflict:
 
     def __init__(
         self,
-        session: SqlSession,
+        session: Host,
         relation: TopicRelation,
         clause: Any,
         alias: str,

@@ -6,7 +6,7 @@ Rows from the client are read in pieces, converted by DuckDB to the types of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -20,6 +20,7 @@ from barnabas.sql.results import Done
 from barnabas.sql.statements.copy_options import CopyOptions, options_of
 from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.prepared import tokens_around
 from barnabas.sql.statements.ready import Ready
@@ -28,14 +29,11 @@ from barnabas.sql.statements.target import cast_to, columns_named, default_of, t
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
 from barnabas.sql.writing.records import check_rows, records_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
-
 SOURCE = "__copy"
 _FORM = "COPY name [(columns)] FROM STDIN | TO STDOUT [WITH (FORMAT csv, …)]"
 
 
-def copy(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+def copy(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """COPY table [(columns)] FROM STDIN, COPY table [(columns)] | (query) TO STDOUT."""
     at, source, columns = _source(statement)
     word, end = statement.word(at), statement.word(at + 1)
@@ -78,9 +76,7 @@ def _source(statement: Statement) -> tuple[int, Any, list[Any]]:
     return (at, target.this, list(target.expressions)) if isinstance(target, exp.Schema) else (at, target, [])
 
 
-def _to(
-    session: SqlSession, statement: Statement, given: Any, source: Any, columns: Sequence[Any], options: CopyOptions
-) -> Ready:
+def _to(session: Host, statement: Statement, given: Any, source: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
     if isinstance(source, exp.Table):
         items: list[Any] = [exp.column(each.copy()) for each in columns] or [exp.Star()]
         source = exp.select(*items, copy=False).from_(source)
@@ -101,7 +97,7 @@ def _to(
     return Ready(statement.text, count, plan.schema, (), "out", copy_to=work, version=session.version)
 
 
-def _from(session: SqlSession, statement: Statement, table: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
+def _from(session: Host, statement: Statement, table: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
     relation = target_of(session, table)
     names = columns_named(relation, columns) if columns else list(relation.columns.names)
     loading = _Loading(session, relation, names, statement.text)
@@ -119,7 +115,7 @@ def _from(session: SqlSession, statement: Statement, table: Any, columns: Sequen
 class _Loading:
     """Turns pieces of text into rows of a relation, and writes them."""
 
-    def __init__(self, session: SqlSession, relation: TopicRelation, names: Sequence[str], text: str) -> None:
+    def __init__(self, session: Host, relation: TopicRelation, names: Sequence[str], text: str) -> None:
         self._session, self._relation, self._text = session, relation, text
         self._schema = pa.schema([each.with_nullable(True) for each in relation.columns])
         items = []

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
@@ -20,6 +19,7 @@ from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
@@ -31,9 +31,6 @@ from barnabas.sql.states import (
 )
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
@@ -66,8 +63,19 @@ class Options(NamedTuple):
     configs: Mapping[str, str] = {}
 
 
-def create(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (columns) [WITH (…)] [AS query]."""
+def create(session: Host, statement: Statement, tree: Any) -> Ready:
+    """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
+    definition, options = definition_of(tree)
+
+    def run(_: Sequence[Any]) -> Result:
+        make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
+        return Done("CREATE TABLE")
+
+    return Ready(statement.text, run)
+
+
+def tree_of(statement: Statement) -> Any:
+    """The tree of CREATE TABLE. Raises SqlError for everything else that can be created."""
     kind = next((statement.word(at) for at in range(1, 5) if statement.word(at) in (*_OTHER, "TABLE")), "")
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
@@ -76,17 +84,7 @@ def create(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
-    if tree.args.get("expression") is not None:
-        from barnabas.sql.statements.create_as import create_as
-
-        return create_as(session, statement, tree, given)
-    definition, options = definition_of(tree)
-
-    def run(_: Sequence[Any]) -> Result:
-        make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
-        return Done("CREATE TABLE")
-
-    return Ready(statement.text, run)
+    return tree
 
 
 def _refuse(tree: Any) -> None:
@@ -265,7 +263,7 @@ def check(definition: TableDefinition) -> None:
     declared(definition)
 
 
-def make_table(session: SqlSession, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
+def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
     session.definitions.refresh(max_age_s=0)
     if definition.name in session.definitions.tables:
@@ -292,7 +290,7 @@ def exists(name: str) -> SqlError:
     return SqlError(DUPLICATE_TABLE, f'relation "{name}" already exists', hint="CREATE TABLE IF NOT EXISTS, or DROP TABLE first")
 
 
-def _make_topic(session: SqlSession, definition: TableDefinition, options: Options) -> bool:
+def _make_topic(session: Host, definition: TableDefinition, options: Options) -> bool:
     """Whether the topic was created now."""
     if _has_topic(session, definition.topic):
         return False
@@ -309,7 +307,7 @@ def _make_topic(session: SqlSession, definition: TableDefinition, options: Optio
     return True
 
 
-def _has_topic(session: SqlSession, topic: str) -> bool:
+def _has_topic(session: Host, topic: str) -> bool:
     try:
         return topic in session.client.topics_by_name([topic])
     except KafkaError as error:

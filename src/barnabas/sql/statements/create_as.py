@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -15,6 +15,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Done
 from barnabas.sql.statements.create import RESERVED, Options, check, folded, make_table, options_of, table_name
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import with_columns
@@ -22,11 +23,8 @@ from barnabas.sql.states import DUPLICATE_COLUMN
 from barnabas.sql.writing.records import check_rows
 from barnabas.tables.column_types import table_field, type_name
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def create_as(session: SqlSession, statement: Statement, tree: Any, given: Sequence[pa.DataType | None]) -> Ready:
+def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa.DataType | None]) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name [(names)] [WITH (…)] AS query [WITH NO DATA]."""
     source = tree.args["expression"]
     source = source.this if isinstance(source, exp.Subquery) and not source.args.get("alias") else source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -15,17 +15,15 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Listing
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import not_supported, syntax_error
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
-
 _SCHEMA = pa.schema([pa.field("QUERY PLAN", pa.string())])
 
 
-def explain(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+def explain(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """EXPLAIN [ANALYZE] [(options)] query. With ANALYZE the query runs, and each topic tells what was fetched and skipped."""
     at, analyze = _options(statement)
     inner = Statement(statement.text, statement.tokens[at:])
@@ -65,7 +63,7 @@ def _options(statement: Statement) -> tuple[int, bool]:
     return at, analyze
 
 
-def _lines(session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str, *, analyze: bool) -> list[str]:
+def _lines(session: Host, plan: QueryPlan, values: Sequence[Any], text: str, *, analyze: bool) -> list[str]:
     sql, bound = plan.bound(values)
     lease = session.borrow()
     try:
@@ -90,9 +88,12 @@ def _sources(plan: QueryPlan, datasets: dict[str, Any]) -> list[str]:
     lines = []
     for each in plan.inputs:
         dataset = datasets[each.alias]
-        if not isinstance(dataset, Rows) or not isinstance(each.relation, TopicRelation):
+        if not isinstance(each.relation, TopicRelation):
             continue
         lines.append(f"{each.alias} is {each.relation.name}, topic {each.relation.topic}, columns {', '.join(each.schema.names)}")
+        if not isinstance(dataset, Rows):
+            lines.append("  its rows are in memory; what was written since the last look was fetched")
+            continue
         for reading in dataset.readings:
             lines += [f"  {line}" for line in str(reading.explain()).split("\n")]
     return lines

@@ -7,7 +7,7 @@ written as upserts and tombstones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.modify import check_count, own_column
 from barnabas.sql.statements.ready import Ready
@@ -27,14 +28,11 @@ from barnabas.sql.statements.target import assignments, cast_to, columns_named, 
 from barnabas.sql.states import CARDINALITY, not_supported, syntax_error
 from barnabas.sql.writing.records import check_rows, keys_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
-
 KIND = "__kind"
 INSERT, UPDATE, DELETE, NOTHING = "insert", "update", "delete", "nothing"
 
 
-def merge(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
     """MERGE INTO table USING source ON … WHEN [NOT] MATCHED [AND …] THEN UPDATE SET … | INSERT … | DELETE | DO NOTHING."""
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Merge):

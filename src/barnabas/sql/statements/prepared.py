@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,15 +13,13 @@ from barnabas import limits
 from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_PREPARED, INVALID_PREPARED, LIMIT_EXCEEDED, syntax_error
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def prepare(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def prepare(session: Host, statement: Statement, _: Any) -> Ready:
     """PREPARE name [(types)] AS statement."""
     name = _name(statement, 1)
     at, types = 2, []
@@ -34,15 +32,13 @@ def prepare(session: SqlSession, statement: Statement, _: Any) -> Ready:
     inner = Statement(statement.text, statement.tokens[at + 1 :])
 
     def run() -> None:
-        from barnabas.sql.statements.families import ready
-
         if name in session.prepared:
             raise SqlError(DUPLICATE_PREPARED, f'prepared statement "{name}" already exists')
         if len(session.prepared) >= limits.MAX_SQL_PREPARED:
             raise SqlError(LIMIT_EXCEEDED, f"a session has at most {limits.MAX_SQL_PREPARED} prepared statements")
         session.prepared[name] = inner, types
         try:
-            ready(session, inner, types)
+            session.ready(inner, types)
         except BaseException:
             del session.prepared[name]
             raise
@@ -50,14 +46,12 @@ def prepare(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return done(statement.text, "PREPARE", run)
 
 
-def execute(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+def execute(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """EXECUTE name [(values)]."""
-    from barnabas.sql.statements.families import ready
-
     name = _name(statement, 1)
     if name not in session.prepared:
         raise SqlError(INVALID_PREPARED, f'prepared statement "{name}" does not exist', position=statement.position(1))
-    inner = ready(session, *session.prepared[name])
+    inner = session.ready(*session.prepared[name])
     arguments: list[Any] = []
     if len(statement.tokens) > 2:
         end = _closing(statement, 2)
@@ -81,7 +75,7 @@ def execute(session: SqlSession, statement: Statement, given: Sequence[pa.DataTy
     return Ready(statement.text, run, inner.schema, plan.parameters if plan else (), version=session.version)
 
 
-def deallocate(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def deallocate(session: Host, statement: Statement, _: Any) -> Ready:
     """DEALLOCATE [PREPARE] name | ALL."""
     at = 2 if statement.word(1) == "PREPARE" and len(statement.tokens) > 2 else 1
     if statement.word(at) == "ALL":

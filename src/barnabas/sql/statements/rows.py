@@ -1,7 +1,7 @@
 """The rows that an INSERT brings: of VALUES, of a query, of defaults.
 
-Rows of plain literals and parameters need no DuckDB: their values become Arrow's at once. Whatever does not fit goes by DuckDB, whose
-errors say why.
+Rows of plain literals and parameters need no DuckDB: their values become Arrow's at once. DuckDB converts all others, and its errors
+say why one does not fit.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ import datetime
 import decimal
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of, is_default, with_columns
 from barnabas.sql.states import syntax_error
 from barnabas.tables.column_types import JSON, mark_of
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 
 class Parameter(int):
@@ -38,9 +36,7 @@ class NewRows:
         source: VALUES or a query; None: one row of defaults.
     """
 
-    def __init__(
-        self, session: SqlSession, relation: TopicRelation, names: Sequence[str], source: Any, text: str, given: Any
-    ) -> None:
+    def __init__(self, session: Host, relation: TopicRelation, names: Sequence[str], source: Any, text: str, given: Any) -> None:
         self._session, self._relation, self._text = session, relation, text
         self._schema = pa.schema([each.with_nullable(True) for each in relation.columns])
         self._missing = [each.name for each in relation.columns if each.name not in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -12,16 +12,14 @@ from barnabas.sql.catalog.access import WAIT_S
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import SqlError
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import WRONG_OBJECT, syntax_error
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 _FORM = "WAIT FOR name [PARTITION n] [OFFSET n]"
 
 
-def wait(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def wait(session: Host, statement: Statement, _: Any) -> Ready:
     """WAIT FOR name [PARTITION n] [OFFSET n].
 
     With an offset it returns when the record at this offset can be read; without, when everything that the topic holds now can be read,
@@ -48,7 +46,7 @@ def wait(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return done(statement.text, "WAIT", lambda: _wait(session, relation.topic, numbers.get("PARTITION"), numbers.get("OFFSET")))
 
 
-def _wait(session: SqlSession, topic: str, partition: int | None, offset: int | None) -> None:
+def _wait(session: Host, topic: str, partition: int | None, offset: int | None) -> None:
     partitions = sorted(session.client.topics_by_name([topic])[topic].partitions)
     if partition is not None and partition not in partitions:
         raise SqlError("22023", f"the topic {topic} has no partition {partition}; it has {partitions[0]} to {partitions[-1]}")

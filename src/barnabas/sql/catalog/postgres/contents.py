@@ -51,7 +51,7 @@ class Described(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What the rows are made of."""
+    """The facts that the rows are made of."""
 
     user: str
     database: str
