@@ -28,9 +28,16 @@ _HEAD = np.dtype([("kind", "S1"), ("length", ">u4"), ("columns", ">u2")])
 
 
 class RowWriter:
-    """Writes the rows of one result. Raises SqlError where a value does not fit its type."""
+    """Writes the rows of one result. Raises SqlError where a value does not fit its type.
 
-    def __init__(self, schema: pa.Schema, formats: Sequence[int] = (), zone: tzinfo = UTC) -> None:
+    Args:
+        formats: as in Bind.
+        zone: for timestamps in text.
+        kind: of the messages; rows of a COPY are written alike.
+    """
+
+    def __init__(self, schema: pa.Schema, formats: Sequence[int] = (), zone: tzinfo = UTC, *, kind: bytes = b"D") -> None:
+        self._kind = kind
         if len(formats) > 1 and len(formats) != len(schema):
             raise SqlError("08P01", f"bind message has {len(formats)} result formats but query has {len(schema)} columns")
         self._schema = schema
@@ -54,14 +61,14 @@ class RowWriter:
     def _few(self, batch: pa.RecordBatch) -> bytes:
         count = len(self.codecs)
         if not count:
-            return _ROW.pack(b"D", 6, 0) * batch.num_rows
+            return _ROW.pack(self._kind, 6, 0) * batch.num_rows
         columns = [_fields(codec, column) for codec, column in zip(self.codecs, batch.columns, strict=True)]
         found = []
         for row in zip(*columns, strict=True):
             body = b"".join(row)
             if len(body) > limits.MAX_POSTGRES_ROW_BYTES:
                 raise _too_large()
-            found.append(_ROW.pack(b"D", 6 + len(body), count) + body)
+            found.append(_ROW.pack(self._kind, 6 + len(body), count) + body)
         return b"".join(found)
 
     def _many(self, batch: pa.RecordBatch) -> bytes | memoryview:
@@ -76,7 +83,7 @@ class RowWriter:
         if rows and total.max() > limits.MAX_POSTGRES_ROW_BYTES:
             raise _too_large()
         head = np.empty(rows, _HEAD)
-        head["kind"], head["length"], head["columns"] = b"D", total, count
+        head["kind"], head["length"], head["columns"] = self._kind, total, count
         return bytes_of(join_all(fixed_size(head), *parts))
 
 
