@@ -76,7 +76,7 @@ class RowWriter:
         parts: list[Array] = []
         total = np.full(rows, 6, np.int64)
         for codec, column in zip(self.codecs, batch.columns, strict=True):
-            fields = _binary(codec, column)
+            fields = fields_of(codec, column)
             lengths = compute.binary_length(fields).fill_null(-1).to_numpy(zero_copy_only=False)
             parts += [fixed_size(lengths.astype(">i4")), fields]
             total += 4 + np.maximum(lengths, 0)
@@ -92,7 +92,8 @@ def _fields(codec: Codec, column: Array) -> list[bytes]:
     return [NULL if each is None else with_length(write(each)) for each in codec.values(column)]
 
 
-def _binary(codec: Codec, column: Array) -> Array:
+def fields_of(codec: Codec, column: Array) -> Array:
+    """A column as binary fields; nulls stay null."""
     found = None if codec.bulk is None else codec.bulk(column)
     if found is not None:
         return found
