@@ -34,6 +34,7 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
+STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")  # of Postgres' pages; topics have none
 _OTHER = {
     "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
@@ -229,6 +230,8 @@ def options_of(properties: Any) -> Options:
         value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
         if name in OPTIONS:
             found[name] = value
+        elif name in STORAGE or name.startswith(("autovacuum_", "toast.")):
+            continue
         elif "." in name:
             configs[name] = value
         else:
