@@ -171,7 +171,7 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     return trees[0]
 
 
-def _remember_names(tree: exp.Expression, text: str) -> None:
+def _remember_names(tree: Any, text: str) -> None:
     """Keep each function's name as it was written, because it names the column: sqlglot has one class for several names."""
     for node in tree.find_all(exp.Func):
         start, end = node.meta.get("start"), node.meta.get("end")
