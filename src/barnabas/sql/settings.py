@@ -186,7 +186,7 @@ def _checked(known: _Parameter, value: str) -> str:
                 raise _invalid(known, value)
             return value.strip()
         case "encoding":
-            if value.upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
+            if value.strip("'\"").upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
                 raise SqlError("0A000", f'the encoding "{value}" is not supported', hint="use UTF8")
             return "UTF8"
         case "zone":

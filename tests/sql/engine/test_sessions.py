@@ -35,8 +35,10 @@ def test_parameters_of_a_session(ask: Asking) -> None:
     assert ask.session.parameter("client_encoding") == "UTF8"
     assert ask.session.parameter("nope") is None
     for text, state in (
-        ("set nope = 1", "42704"), ("show nope", "42704"), ("set server_version = '1'", "55P02"), ("set client_encoding = 'latin1'", "0A000"),
-        ("set standard_conforming_strings = off", "0A000"), ("set statement_timeout = 'soon'", "22023"), ("set time zone 'Nowhere'", "22023"),
+        ("set nope = 1", "42704"), ("show nope", "42704"), ("set server_version = '1'", "55P02"),
+        ("set client_encoding = 'latin1'", "0A000"),
+        ("set standard_conforming_strings = off", "0A000"), ("set statement_timeout = 'soon'", "22023"),
+        ("set time zone 'Nowhere'", "22023"),
         ("set sql_dialect = 'basic'", "22023"), ("set jit = perhaps", "22023"), ("set", "42601"), ("show", "42601"),
         ("select current_setting('nope')", "42704"),
     ):  # fmt: skip

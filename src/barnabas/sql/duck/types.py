@@ -54,6 +54,15 @@ def field_of(name: str, kind: Any) -> pa.Field[Any]:
     return pa.field(name, arrow_of(kind), metadata={KIND: tag} if tag else None)
 
 
+_EXTENSION: dict[bytes, dict[bytes | str, bytes | str]] = {b"json": {b"ARROW:extension:name": b"arrow.json", b"ARROW:extension:metadata": b""}}
+
+
+def with_marks(schema: pa.Schema) -> pa.Schema:
+    """A schema whose columns of JSON are so for DuckDB, too."""
+    marks = [_EXTENSION.get((each.metadata or {}).get(KIND, b"")) for each in schema]
+    return pa.schema([each if mark is None else each.with_metadata(mark) for each, mark in zip(schema, marks, strict=True)])
+
+
 def arrow_of(kind: Any) -> pa.DataType:
     """The type of a column of results. HUGEINT is int64: a sum that exceeds it is an error, as in Spark."""
     text = str(kind)
