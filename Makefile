@@ -92,6 +92,7 @@ sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults i
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
 	@$(PYTHON) -m tests.torture.spark --rounds $(ROUNDS) --seed $(SEED)
+	@$(PYTHON) -m tests.torture.tables --rounds $(ROUNDS) --seed $(SEED)
 
 exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 times; Kafka's TransactionalMessageCopier
 	@tools/setup.sh interop

@@ -78,7 +78,7 @@ def test_inferred_columns_fit_the_topic(run: Command, orders: str) -> None:
 
 def test_head(run: Command, orders: str) -> None:
     assert run("table", "head", orders, "-n", 2, *DECLARED, "--select", "id, upper(name) as n, tags").lines == [
-        "id  n    tags", "0   ANN  -", '1   BOB  ["a"]'
+        "id  n    tags", " 0  ANN  -", ' 1  BOB  ["a"]'
     ]  # fmt: skip
     rows = run("table", "head", orders, *DECLARED, "--json", "--where", "name > 'b'", "--select", "name").json
     assert rows == [{"name": "bob"}, {"name": "eve"}, {"name": "zoë"}]
@@ -105,7 +105,7 @@ def test_a_data_folder(run: Command, orders: str, broker: Broker) -> None:
     folder = ("--data-folder", broker.data_dir)
     assert run("table", "count", orders, *folder).text == "4\n"
     assert {"topic": orders, "partitions": 1, "offsets": 4} in run("table", "list", *folder, "--json").json
-    assert run("table", "head", orders, *folder, "-n", 1, "--select", "_offset").lines == ["_offset", "0"]
+    assert run("table", "head", orders, *folder, "-n", 1, "--select", "_offset").lines == ["_offset", "      0"]
 
 
 def test_export_to_each_format(run: Command, orders: str, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ PAGES = [
     "docs/guides/old-clients.md",
     "docs/guides/python-clients.md",
     "docs/guides/schemas-in-python.md",
+    "docs/guides/tables.md",
+    "docs/guides/table-formats.md",
     "docs/spark.md",
 ]
 

@@ -266,6 +266,15 @@ class SourceConformance:
         with closing(house.source("id")) as one, closing(house.source("id")) as other:
             assert one.snapshot().topic_id == other.snapshot().topic_id != ""
 
+    def test_leader_epochs_end_where_their_records_end(self, house: House) -> None:
+        house.create("epochs")
+        house.append("epochs", 0, values("a", "b"))
+        with closing(house.source("epochs")) as source:
+            snapshot = source.snapshot()
+            for partition, epoch in snapshot.epochs.items():
+                assert source.end_of_epoch(partition, epoch) == 2
+                assert source.end_of_epoch(partition, epoch + 5) == -1
+
     def test_scans_take_turns(self, house: House) -> None:
         house.create("turns")
         for number in range(10):

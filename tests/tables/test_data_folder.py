@@ -208,7 +208,7 @@ def test_aborted_transactions_are_read_again_beyond_a_limit(prepared: Prepared, 
             assert rows_of(source, source.snapshot()) == prepared.rows
 
 
-# What is committed
+# Committed records
 
 
 def in_a_cluster(prepared: Prepared, high_watermark: int | None) -> Path:
@@ -355,7 +355,7 @@ def test_a_partition_without_files_is_empty(prepared: Prepared) -> None:
 def test_a_table_has_one_place(tmp_path: Path) -> None:
     for arguments in ({}, {"bootstrap_servers": "127.0.0.1:1", "data_folder": tmp_path}):
         with pytest.raises(TableError, match="needs either bootstrap servers or a data folder"):
-            table(TOPIC, **arguments)  # type: ignore[arg-type]
+            table(TOPIC, **arguments)  # type: ignore[arg-type]  # of several types
     with pytest.raises(TableError, match="settings of a client have no effect"):
         table(TOPIC, data_folder=tmp_path, settings={"client.id": "me"})
     with pytest.raises(TableError, match="there is no data folder"):
@@ -426,6 +426,8 @@ def test_a_topic_that_was_deleted_is_an_error_beyond_the_limit(
     with closing(FolderSource(TOPIC, broker.data_dir)) as source:
         snapshot = source.snapshot()
         writer.delete_topic(TOPIC)
+        with pytest.raises(TableError, match="was deleted while it was read"):
+            rows_of(source, snapshot)
         writer.create(TOPIC)
         with pytest.raises(TableError, match="was deleted while it was read"):
             rows_of(source, snapshot)

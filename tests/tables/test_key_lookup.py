@@ -48,6 +48,18 @@ def test_rows_of_keys_come_from_the_blocks_that_the_index_names(broker: Broker, 
         assert second.explain().rows_decoded < first.explain().rows_decoded / 4
 
 
+def test_the_account_of_a_reading_has_keys_only_with_an_index(broker: Broker, tmp_path: Path) -> None:
+    wanted = pc.field("_key") == b"k7"
+    with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
+        before = orders.explain(None, wanted)
+        assert (before.pushed_down, before.skipped_offsets) == (None, 0)
+        assert orders.count(wanted) == 6
+        after = orders.explain(None, wanted)
+    assert after.pushed_down == "_key = b'k7'"
+    assert 0 < after.indexed_offsets <= RECORDS
+    assert f"index of keys: asked for {after.indexed_offsets} offsets" in str(after)
+
+
 def test_filters_of_other_columns_and_offsets_stay_exact(broker: Broker, tmp_path: Path) -> None:
     with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
         for _ in range(2):

@@ -53,11 +53,12 @@ RECORDS = st.lists(
 )
 
 
-@given(RECORDS, st.integers(1, 6), st.integers(0, 4))
+@given(RECORDS, st.integers(1, 6), st.integers(0, 4), st.sampled_from([0, 200, 1 << 30]))
 @settings(max_examples=60, deadline=None)
-def test_newest_rows_are_those_of_a_loop(records: Records, merged_rows: int, max_gap: int) -> None:
+def test_newest_rows_are_those_of_a_loop(records: Records, merged_rows: int, max_gap: int, max_short_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(newest, "MERGED_ROWS", merged_rows)
+        patch.setattr(newest, "MAX_SHORT_BYTES", max_short_bytes)
         patch.setattr(newest, "MAX_GAP", max_gap)
         patch.setattr(newest, "MAX_RANGES", 3)
         users = Table(source_of(records), COLUMNS).newest_by_key()

@@ -119,7 +119,7 @@ def combined(leaves: st.SearchStrategy[Any], choose: Any) -> st.SearchStrategy[A
 
 
 @given(combined(arrow_leaves(), pc.if_else))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_filters_of_pyarrow(expression: pc.Expression) -> None:
     try:
         expected = WHOLE.filter(expression)
@@ -172,7 +172,7 @@ def polars_leaves() -> st.SearchStrategy[pl.Expr]:
 
 
 @given(combined(polars_leaves(), lambda condition, one, other: pl.when(condition).then(one).otherwise(other)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_filters_of_polars(expression: pl.Expr) -> None:
     try:
         expected = FRAME.filter(expression)
@@ -228,7 +228,7 @@ def connection() -> Any:
 
 
 @given(condition=sql_conditions())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_conditions_of_duckdb(connection: duckdb.DuckDBPyConnection, condition: str) -> None:
     query = "select * from {} where {} order by _partition, _offset"
     found, expected = (connection.execute(query.format(name, condition)).fetchall() for name in ("topic", "whole"))

@@ -14,6 +14,7 @@ from barnabas.protocol.records.record import Record, build_batch
 from tests.waiting import wait_until
 
 Pair = tuple[bytes | None, bytes | None]
+OPEN_MS = 600_000  # a transaction stays open, however slow the machine is
 
 
 class Producer:
@@ -21,7 +22,7 @@ class Producer:
 
     def __init__(self, client: BlockingClient, name: str | None = None) -> None:
         self._client, self._name = client, name
-        self._owner: Owner = client.run(init_producer_id(client.config, client.cluster, name)).owner
+        self._owner: Owner = client.run(init_producer_id(client.config, client.cluster, name, timeout_ms=OPEN_MS)).owner
         self._next: dict[tuple[str, int], int] = {}
 
     def append(self, topic: str, partition: int, records: Sequence[Record | Pair], *, timestamp_ms: int = 0) -> int:
@@ -45,7 +46,9 @@ class Producer:
         assert self._name is not None
         client = self._client
         places = list(self._next)
-        before = client.list_offsets(dict.fromkeys(places, LATEST), read_committed=False) if places else {}
+        if not places:
+            return
+        before = client.list_offsets(dict.fromkeys(places, LATEST), read_committed=False)
         plan = end_transactions(client.config, client.cluster, {self._name: self._owner}, commit=commit, second_version=True)
         ended = client.run(plan)[self._name]
         assert not isinstance(ended, ErrorCode), ended
@@ -55,8 +58,7 @@ class Producer:
             now = client.list_offsets(dict.fromkeys(places, LATEST), read_committed=False)
             return all(now[place].offset > before[place].offset for place in places)
 
-        if places:
-            wait_until(has_markers, "no markers")
+        wait_until(has_markers, "no markers")
 
 
 class BrokerWriter:

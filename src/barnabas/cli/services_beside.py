@@ -121,6 +121,8 @@ def _supervisor(
     settings = _from_secure(properties, admin_file) if admin_file is not None else {}
     if "sql" in listeners:
         settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
+        if admin_file is not None:
+            settings["postgres.authentication.method"] = "SCRAM"
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:

@@ -131,7 +131,7 @@ def head(
                 rows = [
                     dict(zip(map(str, range(len(names))), row, strict=True))
                     for batch in batches
-                    for row in rendering.texts(batch)
+                    for row in rendering.cells(batch)
                 ]
                 print_table(rows, {str(place): name for place, name in enumerate(names)})
             print_account(query, explain)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.registry_connection import DEFAULT_URL, URL, RegistryOptions
-from barnabas.cli.types import READABLE
+from barnabas.cli.types import READABLE, FilePath
 from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class TableOptions(Struct):
     registry: RegistryOptions | None = None
     mode: str = "permissive"
     newest: bool = False
+    key_index: str | None = None
 
     @contextmanager
     def opened(self, topic: str) -> Iterator[Table]:
@@ -50,6 +51,7 @@ class TableOptions(Struct):
         with table_errors():
             from barnabas.tables import table
 
+            self._check()
             if self.data_folder is None:
                 self.connection.require_broker()
             found = table(
@@ -62,9 +64,22 @@ class TableOptions(Struct):
                 key=self.key,
                 registry=self._address(),
                 mode=self.mode,
+                key_index=self.key_index,
             )
             with found:
                 yield found.newest_by_key() if self.newest else found
+
+    def _check(self) -> None:
+        """Raises BadInput, with the option, if a declaration of columns cannot be read."""
+        from barnabas.tables.declaration import declared
+        from barnabas.tables.errors import TableError
+
+        for option, text in (("--columns", self.columns), ("--key", self.key)):
+            try:
+                if text is not None and text not in {"raw", "text"}:
+                    declared(text)
+            except TableError as error:
+                raise BadInput(f"{option}: {error}") from error
 
     def client_settings(self) -> dict[str, str]:
         """Settings of the project's own client."""
@@ -91,7 +106,8 @@ def table_errors() -> Iterator[None]:
     except ImportError as error:
         raise Failure(f"{error.name} is not installed; `pip install 'barnabas[tables]'` installs what tables need") from error
     except TableError as error:
-        raise BadInput(str(error)) from error
+        part = getattr(error, "part", None)  # of a query
+        raise BadInput(f"--{part}: {error}" if part else str(error)) from error
     except OSError:
         raise
     except BarnabasError as error:
@@ -121,14 +137,16 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def command(
         *, connection: Connection, data_folder: str | None, layout: str, declared: str | None, key: str | None,
-        registry_url: str | None, registry_config: str | None, mode: str, newest: bool, **others: Any,
+        registry_url: str | None, registry_config: str | None, mode: str, newest: bool, key_index: str | None, **others: Any,
     ) -> Any:  # fmt: skip
         url = registry_url or (DEFAULT_URL if layout in WITH_SCHEMAS or registry_config is not None else None)
         registry = None if url is None else RegistryOptions(url, registry_config)
-        options = TableOptions(connection, data_folder, layout, declared, key, registry, mode, newest)
+        options = TableOptions(connection, data_folder, layout, declared, key, registry, mode, newest, key_index)
         return function(options=options, **others)
 
     for option in (
+        click.option("--key-index", type=FilePath(file_okay=False), metavar="FOLDER",
+                     help="Keep an index of keys there: later readings with a condition on the key read only a part of the topic."),
         click.option("--newest", is_flag=True, help="Only the newest row of each key, without deletions."),
         click.option("--mode", type=click.Choice(MODES), default="permissive", show_default=True,
                      help="Records that do not fit: columns of nulls, no row, or an error."),

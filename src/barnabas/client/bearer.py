@@ -25,6 +25,7 @@ from barnabas.client.errors import LoginFailed
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 
+TOKEN = "sasl.oauthbearer.token"  # a setting of services alone
 URL = "sasl.oauthbearer.token.endpoint.url"
 SCOPE = "sasl.oauthbearer.scope"
 # Kafka's name, librdkafka's name, and Kafka's oldest form: the option of the login context
@@ -102,12 +103,24 @@ def _understood(url: str, text: bytes) -> tuple[str, float]:
     return token, lifetime_s
 
 
+@dataclass(frozen=True, slots=True)
+class GivenToken:
+    """One token, such as that of a caller for whom a service acts."""
+
+    text: str = field(repr=False)
+
+    def token(self) -> str:
+        return self.text
+
+
 def source_from(options: Mapping[str, str]) -> TokenSource:
     """The source of tokens in settings with the names of Kafka's clients, of librdkafka, or of a login context's options.
 
     Raises:
         ConfigError: no source is named, or settings are missing.
     """
+    if options.get(TOKEN):
+        return GivenToken(options[TOKEN])
     url = options.get(URL, "")
     scheme = url.partition(":")[0].lower()
     if scheme == "file":

@@ -121,7 +121,7 @@ async def _start(
         peers = None if tls is None else partial(peers_context, properties)
         try:
             reached = str(reached_at(at, properties.get(HOST_NAME)))
-            service = entry.load(ServiceContext(client, reached, properties, secured=logins is not None, peers=peers))
+            service = entry.load(ServiceContext(client, reached, properties, secured=logins is not None, peers=peers, tls=tls))
         except ImportError as error:
             raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)

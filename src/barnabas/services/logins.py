@@ -22,9 +22,10 @@ import secrets
 import time
 from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from barnabas import limits
+from barnabas.client.bearer import GivenToken
 from barnabas.client.config import ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, LoginFailed
@@ -42,16 +43,6 @@ METHOD, MECHANISM = "authentication.method", "authentication.sasl.mechanism"
 METHODS = ("NONE", "BASIC", "BEARER")
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"  # the broker has the same setting
 PASSWORDS = (PLAIN, *HASHES)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A token source with the caller's own token."""
-
-    text: str = field(repr=False)
-
-    def token(self) -> str:
-        return self.text
 
 
 class Logins:
@@ -149,7 +140,7 @@ class Logins:
             subject, ends_s = claims[self._subject_claim], float(claims["exp"])
             if not isinstance(subject, str) or not subject or not token.isascii() or not token.isprintable():
                 raise ValueError
-            return f"User:{subject}", Credentials(OAUTHBEARER, tokens=_Given(token)), ends_s - time.time()
+            return f"User:{subject}", Credentials(OAUTHBEARER, tokens=GivenToken(token)), ends_s - time.time()
         except (ValueError, KeyError, IndexError, TypeError, RecursionError, binascii.Error):
             raise _refused() from None
 

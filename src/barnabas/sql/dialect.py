@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
@@ -23,20 +24,20 @@ from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
-_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in Postgres.Parser.FUNCTIONS}
+_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in PostgresParser.FUNCTIONS}
 
 
 class Barnabas(Postgres):
     """The dialect, for sqlglot."""
 
     class Tokenizer(Postgres.Tokenizer):
-        IDENTIFIERS = ['"', "`"]  # noqa: RUF012
-        COMMANDS: set[TokenType] = set()  # noqa: RUF012 - every statement is read as words
-        KEYWORDS = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}  # noqa: RUF012
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+        COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
 
-    class Parser(Postgres.Parser):
-        FUNCTIONS = {**_SPARK_ONLY, **Postgres.Parser.FUNCTIONS}  # noqa: RUF012
-        FACTOR = {**Postgres.Parser.FACTOR, TokenType.DIV: exp.IntDiv}  # noqa: RUF012
+    class Parser(PostgresParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {**_SPARK_ONLY, **PostgresParser.FUNCTIONS}
+        FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
 
 class SparkOrder(Barnabas):
@@ -155,7 +156,7 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     """The tree of some tokens of a text. Raises SqlError."""
     try:
         parser = (_SPARK_ORDER if spark_order else _DIALECT).parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
-        trees = parser.parse(list(tokens), text)
+        trees = parser.parse(_readable(tokens), text)
     except ParseError as error:
         raise _syntax(text, error) from None
     except RecursionError:
@@ -167,6 +168,36 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     if len(trees) != 1 or trees[0] is None:
         raise syntax_error("the statement cannot be read")
     return trees[0]
+
+
+_ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
+
+
+def _readable(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids."""
+    made: list[Token] = []
+    for place, token in enumerate(tokens):
+        before = made[-1] if made else None
+        if before is not None and before.token_type == TokenType.INTERVAL and token.token_type == TokenType.STRING:
+            unit = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+            if not _ONE_UNIT.match(token.text) and unit not in _UNITS:
+                made[-1:] = [token, _like(before, TokenType.DCOLON, "::"), before]
+                continue
+        if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
+            is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
+            made.append(_like(token, TokenType.BIGINT, "bigint") if is_list else token)
+            continue
+        made.append(token)
+    return made
+
+
+_UNITS = frozenset(
+    ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")
+)
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
 def _syntax(text: str, error: ParseError) -> SqlError:

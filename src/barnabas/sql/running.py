@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.errors import BarnabasError
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED
@@ -63,7 +64,7 @@ class Deadlines:
 
 
 class Running:
-    """What runs in one session. `cancel` may be called from any thread."""
+    """The statement that runs in one session. `cancel` may be called from any thread."""
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
@@ -72,6 +73,7 @@ class Running:
         self._active = 0
         self._reason: str | None = None
         self._ticket: list[Any] = []
+        self.fault: BarnabasError | None = None
 
     @property
     def is_cancelled(self) -> bool:
@@ -82,14 +84,14 @@ class Running:
         with self._lock:
             self._active += 1
             if self._active == 1:
-                self._reason = None
+                self._reason = self.fault = None
                 if seconds:
                     self._ticket = self._deadlines.add(
                         seconds, lambda: self.cancel("canceling statement due to statement timeout")
                     )
 
     def stop(self) -> None:
-        """It ended. What it still streams keeps it alive through its leases."""
+        """It ended. A result that is still streamed keeps it alive by its leases."""
         with self._lock:
             self._active -= 1
             self._maybe_rest()
@@ -103,6 +105,10 @@ class Running:
             leases = list(self._leases)
         for lease in leases:
             lease.interrupt()
+
+    def note(self, fault: BarnabasError) -> None:
+        """Take note of a fault within a scan: DuckDB passes on its text alone."""
+        self.fault = self.fault or fault
 
     def check(self) -> None:
         """Raises SqlError if the statement was cancelled."""

@@ -22,12 +22,15 @@ from barnabas.web.service import ServiceContext, ServiceError
 
 if TYPE_CHECKING:
     from barnabas.sql.interface import Engine
+    from barnabas.sql.postgres.authentication import Authenticator
     from barnabas.sql.postgres.server import Server
 
 logger = logging.getLogger(__name__)
 POSTGRES = "postgres.listener"
 MECHANISM = "authentication.sasl.mechanism"
+METHOD, METHODS = "postgres.authentication.method", ("TRUST", "PASSWORD", "SCRAM")
 PRELOAD = "sql.preload"
+CONNECTING = ("ssl.", "security.protocol")  # settings of connections to the cluster, besides the log-in
 NUMBERS = {  # settings: fields of QueryLimits, and the unit of the setting
     "sql.query.memory.bytes": ("memory_bytes", 1),
     "sql.query.spill.bytes": ("spill_bytes", 1),
@@ -42,8 +45,9 @@ class SqlService:
     """See `web/service.py: Service`.
 
     Args:
-        context: of the host. Settings: `postgres.listener` (HOST:PORT; without it there is no Postgres port), `sql.data.dir` (for queries
-            that need more than their memory), `sql.preload`, and the limits of queries in `NUMBERS`.
+        context: of the host. Settings: `postgres.listener` (HOST:PORT; without it there is no Postgres port),
+            `postgres.authentication.method` (`TRUST`, `PASSWORD` or `SCRAM`), `sql.data.dir` (for queries that need more than their
+            memory), `sql.preload`, and the limits of queries in `NUMBERS`.
     """
 
     def __init__(self, context: ServiceContext) -> None:
@@ -51,9 +55,14 @@ class SqlService:
         self._limits = _limits(context.settings)
         self._spill_folder = context.settings.get("sql.data.dir")
         self._postgres_at = postgres_address(context.settings.get(POSTGRES))
+        self._method = _method(context)
         self._preloads = context.settings.get(PRELOAD) == "true"
         self._engine = LazyEngine(self._load)
-        self._surface = Surface(secured=context.secured, mechanism=context.settings.get(MECHANISM, "PLAIN"))
+        self._surface = Surface(
+            secured=context.secured,
+            mechanism=_mechanism(context),
+            settings={key: context.settings[key] for key in context.settings if key.startswith(CONNECTING)},
+        )
         self._postgres: Server | None = None
         self._listening: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,7 +106,12 @@ class SqlService:
         from barnabas.sql.postgres.server import serve
 
         assert self._listening is not None
-        self._postgres = await serve(self._engine, listening=self._listening)
+        self._postgres = await serve(
+            self._engine,
+            tls=self._context.tls,
+            authenticator=_authenticator(self._method, self._context),
+            listening=self._listening,
+        )
 
     async def _preload(self) -> None:
         await asyncio.to_thread(self._engine.loaded)
@@ -144,6 +158,32 @@ def _limits(settings: Mapping[str, str]) -> dict[str, float]:
             raise ConfigError(key, text, "a number that is not negative")
         found[field] = int(text) if unit == 1 else int(text) / unit
     return found
+
+
+def _mechanism(context: ServiceContext) -> str:
+    """The mechanism of SASL for callers with passwords: that of the host's own check of them."""
+    own = context.client.credentials.mechanism if context.client.credentials else "PLAIN"
+    return context.settings.get(MECHANISM, own)
+
+
+def _method(context: ServiceContext) -> str:
+    """How Postgres clients log in. Raises ConfigError."""
+    method = context.settings.get(METHOD, "PASSWORD" if context.secured else "TRUST").strip().upper()
+    if method not in METHODS:
+        raise ConfigError(METHOD, method, f"one of {', '.join(METHODS)}")
+    return method
+
+
+def _authenticator(method: str, context: ServiceContext) -> Authenticator:
+    from barnabas.sql.postgres.authentication import Trust
+
+    if method == "TRUST":
+        return Trust()
+    from barnabas.sql.postgres.logins import Passwords
+    from barnabas.sql.postgres.relayed_scram import RelayedScram
+
+    settings = dict(context.settings)
+    return RelayedScram(settings) if method == "SCRAM" else Passwords(settings, context.settings.get(MECHANISM))
 
 
 def postgres_address(text: str | None) -> tuple[str, int] | None:

@@ -6,9 +6,10 @@ until they can be read.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,39 +21,43 @@ from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import split, statement_of
+from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
-from barnabas.sql.statements.families import ready
+from barnabas.sql.shared import Shared
+from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.engine import SqlEngine
-
+logger = logging.getLogger(__name__)
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
 class SqlSession:
-    """A session of a `SqlEngine`. It keeps the seam `Session`."""
+    """A session of a `SqlEngine`. It keeps the seam `Session`.
 
-    def __init__(self, engine: SqlEngine, caller: Caller, number: int) -> None:
-        self._engine, self.caller, self.number = engine, caller, number
-        self.settings = Settings(caller.parameters, user=caller.user, dialect=engine.dialect)
-        self.config = engine.config_of(caller)
+    Args:
+        number: of the session.
+        left: called when it is closed.
+    """
+
+    def __init__(self, shared: Shared, caller: Caller, number: int, left: Callable[[SqlSession], None]) -> None:
+        self._shared, self.caller, self.number, self._left = shared, caller, number, left
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect)
+        self.config = shared.config_of(caller)
         self.client = BlockingClient(self.config)
         self.access = Access(
-            self.client, self.config, engine.definitions, engine.samples, caller.user, self.settings, engine.live
+            self.client, self.config, shared.definitions, shared.samples, caller.user, self.settings, shared.live
         )
-        self.running = Running(engine.deadlines)
+        self.running = Running(shared.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
-        self.prepared: dict[str, Ready] = {}
+        self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -69,18 +74,18 @@ class SqlSession:
     @property
     def version(self) -> tuple[int, int, bool]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
-        return self._engine.definitions.version, self.buffer.generation, self.is_spark
+        return self._shared.definitions.version, self.buffer.generation, self.is_spark
 
     @property
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
-        return self._engine.definitions
+        return self._shared.definitions
 
     @property
     def max_rows(self) -> int:
         """Of a result; 0 for no limit."""
         own = int(self.settings.get("max_rows") or 0)
-        most = self._engine.limits.rows
+        most = self._shared.limits.rows
         return min(own or most, most or own)
 
     def statements(self, text: str) -> list[str]:
@@ -88,12 +93,13 @@ class SqlSession:
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
     def prepare(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared:
-        return self._guarded(self._prepare, text, tuple(parameters))
+        prepared: Prepared = self._guarded(self._prepare, text, tuple(parameters))
+        return prepared
 
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
             raise SqlError(states.ADMIN_SHUTDOWN, "the session is closed")
-        made = ready(self, statement_of(text), given)
+        made = checked(self, statement_of(text), given)
         made.given = given
         if self._state == "E" and not made.ends_transaction:
             raise SqlError(
@@ -102,20 +108,23 @@ class SqlSession:
         return made
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
-        return self._guarded(lambda: self._current(prepared).run(values))
+        result: Result = self._guarded(lambda: self._current(prepared).run(values))
+        return result
 
     def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
         made = self._current(prepared)
         if made.copy_from is None:
             raise SqlError(states.WRONG_OBJECT, "the statement takes no data")
         action = made.copy_from
-        return self._guarded(lambda: action(data))
+        result: Result = self._guarded(lambda: action(data))
+        return result
 
     def copy_out(self, prepared: Prepared) -> Iterator[bytes]:
         made = self._current(prepared)
         if made.copy_to is None:
             raise SqlError(states.WRONG_OBJECT, "the statement gives no data")
-        return self._guarded(made.copy_to)
+        lines: Iterator[bytes] = self._guarded(made.copy_to)
+        return lines
 
     def _current(self, prepared: Prepared) -> Ready:
         """The statement as it was prepared, or checked again if the tables have changed."""
@@ -145,12 +154,18 @@ class SqlSession:
         except BarnabasError as error:
             self.fail()
             raise self.running.error() if self.running.is_cancelled else states.of_failure(error) from error
+        except Exception as error:
+            self.fail()
+            if self.running.is_cancelled:
+                raise self.running.error() from error
+            logger.exception("event=sql-statement-failed session=%d", self.number)
+            raise SqlError(states.INTERNAL, f"an internal error: {type(error).__name__}") from error
         finally:
             self.running.stop()
 
     def _seconds(self) -> float:
         own = self.settings.milliseconds("statement_timeout") / 1000
-        most = self._engine.limits.seconds
+        most = self._shared.limits.seconds
         return min(own or most, most or own)
 
     def fail(self) -> None:
@@ -174,7 +189,7 @@ class SqlSession:
         self.access.close()
         self.producers.close()
         self.client.close()
-        self._engine.left(self)
+        self._left(self)
 
     def forget(self) -> None:
         """As a session that just began."""
@@ -193,17 +208,25 @@ class SqlSession:
             "pg_backend_pid": self.number,
         }
 
+    def ready(self, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+        """Check a statement within a statement. Raises SqlError."""
+        return checked(self, statement, given)
+
+    def names(self) -> list[str]:
+        """The names of all tables."""
+        return self.access.names()
+
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
         return self.access.find(parts, position, self.caller.database)
 
     def planner(self) -> Any:
         """A cursor to check statements with."""
-        return self._engine.instances.planner()
+        return self._shared.instances.planner()
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._engine.instances.borrow(lambda: self.running.is_cancelled)
+        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
         self.running.hold(lease)
         return lease
 
@@ -212,7 +235,7 @@ class SqlSession:
         self.running.release(lease)
 
     def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
-        """What DuckDB scans for each input."""
+        """The data for each input, as DuckDB scans it."""
         return self.access.datasets(inputs, self.running, self.buffer, memory)
 
     def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
@@ -234,6 +257,14 @@ class SqlSession:
         else:
             self.send([(relation.topic, records_of(relation, rows, deleted))])
 
+    def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
+        """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        if self._state == "T":
+            self.write(relation, rows)
+            self.write(relation, deleted, deleted=True)
+        elif rows.num_rows or deleted.num_rows:
+            self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
+
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""
         self.running.check()
@@ -246,7 +277,7 @@ class SqlSession:
         if known is not None:
             return self._with_buffered(relation, keys, known)
         snapshot = self.access.snapshot(relation.topic, self.running)
-        found = self._engine.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
+        found = self._shared.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
         return self._with_buffered(relation, keys, found)
 
     def _with_buffered(self, relation: TopicRelation, keys: Sequence[bytes], found: set[bytes]) -> set[bytes]:
@@ -284,7 +315,7 @@ class SqlSession:
             return error
         if self.running.is_cancelled:
             return self.running.error()
-        cause = _cause(error)
+        cause = self.running.fault or _cause(error)
         if cause is not None:
             return states.of_failure(cause)
         if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):

@@ -185,7 +185,7 @@ def _zone(value: str) -> str:
         return value
     try:
         zoneinfo.ZoneInfo(value)
-    except (ValueError, OSError):
+    except (ValueError, OSError, KeyError):
         raise SqlError(INVALID_PARAMETER, f'invalid value for parameter "TimeZone": "{value}"') from None
     return value
 

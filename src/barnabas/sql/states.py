@@ -55,9 +55,23 @@ _BINDER: Sequence[tuple[str, str]] = (
     (r"not supported|not implemented", NOT_SUPPORTED),
 )
 _CONVERSION: Sequence[tuple[str, str]] = (
-    (r"out of range|[Oo]verflow", OUT_OF_RANGE),
+    (r"out of range|[Oo]verflow|Could not cast value .* to DECIMAL", OUT_OF_RANGE),
     (r"date|time|interval", INVALID_DATETIME),
 )
+
+_KINDS: dict[str, tuple[Sequence[tuple[str, str]], str]] = {
+    "out of memory": ([("max_temp_directory_size", DISK_FULL)], OUT_OF_MEMORY),
+    "binder": (_BINDER, SYNTAX_ERROR),
+    "catalog": ([("Function", UNDEFINED_FUNCTION), ("Type", UNDEFINED_OBJECT)], UNDEFINED_TABLE),
+    "parser": ([("depth", TOO_COMPLEX)], SYNTAX_ERROR),
+    "conversion": (_CONVERSION, INVALID_TEXT),
+    "out of range": ((), OUT_OF_RANGE),
+    "constraint": ([("NOT NULL", NOT_NULL)], UNIQUE),
+    "permission": ((), INSUFFICIENT_PRIVILEGE),
+    "not implemented": ((), NOT_SUPPORTED),
+    "invalid input": ([("More than one row", CARDINALITY), *_CONVERSION], INVALID_PARAMETER),
+    "invalid type": (_CONVERSION, INVALID_PARAMETER),
+}
 
 
 def syntax_error(message: str, position: int | None = None, hint: str | None = None) -> SqlError:
@@ -103,29 +117,8 @@ def _state(kind: str, error: Exception, message: str) -> str:
         return DIVISION_BY_ZERO
     if isinstance(error, duckdb.InterruptException) or kind == "INTERRUPT":
         return CANCELLED
-    match kind:
-        case "Out of Memory":
-            return DISK_FULL if "max_temp_directory_size" in message else OUT_OF_MEMORY
-        case "Binder":
-            return _matched(_BINDER, message, SYNTAX_ERROR)
-        case "Catalog":
-            return UNDEFINED_FUNCTION if "Function" in message else UNDEFINED_OBJECT if "Type" in message else UNDEFINED_TABLE
-        case "Parser":
-            return TOO_COMPLEX if "depth" in message else SYNTAX_ERROR
-        case "Conversion":
-            return _matched(_CONVERSION, message, INVALID_TEXT)
-        case "Out of Range":
-            return OUT_OF_RANGE
-        case "Constraint":
-            return NOT_NULL if "NOT NULL" in message else UNIQUE
-        case "Permission":
-            return INSUFFICIENT_PRIVILEGE
-        case "Not implemented" | "Not Implemented":
-            return NOT_SUPPORTED
-        case "Invalid Input" | "Invalid type" | "Invalid Type":
-            more_than_one = "More than one row" in message
-            return CARDINALITY if more_than_one else _matched(_CONVERSION, message, INVALID_PARAMETER)
-    return INTERNAL
+    rules, default = _KINDS.get(kind.lower(), ((), INTERNAL))
+    return _matched(rules, message, default)
 
 
 def _matched(rules: Sequence[tuple[str, str]], message: str, default: str) -> str:

@@ -90,14 +90,20 @@ class FolderSource:
         if {each.path: each.topic_id for each in found.values()} != self._dirs.topic_ids(self.topic):
             raise _Unsettled("its folders were renamed")
         self._folders = {(each.path, each.topic_id): self._folders[each.path, each.topic_id] for each in found.values()}
-        return FolderSnapshot(self.topic, ids.pop(), {each: view.bounds for each, view in views.items()}, views=views)
+        bounds = {partition: view.bounds for partition, view in views.items()}
+        epochs = {partition: view.epoch for partition, view in views.items() if view.epoch >= 0}
+        return FolderSnapshot(self.topic, ids.pop(), bounds, epochs, views)
 
     def _view(self, found: FoundPartition) -> PartitionView:
         folder = self._folders.setdefault((found.path, found.topic_id), PartitionFolder(found.path))
         return folder.view(found.log_start, found.high_watermark)
 
     def end_of_epoch(self, partition: int, epoch: int) -> int:
-        raise TableError(f"{self.topic}-{partition}: a data folder tells no ends of epochs")
+        with self._lock:
+            if not self._folders:
+                self._settled(self._look)
+            name = f"{self.topic}-{partition}"
+            return next((each.end_of_epoch(epoch) for (path, _), each in self._folders.items() if path.name == name), -1)
 
     def offsets_from(self, snapshot: Snapshot, timestamp_ms: int) -> Mapping[int, int]:
         return {
@@ -131,8 +137,8 @@ class FolderSource:
 
     def _later(self, snapshot: Snapshot) -> FolderSnapshot:
         """The topic at this moment, to go on where the files of a snapshot are gone. Raises TableError if it is another topic."""
-        later = self.snapshot()
-        if later.topic_id != snapshot.topic_id:
+        later = self.snapshot() if self._dirs.topic_ids(self.topic) else None
+        if later is None or later.topic_id != snapshot.topic_id:
             raise TableError(f"the topic {self.topic} was deleted while it was read")
         return later
 

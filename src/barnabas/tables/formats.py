@@ -107,7 +107,7 @@ def replaced(columns: Sequence[Array], rows: npt.NDArray[np.intp], others: Decod
 
 
 def by_slices(decode: Callable[[Array, Array | None], Decoded], payloads: Array, headers: Array | None, columns: int) -> Decoded:
-    """What `decode` makes of the payloads, so many at a time that rows times columns are at most `MAX_CELLS`."""
+    """Decode the payloads, so many at a time that rows times columns are at most `MAX_CELLS`."""
     step = max(MAX_CELLS // max(columns, 1), MIN_ROWS)
     if len(payloads) <= step:
         return decode(payloads, headers)

@@ -39,7 +39,7 @@ class JsonFormat:
 
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
-        return without_deleted(pa.array(rows_of(columns, self.fields, batch.num_rows), pa.binary()), deleted)
+        return without_deleted(rows_of(columns, self.fields, batch.num_rows), deleted)
 
 
 def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:

@@ -1,4 +1,4 @@
-"""What JSON means as values of columns, one value at a time. `json_format` asks this for the records that the kernels do not take.
+"""The rules by which JSON becomes values of columns, for one value at a time. `json_format` uses them for records that the kernels leave.
 
 | column | takes |
 |---|---|

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
 import duckdb
@@ -18,6 +18,14 @@ from barnabas.tables.table import Table
 BATCH_ROWS = 65_536
 
 
+class BadText(TableError):
+    """SQL text that DuckDB does not understand; `part` is `select` or `where`."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        super().__init__(reason)
+        self.part = part
+
+
 class Query:
     """The rows of a table that a condition lets through, with the columns that are asked for. One use of its rows.
 
@@ -27,7 +35,8 @@ class Query:
         limit: rows to give; None: all.
 
     Raises:
-        TableError: DuckDB does not understand the text.
+        BadText: DuckDB does not understand the text.
+        TableError: the table cannot be read.
     """
 
     def __init__(self, table: Table, select: str | None = None, where: str | None = None, limit: int | None = None) -> None:
@@ -51,9 +60,9 @@ class Query:
         connection.execute("set timezone = 'UTC'")
         relation = connection.from_arrow(self._watched)
         if where is not None:
-            relation = relation.filter(where)
+            relation = _understood("where", relation.filter, where)
         if select is not None:
-            relation = relation.project(select)
+            relation = _understood("select", relation.project, select)
         if limit is not None:
             relation = relation.limit(limit)
         reader: pa.RecordBatchReader = relation.to_arrow_reader(BATCH_ROWS)
@@ -109,6 +118,16 @@ class _Watched(TopicDataset):
     ) -> Reading:
         self.reading = self._table.scan(columns, filter, limit=limit, batch_size=batch_size)
         return self.reading
+
+
+def _understood(part: str, apply: Callable[[str], duckdb.DuckDBPyRelation], text: str) -> duckdb.DuckDBPyRelation:
+    """The relation that DuckDB makes of a text. Raises BadText."""
+    try:
+        relation = apply(text)
+        _ = relation.columns  # names are resolved now
+    except (duckdb.Error, ValueError) as error:
+        raise BadText(part, _reason(error)) from error
+    return relation
 
 
 def _reason(error: Exception) -> str:

@@ -21,6 +21,7 @@ from barnabas.tables import arrow_filter
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
+from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate, Unknown
 from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
 
@@ -111,12 +112,15 @@ class Reading:
         self.filter = Filter(topic, expression, columns)
         self._names = columns.schema.names if names is None else list(names)
         first = columns.schema.names if self.filter.needs_positions else self._names
-        self._rows = read(list(dict.fromkeys([*first, *self._names, *self.filter.names])), self.filter.predicate)
+        needed = list(dict.fromkeys([*first, *self._names, *self.filter.names]))
+        known = columns.full_schema
+        if all(each in known.names for each in needed):  # a filter that does not fit is found before anything is read
+            self.filter.apply(no_rows(pa.schema([known.field(each) for each in needed])))
+        self._rows = read(needed, self.filter.predicate)
         self._places = [self._rows.schema.names.index(each) for each in self._names]
         self.schema = pa.schema([self._rows.schema.field(each) for each in self._places])
         self._most, self._batch_size = most, batch_size
         self._topic, self._returned = topic, 0
-        self.filter.apply(no_rows(self._rows.schema))  # a filter that does not fit is found before anything is read
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -179,7 +183,8 @@ class Reading:
         """The offsets to read and to skip; after rows were taken, also the counts of what was read."""
         report, expression = self._rows.report, self.filter.expression
         text = None if expression is None else str(expression)
-        return Explanation.of(self._topic, self._names, text, self.filter.predicate, report, self._returned)
+        used = self._rows.condition if isinstance(self._rows, NewestRows) else self.filter.predicate
+        return Explanation.of(self._topic, self._names, text, used, report, self._returned)
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -42,9 +42,14 @@ def text_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(each.name, pa.string() if _needs_text(each.type) else each.type) for each in schema])
 
 
-def texts(batch: pa.RecordBatch) -> list[list[str | None]]:
-    """The values of each row as text; None for null."""
-    columns = [_texts(field, batch.column(place)) for place, field in enumerate(batch.schema)]
+def cells(batch: pa.RecordBatch) -> list[list[str | int | None]]:
+    """The values of each row, for people: whole numbers, and everything else as text; None for null."""
+    columns = [
+        array.to_pylist()
+        if pa.types.is_integer(array.type)
+        else [None if each is None else _text(each) for each in array.to_pylist()]
+        for array in batch.columns
+    ]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -128,11 +133,7 @@ def _text_column(field: pa.Field[Any], array: Any) -> Any:
             return array.cast(pa.string())
         except pa.ArrowInvalid:
             pass
-    return pa.array(_texts(field, array), pa.string())
-
-
-def _texts(field: pa.Field[Any], array: Any) -> list[str | None]:
-    return [None if each is None else _text(each) for each in array.to_pylist()]
+    return pa.array([None if each is None else _text(each) for each in array.to_pylist()], pa.string())
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, table_field, type_name
 from barnabas.tables.formats import Array, Decoded, Raw, columns_for, replaced, without_deleted
 from barnabas.tables.json_columns import column, decode_values
-from barnabas.tables.json_encoding import text_of, values_of
+from barnabas.tables.json_encoding import texts_of
 from barnabas.tables.json_text import Misfit, parse
 from barnabas.tables.json_values import converter
 from barnabas.tables.kernels.json_spans import LATER, TAKEN
@@ -144,9 +144,8 @@ class ScalarFormat:
         (column,) = columns_for(self.fields, batch)
         if self._raw is not None:
             return self._raw.encode(batch, deleted)
-        if self._is_exact and self._mark != JSON:
-            payloads = column.cast(pa.string()).cast(pa.binary())
-        else:
-            texts = (None if each is None else text_of(each).strip(b'"') for each in values_of(column, self._field))
-            payloads = pa.array(texts, pa.binary())
+        texts = texts_of(column, self._field)
+        kind = self._field.type
+        is_quoted = self._mark == UUID or pt.is_date(kind) or pt.is_time(kind) or pt.is_timestamp(kind)
+        payloads = (pc.utf8_trim(texts, '"') if is_quoted else texts).cast(pa.binary())
         return without_deleted(payloads, deleted)

@@ -195,6 +195,14 @@ class Table(TopicDataset):
         """The number of rows for which the filter is true."""
         return self.scan([OFFSET], filter).count_rows()
 
+    def bad_records(self, limit: int | None = None) -> pa.Table:
+        """The records that do not fit the columns, in any mode: `_partition`, `_offset`, `_key`, `_value` and `_reason`.
+
+        Args:
+            limit: the most rows; the rest is not read.
+        """
+        return Scan(self._source, self._at or self._source.snapshot(), self._columns, [OFFSET]).bad_records(limit)
+
     def batches(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, as Arrow batches that are made as they are taken."""
         return self.scan(columns, filter).batches()

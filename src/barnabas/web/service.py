@@ -29,6 +29,7 @@ class ServiceContext:
     settings: Mapping[str, str]
     secured: bool = False
     peers: Callable[[], ssl.SSLContext] | None = None
+    tls: ssl.SSLContext | None = None
 
 
 class Service(Protocol):

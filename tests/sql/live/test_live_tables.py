@@ -57,7 +57,7 @@ def written(broker: Broker, topic: str, pairs: Sequence[tuple[bytes, bytes | Non
 
 
 def held(engine: SqlEngine) -> int:
-    return sum(each.rows is not None and bool(each.rows.partitions) for each in engine.live._tables.values())
+    return sum(each.rows is not None and bool(each.rows.partitions) for each in engine.shared.live._tables.values())
 
 
 def test_a_row_by_its_key(engine: SqlEngine, session: SqlSession) -> None:

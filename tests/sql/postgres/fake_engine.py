@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.interface import Caller, Notice, SqlError
 
 COPY = re.compile(
     r"copy\s+(?P<what>\(.*\)|\w+)(?:\s*\((?P<columns>[^)]*)\))?\s+(?P<way>from\s+stdin|to\s+stdout)", re.IGNORECASE | re.DOTALL
@@ -62,9 +62,9 @@ class FakeSession:
         self.state = "I"
         self.settings = {"timezone": "UTC", "server_version": "16.0", "session_authorization": caller.user, **caller.parameters}
         self.settings = {name.lower(): value for name, value in self.settings.items()}
-        self.cancelled = threading.Event()
+        self.cancelled, self.sleeps = threading.Event(), threading.Event()
         self.closed = False
-        self._running: list[duckdb.DuckDBPyConnection] = []
+        self.notices: list[Notice] = []
 
     def statements(self, text: str) -> list[str]:
         found = [part.strip() for part in re.findall(r"(?:'[^']*'|--[^\n]*|\"[^\"]*\"|[^;'\"])+", text)]
@@ -84,7 +84,7 @@ class FakeSession:
         count = max([int(each) for each in re.findall(r"\$(\d+)", text)], default=0)
         known = [parameters[index] if index < len(parameters) else None for index in range(count)]
         cast = {int(number): ARROW.get(name.lower()) for number, name in re.findall(r"\$(\d+)::(\w+)", text)}
-        kinds = [each or cast.get(index + 1) or pa.null() for index, each in enumerate(known)]
+        kinds: list[Any] = [each or cast.get(index + 1) or pa.null() for index, each in enumerate(known)]
         schema = self._schema(text, kinds) if word in ("SELECT", "VALUES", "WITH", "TABLE") else None
         return FakePrepared(text, kinds, schema)
 
@@ -117,13 +117,19 @@ class FakeSession:
         if found := SET.match(text):
             self.settings[found[1].lower()] = found[2]
             return FakeResult("SET")
+        if "pg_sleep" in text:
+            self.sleeps.set()
+            assert self.cancelled.wait(30)
+            self.sleeps.clear()
+            self.cancelled.clear()
+            self.fail()
+            raise SqlError("57014", "canceling statement due to user request")
         if "boom" in text:
             raise RuntimeError("a fault of the engine")
         return self._ask(prepared, values, word)
 
     def _ask(self, prepared: FakePrepared, values: Sequence[Any], word: str) -> FakeResult:
         cursor = self.engine.database.cursor()
-        self._running.append(cursor)
         try:
             if prepared.schema is None:
                 count = cursor.execute(prepared.text, list(values)).fetchone()
@@ -169,10 +175,12 @@ class FakeSession:
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name.lower())
 
+    def take_notices(self) -> Sequence[Notice]:
+        found, self.notices = self.notices, []
+        return found
+
     def cancel(self) -> None:
         self.cancelled.set()
-        for each in self._running:
-            each.interrupt()
 
     def close(self) -> None:
         if not self.closed:
@@ -203,6 +211,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.database = duckdb.connect()
         self.database.execute("SET TimeZone = 'UTC'")
+        self.database.execute("CREATE MACRO pg_sleep(seconds) AS NULL")
         self.database.execute("CREATE MACRO pg_advisory_unlock_all() AS NULL")
         self.sessions: list[FakeSession] = []
         self.callers: list[Caller] = []

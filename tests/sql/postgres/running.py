@@ -19,6 +19,7 @@ from barnabas.sql.postgres.server import Server, serve
 from tests.sql.postgres.fake_engine import FakeEngine
 
 SSL_REQUEST = pack(">II", 8, (1234 << 16) + 5679)
+V3 = 196_608  # version 3.0
 WITHIN_S = 30.0
 
 
@@ -44,7 +45,7 @@ class Running:
     def client(self, **parameters: str) -> Client:
         """Logged in."""
         client = self.stranger()
-        client.start(**parameters)
+        client.start(V3, **parameters)
         return client
 
     def stranger(self) -> Client:
@@ -114,10 +115,10 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self, version: int = 196_608, **parameters: str) -> list[Answer]:
+    def start(self, version: int = V3, /, **parameters: str) -> list[Answer]:
         """Send a startup packet; the answers up to ReadyForQuery or an error."""
         self.socket.sendall(startup(version, **parameters))
-        found = []
+        found = list[Answer]()
         while not found or found[-1].kind not in "ZE":
             found.append(self.receive())
             if found[-1].kind == "S":
@@ -169,7 +170,7 @@ class Client:
         self.socket.close()
 
 
-def startup(version: int = 196_608, **parameters: str) -> bytes:
+def startup(version: int = V3, /, **parameters: str) -> bytes:
     told = {"user": "anna", "database": "flights", **parameters}
     body = pack(">I", version) + b"".join(f"{name}\0{value}\0".encode() for name, value in told.items() if value) + b"\0"
     return pack(">I", len(body) + 4) + body

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import shutil
 import subprocess
 import threading
@@ -22,13 +21,15 @@ import pytest
 import sqlalchemy
 from psycopg.rows import dict_row
 
+from barnabas.sql.interface import Notice
 from tests.sql.postgres.running import Running
 from tests.waiting import wait_until
 
 KINDS = (
     "select 1::smallint as a, 2::int as b, 3::bigint as c, 1.5::float as d, 2.5::double as e, 12.50::decimal(9,2) as f, true as g, "
     "'x' as h, '\\xAB'::blob as i, date '2024-02-29' as j, time '01:02:03.5' as k, timestamp '2024-02-29 01:02:03.25' as l, "
-    "timestamptz '2024-02-29 01:02:03+00' as m, interval '3 days 4 seconds' as n, [1, null, 3] as o, null as p, 170141183460469231::hugeint as q"
+    "timestamptz '2024-02-29 01:02:03+00' as m, interval '3 days 4 seconds' as n, [1, null, 3] as o, null as p, "
+    "170141183460469231::hugeint as q"
 )
 VALUES = (
     1, 2, 3, 1.5, 2.5, Decimal("12.50"), True, "x", b"\xab", date(2024, 2, 29), time(1, 2, 3, 500_000),
@@ -73,7 +74,7 @@ def test_psycopg_reads_every_type(connection: psycopg.Connection[Any], binary: b
         timedelta(1, 2),
         [1, 2],
         None,
-    ],  # fmt: skip
+    ],
     ids=repr,
 )
 def test_psycopg_sends_every_type(connection: psycopg.Connection[Any], value: Any, format_: str) -> None:
@@ -99,12 +100,18 @@ def test_psycopg_pipelines(connection: psycopg.Connection[Any], table: str) -> N
 
 
 def test_an_error_in_a_pipeline_aborts_what_follows_up_to_sync(connection: psycopg.Connection[Any]) -> None:
-    with pytest.raises(psycopg.errors.UndefinedTable), connection.pipeline() as pipeline:
-        good = connection.execute("select 1")
-        pipeline.sync()
-        connection.execute("select * from nowhere")
-        connection.execute("select 2")
-    assert good.fetchone() == (1,)
+    good: list[psycopg.Cursor[Any]] = []
+
+    def pipelined() -> None:
+        with connection.pipeline() as pipeline:
+            good.append(connection.execute("select 1"))
+            pipeline.sync()
+            connection.execute("select * from nowhere")
+            connection.execute("select 2")
+
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        pipelined()
+    assert good[0].fetchone() == (1,)
     assert connection.execute("select 3").fetchone() == (3,)
 
 
@@ -143,9 +150,13 @@ def test_psycopg_copies(connection: psycopg.Connection[Any], table: str) -> None
 
 
 def test_a_copy_that_fails_leaves_the_connection_usable(connection: psycopg.Connection[Any], table: str) -> None:
-    with pytest.raises(ValueError, match="gives up"), connection.cursor().copy(f"copy {table} from stdin") as copy:
-        copy.write_row((1, "a"))
-        raise ValueError("the caller gives up")
+    def give_up() -> None:
+        with connection.cursor().copy(f"copy {table} from stdin") as copy:
+            copy.write_row((1, "a"))
+            raise ValueError("the caller gives up")
+
+    with pytest.raises(ValueError, match="gives up"):
+        give_up()
     with pytest.raises(psycopg.errors.InvalidTextRepresentation), connection.cursor().copy(f"copy {table} from stdin") as copy:
         copy.write_row(("no number", "a"))
     with pytest.raises(psycopg.errors.UndefinedTable), connection.cursor().copy("copy nowhere to stdout") as copy:
@@ -167,7 +178,7 @@ def test_psycopg_sees_errors_and_failed_transactions(server: Running) -> None:
             connection.execute("select 1")
         connection.rollback()
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):
-            connection.execute("select %t::int", [psycopg.types.string.StrDumper and "x"])
+            connection.execute("select %t::int", ["x"])
         connection.rollback()
         assert connection.execute("select 1").fetchone() == (1,)
 
@@ -189,7 +200,7 @@ def test_psycopg_cancels(connection: psycopg.Connection[Any]) -> None:
 
     def slow() -> None:
         try:
-            connection.execute("select count(*) from range(100000000) a, range(100000) b where a.range % 7 = b.range % 5")
+            connection.execute("select pg_sleep(1000)")
         except psycopg.Error as error:
             errors.append(error)
 
@@ -205,6 +216,17 @@ def test_psycopg_cancels(connection: psycopg.Connection[Any]) -> None:
     thread.join()
     assert isinstance(errors[0], psycopg.errors.QueryCanceled)
     assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_notices_come_before_their_statement_ends(server: Running) -> None:
+    told: list[tuple[str | None, ...]] = []
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.add_notice_handler(
+            lambda each: told.append((each.severity, each.sqlstate, each.message_primary, each.message_hint))
+        )
+        server.engine.sessions[-1].notices = [Notice("it is late"), Notice("it is very late", "WARNING", "01000", "go to bed")]
+        connection.execute("select 1")
+    assert told == [("NOTICE", "00000", "it is late", None), ("WARNING", "01000", "it is very late", "go to bed")]
 
 
 def test_psycopg2(server: Running) -> None:
@@ -258,9 +280,7 @@ async def test_asyncpg(server: Running) -> None:
         await connection.copy_from_query("select * from three order by a", output=out)
         assert out.getvalue() == b"1\ta\n2\tb\n"
         with pytest.raises(asyncio.TimeoutError):
-            await connection.fetch(
-                "select count(*) from range(100000000) a, range(100000) b where a.range % 7 = b.range % 5", timeout=0.3
-            )
+            await connection.fetch("select pg_sleep(1000)", timeout=0.3)
         assert await connection.fetchval("select 5") == 5
         await connection.reset()
     finally:
@@ -299,7 +319,10 @@ def psql(server: Running, *commands: str, text: str | None = None) -> subprocess
 def test_psql(server: Running) -> None:
     assert psql(server, "select 1, null, 'x y'").stdout == "1||x y\n"
     assert psql(server, "select 1; select 2").stdout == "1\n2\n"
-    script = "create table p (a int, b text);\ncopy p from stdin;\n1\tone\n2\t\\N\n\\.\nselect * from p order by a;\ncopy p to stdout;\n\\copy p to stdout csv\n"
+    script = (
+        "create table p (a int, b text);\ncopy p from stdin;\n1\tone\n2\t\\N\n\\.\n"
+        "select * from p order by a;\ncopy p to stdout;\n\\copy p to stdout csv\n"
+    )
     found = psql(server, text=script)
     assert found.stdout == "CREATE\nCOPY 2\n1|one\n2|\n1\tone\n2\t\\N\n1,one\n2,\\N\n"
     script = "begin;\ndeclare c cursor for select * from range(9);\nfetch 2 from c;\nmove 5 in c;\nfetch all in c;\nclose c;\ncommit;\n"
@@ -314,5 +337,5 @@ def test_psql(server: Running) -> None:
 
 
 def test_json_and_structs_are_json(connection: psycopg.Connection[Any]) -> None:
-    row = connection.execute("select {'a': 1, 'b': [1.5]} as s, map {'k': 2} as m, [{'x': 1}] as l").fetchone()
-    assert row == ({"a": 1, "b": [json.loads("1.5")]}, {"k": 2}, [{"x": 1}]) or row is not None
+    row = connection.execute("select {'a': 1, 'b': [1.5::double]} as s, map {'k': 2} as m, [{'x': 1}] as l").fetchone()
+    assert row == ({"a": 1, "b": [1.5]}, {"k": 2}, [{"x": 1}])

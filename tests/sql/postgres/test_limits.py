@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import pack
 
 import pyarrow as pa
 import pytest
 
 from barnabas import limits
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.postgres.answers import CLEARTEXT
+from barnabas.sql.postgres.authentication import Login, Trust
 from barnabas.sql.postgres.messages import Frames
 from tests.sql.postgres.running import SYNC, Running, bind, execute, message, parse, query, running, startup
 from tests.waiting import wait_until
@@ -103,9 +105,17 @@ def test_a_declared_length_allocates_nothing() -> None:
     assert frames.waiting == 13
 
 
-def test_before_the_log_in_messages_are_small(server: Running) -> None:
-    with server.stranger() as client:
-        client.send(startup() + b"Q" + pack(">I", 1 << 20))
+class Asks(Trust):
+    """An authenticator that waits for a password."""
+
+    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+        login.ask(CLEARTEXT)
+        return super().log_in(login)
+
+
+def test_before_the_log_in_messages_are_small() -> None:
+    with running(authenticator=Asks()) as server, server.stranger() as client:
+        client.send(startup() + b"p" + pack(">I", limits.MAX_BEARER_BYTES + 1))
         assert b"SFATAL\0" in client.rest()
 
 

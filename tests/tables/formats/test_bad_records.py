@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.client.config import ClientConfig
+from barnabas.tables import table
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.column_types import columns_text
 from barnabas.tables.declared import columns_of
@@ -88,6 +89,12 @@ def test_bad_records_are_shown_with_their_reasons(source: ClientSource, mode: st
         (0, 4, b"5", RECORDS[4][1], 'a is "5", not int'),
     ]
     assert scan(source, mode, []).bad_records(limit=2).column("_offset").to_pylist() == [1, 3]
+
+
+def test_a_table_shows_its_bad_records(topics: str) -> None:
+    with table("records", topics, format="json", columns="a int", mode="drop") as records:
+        assert records.bad_records().column("_offset").to_pylist() == [1, 4]
+        assert records.bad_records(limit=1).column("_reason").to_pylist() == ["it is no JSON: Expecting value at character 1"]
 
 
 def test_columns_are_inferred_from_a_topic(source: ClientSource, topics: str) -> None:

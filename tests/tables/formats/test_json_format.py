@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.tables import json_encoding
 from barnabas.tables.column_types import Field
 from barnabas.tables.declaration import declared
 from barnabas.tables.errors import TableError
@@ -43,7 +44,8 @@ AT = UTC_AT.replace(tzinfo=None)
         ("timestamptz", '"2026-01-02T03:04:05.678901999Z"', UTC_AT), ("timestamptz", '"2026-01-02 05:04:05.678901+0200"', UTC_AT),
         ("timestamptz", "1767323045678", UTC_AT.replace(microsecond=678000)), ("timestamptz", "0.5", UTC_AT.replace(
             year=1970, day=1, hour=0, minute=0, second=0, microsecond=500)),
-        ("timestamp_ntz", '"2026-01-02T03:04:05.678901"', AT), ("timestamp_ntz", '"2026-01-02"', datetime.datetime(2026, 1, 2)),  # noqa: DTZ001
+        ("timestamp_ntz", '"2026-01-02T03:04:05.678901"', AT),
+        ("timestamp_ntz", '"2026-01-02"', AT.replace(hour=0, minute=0, second=0, microsecond=0)),
         ("int[]", "[1, null]", [1, None]), ("int[]", "[]", []),
         ("struct<a int, b text>", '{"b": "x", "c": 1}', {"a": None, "b": "x"}),
         ("map<text, int>", '{"a": 1, "b": null, "a": 2}', [("a", 2), ("b", None)]), ("map<int, int>", '{"7": 1}', [(7, 1)]),
@@ -90,9 +92,16 @@ def test_values_that_do_not_fit_name_the_field(kind: str, text: str, reason: str
     assert [column.to_pylist() for column in found.columns] == [[None, None], [5, None]]
 
 
+@pytest.mark.parametrize("few_rows", [0, 32])
+def test_rows_are_read_back_as_they_were_written(few_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python objects and by Arrow."""
+    monkeypatch.setattr(json_encoding, "FEW_ROWS", few_rows)
+    there_and_back()
+
+
 @given(COLUMNS, st.data())
 @settings(max_examples=60, deadline=None)
-def test_rows_are_read_back_as_they_were_written(fields: list[Field], data: st.DataObject) -> None:
+def there_and_back(fields: list[Field], data: st.DataObject) -> None:
     format_ = JsonFormat(fields)
     names = [field.name for field in format_.fields]
     rows = format_.decode(binary(data.draw(payloads_for(fields))), None, names)
@@ -112,6 +121,27 @@ def test_deleted_rows_and_missing_columns() -> None:
     format_ = JsonFormat(declared("a int, b text"))
     batch = pa.record_batch({"a": pa.array([1, 2, None], pa.int64())})
     assert format_.encode(batch, pa.array([False, True, None])).to_pylist() == [b'{"a":1,"b":null}', None, b'{"a":null,"b":null}']
+
+
+def test_both_ways_to_write_rows_give_the_same_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    format_ = JsonFormat(declared(
+        'a bigint, b double, c real, d text, e json, f date, g time, h timestamptz, i timestamp_ntz, j decimal(9,2), k binary, l uuid, '
+        '"q""uoted" boolean, m text[]'
+    ))  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {
+            "a": -1, "b": 0.1, "c": 0.1, "d": 'é "x"\n', "e": "[1, 2]", "f": AT.date(), "g": AT.time(), "h": UTC_AT, "i": AT,
+            "j": Decimal("1.50"),
+            "k": b"\xff", "l": "0189d1e2-0000-7000-8000-0000000000af", 'q"uoted': True, "m": ["x", None],
+        },
+        {"b": math.nan, "c": -math.inf, "d": "plain", "h": UTC_AT.replace(microsecond=0), "g": datetime.time(1)},
+        {"b": math.inf},
+    ]  # fmt: skip
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema(format_.fields))
+    single = format_.encode(batch).to_pylist()
+    monkeypatch.setattr(json_encoding, "FEW_ROWS", 0)
+    bulk = format_.encode(batch).to_pylist()
+    assert [json.loads(each) for each in bulk] == [json.loads(each) for each in single]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from barnabas.columnar.decode import HEADER_TYPE
 from barnabas.schemas.framing import VALUE_HEADER
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.serializer import Serializer
+from barnabas.tables import registered_format
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.declared import columns_of
 from barnabas.tables.errors import TableError
@@ -99,6 +100,30 @@ def test_records_that_do_not_fit_have_reasons(client: RegistryClient, registry_u
     for reason, part in zip(why, said, strict=True):
         assert part is None or part in reason
     assert why[8] is None
+
+
+def test_many_ids_are_decoded_in_few_groups(client: RegistryClient, registry_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registered_format, "MOST_IDS", 3)
+    old = Serializer(client, "many-ids", schema=avro(OLD))
+    new = Serializer(client, "many-ids", schema=avro(NEW))
+    good = [
+        old.encode({"id": 1, "gone": None, "price": Decimal(1)}),
+        new.encode({"id": 2, "at": None, "price": Decimal(2), "kind": ""}),
+    ]
+    unknown = [bytes([0, 0, 9, 0, number]) + b"x" for number in range(10)]
+    calls: list[int] = []
+    format_ = value_format("many-ids", registry_url)
+    one_by_one = format_._decode_each
+
+    def counted(payloads: Any, headers: Any, fields: Any) -> Decoded:
+        calls.append(len(payloads))
+        return one_by_one(payloads, headers, fields)
+
+    monkeypatch.setattr(format_, "_decode_each", counted)
+    found, why = rows(format_, [*unknown[:5], good[0], good[1], good[0], *unknown[5:], good[1]])
+    assert [row["id"] for row in found] == [None] * 5 + [1, 2, 1] + [None] * 5 + [2]
+    assert [reason is None for reason in why] == [row["id"] is not None for row in found]
+    assert calls == [10]
 
 
 def test_ids_in_headers(client: RegistryClient, registry_url: str) -> None:

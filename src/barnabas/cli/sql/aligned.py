@@ -40,19 +40,49 @@ class Aligned:
 
     def block(self, rows: Sequence[Row]) -> str:
         """The lines of some rows, after the head if they are the first."""
+        columns = self._plain(rows)
+        if columns is not None:
+            return self._plain_block(columns)
         cells = [[lines_of(self._null if cell is None else cell) for cell in row] for row in rows]
         for row in cells:
             for place, lines in enumerate(row):
                 widest = width(lines[0]) if len(lines) == 1 else max(map(width, lines))
                 if widest > self._widths[place]:
                     self._widths[place] = widest
-        out = [] if self._begun or not self._header else self._head()
-        self._begun = True
+        out = self._head()
         for row in cells:
             out += self._row(row)
         return "".join(f"{line}\n" for line in out)
 
+    def _plain(self, rows: Sequence[Row]) -> list[Sequence[str]] | None:
+        """The columns, if each character of them takes one place of a terminal."""
+        if not rows or not rows[0]:
+            return None
+        columns: list[Sequence[str]] = []
+        for column in zip(*rows, strict=True):
+            texts = [self._null if each is None else each for each in column]
+            joined = "".join(texts)
+            if not (joined.isascii() and joined.isprintable()):
+                return None
+            columns.append(texts)
+        return columns
+
+    def _plain_block(self, columns: Sequence[Sequence[str]]) -> str:
+        self._widths = [max(wide, *map(len, column)) for wide, column in zip(self._widths, columns, strict=True)]
+        padded: list[Sequence[str]] = []
+        for place, (column, wide) in enumerate(zip(columns, self._widths, strict=True)):
+            if self._numeric[place]:
+                padded.append([each.rjust(wide) for each in column])
+            else:
+                padded.append(column if place + 1 == len(columns) else [each.ljust(wide) for each in column])
+        lines = [*self._head(), *(f" {' | '.join(row)}" for row in zip(*padded, strict=True))]
+        return "\n".join(lines) + "\n"
+
     def _head(self) -> list[str]:
+        """The names above the first block."""
+        if self._begun or not self._header:
+            return []
+        self._begun = True
         out = []
         for line in zip_longest(*self._names, fillvalue=""):
             centred = []
@@ -83,17 +113,18 @@ class Vertical:
         self._names = ["".join(lines_of(name)) for name in names]
         self._left = max(map(width, self._names), default=0)
         self._header, self._null = header, null
-        self._count = 0
+        self._count = self._right = 0
 
     def block(self, rows: Sequence[Row]) -> str:
         """The lines of some rows."""
         cells = [[lines_of(self._null if cell is None else cell) for cell in row] for row in rows]
-        right = max((width(line) for row in cells for lines in row for line in lines), default=0)
+        widths = (width(line) for row in cells for lines in row for line in lines)
+        self._right = max(self._right, max(widths, default=0))
         out = []
         for row in cells:
             self._count += 1
             if self._header:
-                out.append(self._title(right))
+                out.append(self._title())
             elif self._count > 1:
                 out.append("")
             for name, lines in zip(self._names, row, strict=True):
@@ -103,8 +134,8 @@ class Vertical:
                     out.append(f"{name + pad if not number else ' ' * self._left} | {line}{goes_on}".rstrip(" "))
         return "".join(f"{line}\n" for line in out)
 
-    def _title(self, right: int) -> str:
+    def _title(self) -> str:
         label = f"-[ RECORD {self._count} ]"
         if len(label) <= self._left + 1:
-            return label.ljust(self._left + 1, "-") + "+" + "-" * (right + 1)
-        return label.ljust(self._left + right + 3, "-")
+            return label.ljust(self._left + 1, "-") + "+" + "-" * (self._right + 1)
+        return label.ljust(self._left + self._right + 3, "-")

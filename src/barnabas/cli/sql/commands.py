@@ -31,16 +31,15 @@ class _Action(NamedTuple):
 
 def run_command(shell: Shell, command: Command) -> None:
     """Run one command. Raises Failed."""
-    rest = filled(command.rest, shell.options.variables)
     if command.name == "copy":
-        _copy(shell, rest)
+        _copy(shell, filled(command.rest, shell.options.variables))
         return
     action = _ACTIONS.get(command.name.removesuffix("+") if command.name not in _ACTIONS else command.name)
     if action is None:
         shell.complain(_lacking(command.name))
         return
     try:
-        arguments = [each.rstrip(";") if command.name.startswith("d") else each for each in shlex.split(rest)]
+        arguments = [filled(each, shell.options.variables) for each in shlex.split(command.rest)]
     except ValueError as error:
         shell.complain(f"\\{command.name}: {error}")
         return
@@ -62,7 +61,7 @@ def _quit(shell: Shell, _: list[str]) -> None:
 
 def _describe(shell: Shell, arguments: list[str]) -> None:
     if arguments:
-        shell.run_statement(f"DESCRIBE {quoted(arguments[0])}")
+        shell.run_statement(f"DESCRIBE {quoted(arguments[0].rstrip(';'))}")
     else:
         shell.run_statement("SHOW TABLES")
 
@@ -156,7 +155,7 @@ def _go(shell: Shell, arguments: list[str]) -> None:
 
 def _go_expanded(shell: Shell, arguments: list[str]) -> None:
     style = shell.options.style
-    _run_into(shell, _pending(shell), arguments, Style("vertical", style.header, style.null, style.zone))
+    _run_into(shell, _pending(shell), arguments, Style("vertical", style.header, style.null))
 
 
 def _run_into(shell: Shell, text: str, arguments: list[str], style: Style | None = None) -> None:

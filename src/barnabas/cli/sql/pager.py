@@ -14,6 +14,7 @@ import sys
 from typing import IO, Protocol
 
 from barnabas.cli.sql.reports import width
+from barnabas.cli.sql.statement_thread import ctrl_c_calls
 
 LESS = {"LESS": "-SRFX"}  # long lines are cut, colours stay, a short text needs no key
 
@@ -122,4 +123,5 @@ class Paged:
             return
         with contextlib.suppress(BrokenPipeError):
             self._pipe().close()
-        self._process.wait()
+        with ctrl_c_calls(lambda: None):  # Ctrl-C belongs to the pager
+            self._process.wait()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from barnabas.cli.sql.aligned import Aligned, Row, Vertical
-from barnabas.cli.sql.cells import is_numeric, texts
+from barnabas.cli.sql.cells import Texts, is_numeric, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK_ROWS = 1_000  # rows that are aligned together
+BLOCK_ROWS, BLOCK_BYTES = 1_000, 1 << 20  # rows that are aligned together
 FORMATS = ("table", "csv", "json", "jsonl", "vertical")
 
 
@@ -27,74 +27,89 @@ class Style(Struct):
     Args:
         header: whether names of columns and counts of rows are shown.
         null: the text for null in a table.
-        zone: of timestamps with a time zone.
     """
 
     format: str = "table"
     header: bool = True
     null: str = ""
-    zone: tzinfo = UTC
 
 
 class Printer(Protocol):
-    """Writes one result."""
+    """Writes one result. `zone` is that of timestamps with a time zone."""
 
-    def begin(self, schema: pa.Schema) -> str: ...
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str: ...
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]: ...
 
     def end(self, count: int) -> str: ...
 
 
-def rows_of(batch: Any, zone: tzinfo) -> list[Row]:
+def columns_of(schema: pa.Schema, zone: tzinfo) -> list[Texts]:
+    """For each column the function that makes texts of it."""
+    return [texts_of(each, zone) for each in schema]
+
+
+def rows_of(batch: Any, columns: Sequence[Texts]) -> list[Row]:
     """The rows of a batch as text."""
-    if not batch.num_columns:
+    if not columns:
         return [()] * batch.num_rows
-    return list(zip(*(texts(column, zone) for column in batch.columns), strict=True))
+    return list(zip(*(texts(column) for texts, column in zip(columns, batch.columns, strict=True)), strict=True))
 
 
 def blocks(batch: Any) -> Iterator[Any]:
-    """A batch in parts of BLOCK_ROWS."""
-    for at in range(0, batch.num_rows, BLOCK_ROWS):
-        yield batch.slice(at, BLOCK_ROWS)
+    """A batch in parts of at most BLOCK_ROWS rows, and of about BLOCK_BYTES."""
+    step = BLOCK_ROWS if batch.nbytes <= BLOCK_BYTES else min(BLOCK_ROWS, max(1, batch.num_rows * BLOCK_BYTES // batch.nbytes))
+    for at in range(0, batch.num_rows, step):
+        yield batch.slice(at, step)
 
 
-class TablePrinter:
+class BlockPrinter:
+    """Rows that are aligned in blocks: a block is as large as BLOCK_ROWS or BLOCK_BYTES allow, however small the batches are."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._pending: list[Row] = []
+        self._bytes = 0
+
+    def _table(self, schema: pa.Schema) -> Aligned | Vertical:
+        raise NotImplementedError
+
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        self._columns = columns_of(schema, zone)
+        self._shown = self._table(schema)
+        return ""
+
+    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
+        for part in blocks(batch):
+            self._pending += rows_of(part, self._columns)
+            self._bytes += part.nbytes
+            if len(self._pending) >= BLOCK_ROWS or self._bytes >= BLOCK_BYTES:
+                yield self._taken()
+
+    def _taken(self) -> str:
+        rows, self._pending, self._bytes = self._pending, [], 0
+        return self._shown.block(rows)
+
+
+class TablePrinter(BlockPrinter):
     """Aligned columns and the count of rows, as psql prints them."""
 
-    def __init__(self, style: Style) -> None:
-        self._style = style
-
-    def begin(self, schema: pa.Schema) -> str:
+    def _table(self, schema: pa.Schema) -> Aligned:
         numeric = [is_numeric(each.type) for each in schema]
-        self._table = Aligned(schema.names, numeric, header=self._style.header, null=self._style.null)
-        return ""
-
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
-        for part in blocks(batch):
-            yield self._table.block(rows_of(part, self._style.zone))
+        return Aligned(schema.names, numeric, header=self._style.header, null=self._style.null)
 
     def end(self, count: int) -> str:
-        head = "" if count else self._table.block([])
-        return head + (f"({count} row{'' if count == 1 else 's'})\n\n" if self._style.header else "")
+        return self._taken() + (f"({count} row{'' if count == 1 else 's'})\n\n" if self._style.header else "")
 
 
-class VerticalPrinter:
+class VerticalPrinter(BlockPrinter):
     """A line for each value."""
 
-    def __init__(self, style: Style) -> None:
-        self._style = style
-
-    def begin(self, schema: pa.Schema) -> str:
-        self._table = Vertical(schema.names, header=self._style.header, null=self._style.null)
-        return ""
-
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
-        for part in blocks(batch):
-            yield self._table.block(rows_of(part, self._style.zone))
+    def _table(self, schema: pa.Schema) -> Vertical:
+        return Vertical(schema.names, header=self._style.header, null=self._style.null)
 
     def end(self, count: int) -> str:
-        return ("\n" if count else "(0 rows)\n\n") if self._style.header else ""
+        return self._taken() + (("\n" if count else "(0 rows)\n\n") if self._style.header else "")
 
 
 class CsvPrinter:
@@ -103,12 +118,13 @@ class CsvPrinter:
     def __init__(self, style: Style) -> None:
         self._style = style
 
-    def begin(self, schema: pa.Schema) -> str:
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        self._columns = columns_of(schema, zone)
         return _csv_line(schema.names) if self._style.header else ""
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
         for part in blocks(batch):
-            yield "".join(map(_csv_line, rows_of(part, self._style.zone)))
+            yield "".join(map(_csv_line, rows_of(part, self._columns)))
 
     def end(self, count: int) -> str:
         return ""
@@ -134,7 +150,7 @@ class JsonLinesPrinter:
 
         self._writer = JsonLines()
 
-    def begin(self, schema: pa.Schema) -> str:
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
         return self._writer.begin(schema).decode()
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
@@ -148,8 +164,8 @@ class JsonLinesPrinter:
 class JsonPrinter(JsonLinesPrinter):
     """A list with an object for each row."""
 
-    def begin(self, schema: pa.Schema) -> str:
-        super().begin(schema)
+    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+        super().begin(schema, zone)
         self._is_first = True
         return "["
 

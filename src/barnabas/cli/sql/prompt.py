@@ -25,8 +25,10 @@ from barnabas import __version__
 from barnabas.cli.sql.colours import STYLE, SqlLexer
 from barnabas.cli.sql.command import SessionMaker, close_all, write_error
 from barnabas.cli.sql.pager import Paged, Sink, StandardOutput, pager_command
+from barnabas.cli.sql.reports import report
 from barnabas.cli.sql.scanner import Splitter
-from barnabas.cli.sql.shell import Failed, Options, Shell
+from barnabas.cli.sql.shell import Failed, Options, Shell, interrupted
+from barnabas.cli.sql.statement_thread import ctrl_c_calls
 from barnabas.cli.sql.suggestions import Suggestions
 from barnabas.cli.sql.table_names import TableNames
 from barnabas.errors import BarnabasError
@@ -99,7 +101,8 @@ class Prompt:
 
         @Condition
         def is_complete() -> bool:
-            return self.shell.splitter.would_complete(get_app().current_buffer.text)
+            text = get_app().current_buffer.text
+            return _leaves(text) or self.shell.splitter.would_complete(text)
 
         @keys.add("enter", filter=has_focus(DEFAULT_BUFFER) & is_complete)
         def accept(event: KeyPressEvent) -> None:
@@ -125,23 +128,34 @@ class Prompt:
         if text.strip().rstrip(";") in ("\\e", "\\edit"):
             self._edit()
             return
-        if text.strip().lower().rstrip(";") in ("exit", "quit"):
+        if _leaves(text):
             self.shell.has_ended = True
             return
-        with contextlib.suppress(Failed, KeyboardInterrupt):
-            self.shell.run_text(text + "\n")
+        try:
+            with ctrl_c_calls(self.shell.interrupt):
+                self.shell.run_text(text + "\n")
+        except Failed:
+            pass
+        except KeyboardInterrupt:  # between two statements
+            self.shell.splitter.reset()
+            write_error(report(interrupted(), ""))
         if self.shell.changes != changes:
             self.names.forget()
 
     def _edit(self) -> None:
         """The next prompt begins with the text of the editor."""
         try:
-            edited = click.edit(self.shell.splitter.pending or self.shell.last, extension=".sql")
+            last = f"{self.shell.last};" if self.shell.last else ""
+            edited = click.edit(self.shell.splitter.pending or last, extension=".sql")
         except click.ClickException as error:
             write_error(f"ERROR:  {error.format_message()}\n")
             return
         self.shell.splitter.reset()
         self._draft = (edited or "").strip()
+
+
+def _leaves(text: str) -> bool:
+    return text.strip().lower().rstrip(";") in ("exit", "quit")
 
 
 def _prompt(mark: str, state: str) -> StyleAndTextTuples:

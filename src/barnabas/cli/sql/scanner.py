@@ -84,7 +84,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
-_COMMAND = re.compile(r"\\([A-Za-z]+\+?|[?!])?(.*)", re.DOTALL)
+_COMMAND = re.compile(r"\\([A-Za-z_]+\+?|[?!])?(.*)", re.DOTALL)
 _KINDS = {each.value: each for each in Kind}
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import codecs
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
 
@@ -21,7 +22,7 @@ from barnabas.cli.sql.pager import FileOutput, OutputClosed, Sink, StandardOutpu
 from barnabas.cli.sql.printers import Style, printer_for
 from barnabas.cli.sql.reports import report, visible
 from barnabas.cli.sql.scanner import Command, Item, Splitter, TooLong
-from barnabas.cli.sql.statement_thread import Work, ctrl_c_calls
+from barnabas.cli.sql.statement_thread import Work
 from barnabas.cli.sql.variables import filled
 from barnabas.errors import BarnabasError
 from barnabas.sql.interface import SqlError
@@ -39,6 +40,7 @@ class Answer(Struct):
 
     schema: pa.Schema | None
     tag: Callable[[], str]
+    zone: tzinfo = UTC  # of timestamps
 
 
 class CopyOut(Struct):
@@ -84,6 +86,7 @@ class Shell:
         self.is_typed, self._terminal = typed, terminal
         self.session: Session | None = None
         self.splitter = Splitter()
+        self._work: Work | None = None
         self.file: FileOutput | None = None
         self.last = ""
         self.has_ended = False
@@ -173,19 +176,22 @@ class Shell:
         work = Work(lambda: self._outcome(text, data), self.cancel)
         into = sink or self.file or self._terminal()
         failed = None
-        with self._interruptible():
-            try:
-                self._print(work, into, style or self._style())
-            except OutputClosed:
-                pass
-            except SqlError as error:
-                failed = error
-            except KeyboardInterrupt:
-                if not self.is_typed:
-                    raise
-                failed = SqlError("57014", "canceling statement due to user request")
-            finally:
-                into.close()
+        self._work = work
+        try:
+            self._print(work, into, style or self._style())
+        except OutputClosed:
+            pass
+        except SqlError as error:
+            failed = error
+        except KeyboardInterrupt:
+            if not self.is_typed:
+                raise
+            failed = interrupted()
+        finally:
+            self._work = None
+            into.close()
+        if failed is None and work.is_interrupted:
+            failed = interrupted()
         if failed is not None:
             self._write_error(report(failed, text, f"{self.source}:{line}" if self.source else ""))
         if work.is_stuck:
@@ -209,13 +215,16 @@ class Shell:
     def _style(self) -> Style:
         style = self.options.style
         wanted = "vertical" if self.options.expanded and style.format == "table" else style.format
-        return Style(wanted, style.header, style.null, style.zone)
+        return Style(wanted, style.header, style.null)
 
-    def _interruptible(self) -> AbstractContextManager[None]:
-        return ctrl_c_calls(self.cancel) if self.is_typed else nullcontext()
+    def interrupt(self) -> None:
+        """End the statement that runs; raises KeyboardInterrupt if none does."""
+        if self._work is None:
+            raise KeyboardInterrupt
+        self._work.interrupt()
 
     def cancel(self) -> None:
-        """End the statement that runs."""
+        """Tell the session to end its statement."""
         if self.session is not None:
             self.session.cancel()
 
@@ -243,7 +252,7 @@ class Shell:
         else:
             result = session.execute(prepared)
         try:
-            yield Answer(result.schema, lambda: result.tag)
+            yield Answer(result.schema, lambda: result.tag, zone_of(session.parameter("TimeZone")))
             yield from result.batches()
         finally:
             result.close()
@@ -279,7 +288,7 @@ class Shell:
             return
         printer = printer_for(style)
         count = 0
-        sink.write(printer.begin(answer.schema))
+        sink.write(printer.begin(answer.schema, answer.zone))
         for batch in batches:
             for text in printer.rows(batch):
                 sink.write(text)
@@ -313,6 +322,21 @@ class Shell:
         session, self.session = self.session, None
         if session is not None:
             session.close()
+
+
+def interrupted() -> SqlError:
+    """The error of a statement that the user has stopped."""
+    return SqlError("57014", "canceling statement due to user request")
+
+
+def zone_of(name: str | None) -> tzinfo:
+    """The zone of a session's setting; UTC for one that has no name."""
+    if name is None or name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        return UTC
 
 
 def _time_of(seconds: float) -> str:

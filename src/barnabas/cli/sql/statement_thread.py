@@ -39,6 +39,7 @@ class Work:
         self._make, self._cancel = make, cancel
         self._items: queue.Queue[Any] = queue.Queue(PREFETCHED)
         self._stopped = threading.Event()
+        self._interrupted = False
         self._thread = threading.Thread(target=self._run, name="sql-statement", daemon=True)
 
     def _run(self) -> None:
@@ -70,7 +71,7 @@ class Work:
         self._thread.start()
         has_ended = False
         try:
-            while (item := self._items.get()) is not _END:
+            while (item := self._get()) is not _END:
                 if isinstance(item, _Failed):
                     has_ended = True
                     raise item.error
@@ -78,6 +79,29 @@ class Work:
             has_ended = True
         finally:
             self._stop(has_ended=has_ended)
+
+    def _get(self) -> Any:
+        while True:
+            try:
+                return self._items.get(timeout=LOOK_AGAIN_S)
+            except queue.Empty:
+                if self._interrupted:
+                    self._cancel()
+
+    def interrupt(self) -> None:
+        """End the statement. It is cancelled again and again, since it may be between two steps that can be cancelled.
+
+        Raises KeyboardInterrupt when it is called again.
+        """
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = True
+        self._cancel()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the user has ended it."""
+        return self._interrupted
 
     def _stop(self, *, has_ended: bool) -> None:
         self._stopped.set()
@@ -92,21 +116,16 @@ class Work:
 
 
 @contextmanager
-def ctrl_c_calls(cancel: Callable[[], None]) -> Iterator[None]:
-    """In this context SIGINT calls `cancel` instead of raising KeyboardInterrupt. A second one raises it."""
+def ctrl_c_calls(interrupt: Callable[[], None]) -> Iterator[None]:
+    """In this context SIGINT calls `interrupt` instead of raising KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    count = 0
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal count
-        count += 1
-        cancel()
-        if count > 1:
-            raise KeyboardInterrupt
+    def receive(_number: int, _frame: FrameType | None) -> None:
+        interrupt()
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = signal.signal(signal.SIGINT, receive)
     try:
         yield
     finally:

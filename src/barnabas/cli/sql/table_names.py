@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.errors import BarnabasError
-
 if TYPE_CHECKING:
     from barnabas.sql.interface import Session
 
@@ -81,7 +79,7 @@ class TableNames:
 
     def _first_column(self, statement: str) -> list[str]:
         found: list[str] = []
-        with contextlib.suppress(BarnabasError):
+        with contextlib.suppress(Exception):
             session = self._open()
             if session is not None:
                 result = session.execute(session.prepare(statement))
@@ -90,7 +88,7 @@ class TableNames:
         return found
 
     def _columns_of(self, table: str) -> list[str]:
-        with contextlib.suppress(BarnabasError):
+        with contextlib.suppress(Exception):
             session = self._open()
             if session is not None:
                 schema = session.prepare(f"SELECT * FROM {table} LIMIT 0").schema

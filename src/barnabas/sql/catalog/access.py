@@ -47,7 +47,7 @@ class Samples:
         self._lock = threading.Lock()
 
     def get(self, topic: str) -> tuple[bool, bool] | None:
-        """What is known and still valid. Bytes stay bytes."""
+        """The answer that is known and still valid. Bytes stay bytes."""
         found = self._known.get(topic)
         if found is None or (any(found[1]) and time.monotonic() - found[0] > SAMPLE_VALID_S):
             return None
@@ -162,7 +162,7 @@ class Access:
         return sorted({*definitions, *topics})
 
     def _facts(self, database: str) -> Facts:
-        """What the rows of Postgres' catalogue are made of."""
+        """The facts for the rows of Postgres' catalogue."""
         self._store.refresh()
         definitions = self._store.tables
         described = []
@@ -196,7 +196,7 @@ class Access:
     def datasets(
         self, inputs: Sequence[Input], running: Running, buffer: Buffer, memory: Mapping[str, pa.Table]
     ) -> list[tuple[str, Any]]:
-        """What DuckDB scans for each input; inputs of one topic see the same offsets.
+        """The data for each input, as DuckDB scans it; inputs of one topic see the same offsets.
 
         Args:
             buffer: the rows of the open transaction.
@@ -226,11 +226,11 @@ class Access:
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
             table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
-            made.append((each.alias, Rows(table, each.schema, lambda: running.is_cancelled)))
+            made.append((each.alias, Rows(table, each.schema, running)))
         return made
 
     def live_records(self, relation: TopicRelation, running: Running, use: Callable[[LiveRows], R]) -> R | None:
-        """What `use` makes of the rows of a table with a primary key; None if they are not kept in memory."""
+        """The answer of `use` about the rows of a table with a primary key; None if they are not kept in memory."""
         written = self._written.get(relation.topic, {})
         found = self._live.look(relation, self._client, written, running.check, use)
         if found is not None:

@@ -1,4 +1,4 @@
-"""What a name in FROM can be: a topic with columns, or rows that the engine makes.
+"""The meaning of a name in FROM: a topic with columns, or rows that the engine makes.
 
 Rules
   1. `columns` are what `*` shows; `hidden` are those that a statement must name.
@@ -8,15 +8,14 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from msgspec import Struct
 
-from barnabas.sql.interface import SqlError
-from barnabas.sql.states import CANCELLED
+from barnabas.errors import BarnabasError
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 from barnabas.tables.table import Table
 
@@ -63,38 +62,57 @@ class MemoryRelation(Struct, frozen=True):
     filled: Mapping[str, str] = {}
 
 
+class Watch(Protocol):
+    """The statement that a scan belongs to."""
+
+    def check(self) -> None:
+        """Raises SqlError if it was cancelled."""
+
+    def note(self, fault: BarnabasError) -> None:
+        """Take note of an error of the scan."""
+
+
 class Rows(ds.Dataset):
     """Rows of a topic as DuckDB takes them: it asks for columns, and gives the conditions that the scan can use.
 
     Args:
         schema: the columns that a statement needs, hidden ones too.
+        watch: the statement.
     """
 
-    def __init__(self, table: Table, schema: pa.Schema, is_cancelled: Callable[[], bool]) -> None:
-        self._table, self._fields, self._is_cancelled = table, schema, is_cancelled
+    def __init__(self, table: Table, schema: pa.Schema, watch: Watch) -> None:
+        self._table, self._fields, self._watch = table, schema, watch
         self.readings: list[Any] = []
 
     @property
     def schema(self) -> pa.Schema:
         return self._fields
 
-    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> Any:  # noqa: A002 - pyarrow's name
+    def scanner(  # type: ignore[override]  # DuckDB gives no other arguments
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002 - pyarrow's name
+        **_: Any,
+    ) -> Any:
         reading = self._table.scan(self._fields.names if columns is None else list(columns), filter)
         self.readings.append(reading)
-        return _Stopped(reading, self._is_cancelled)
+        return _Watched(reading, self._watch)
 
 
-class _Stopped:
-    """A reading that ends when its statement is cancelled."""
+class _Watched:
+    """A reading that ends when its statement is cancelled, and that keeps its error: DuckDB passes on the text alone."""
 
-    def __init__(self, reading: Any, is_cancelled: Callable[[], bool]) -> None:
-        self._reading, self._is_cancelled = reading, is_cancelled
+    def __init__(self, reading: Any, watch: Watch) -> None:
+        self._reading, self._watch = reading, watch
 
     def to_reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self._reading.schema, self._batches())
 
     def _batches(self) -> Any:
-        for batch in self._reading.batches():
-            if self._is_cancelled():
-                raise SqlError(CANCELLED, "canceling statement due to user request")
-            yield batch
+        try:
+            for batch in self._reading.batches():
+                self._watch.check()
+                yield batch
+        except BarnabasError as error:
+            self._watch.note(error)
+            raise

@@ -42,7 +42,12 @@ TOPIC = "_barnabas_sql"
 TRANSACTIONAL_ID = "_barnabas_sql"
 REFRESH_S = 0.1
 ATTEMPTS = 20
-FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE, ErrorCode.CONCURRENT_TRANSACTIONS)
+FENCED = (
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
 _COLUMNS = Columns(Raw("name"), Raw("definition"))
 Definitions = Mapping[str, TableDefinition]
 Decide = Callable[[Definitions], Mapping[str, TableDefinition | None]]

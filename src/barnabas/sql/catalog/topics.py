@@ -95,7 +95,9 @@ def declared(definition: TableDefinition) -> TopicRelation:
         Columns(key, value_format(definition.format, values), definition.mode),
         key_alias=keys[0].name if len(keys) == 1 else None,
         filled={
-            each.name: each.default for each in definition.columns if each.added and not each.nullable and each.default is not None
+            each.name: each.default
+            for each in definition.columns
+            if each.added and not each.nullable and each.default is not None
         },
         definition=definition,
     )

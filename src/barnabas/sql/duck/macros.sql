@@ -11,10 +11,7 @@ CREATE MACRO __div(a INTEGER, b INTEGER) AS a // b,
   (a HUGEINT, b INTEGER) AS a // b,
   (a HUGEINT, b BIGINT) AS a // b,
   (a HUGEINT, b HUGEINT) AS a // b,
-  (a DOUBLE, b DOUBLE) AS a / __nonzero(b),
-  (a DECIMAL, b DECIMAL) AS a / __nonzero(b),
-  (a REAL, b REAL) AS a / __nonzero(b),
-  (a INTERVAL, b DOUBLE) AS a / __nonzero(b);
+  (a, b) AS a / __nonzero(b);
 
 -- Functions of Postgres' catalogue whose answers never change here.
 CREATE MACRO pg_table_is_visible(a) AS true;
@@ -77,3 +74,5 @@ CREATE MACRO _pg_expandarray(a) AS unnest(list_transform(a, lambda v, i: {'x': v
 CREATE MACRO quote_ident(a) AS CASE WHEN regexp_full_match(a, '[a-z_][a-z0-9_$]*') THEN a ELSE '"' || replace(a, '"', '""') || '"' END;
 CREATE MACRO quote_literal(a) AS '''' || replace(a::VARCHAR, '''', '''''') || '''';
 CREATE MACRO generate_subscripts(a, b) AS unnest(generate_series(1, len(a)));
+CREATE MACRO array_upper(a, b) AS len(a);
+CREATE MACRO array_lower(a, b) AS CASE WHEN len(a) > 0 THEN 1 END;

@@ -1,8 +1,8 @@
 """DuckDB's instances.
 
-An instance runs one query at a time, so its memory limit is the limit of a query, and a query that reaches it takes nothing from the others.
-A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor. Sessions
-themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
+An instance runs one query at a time. So its memory limit is the limit of a query, and a query that reaches it takes nothing from the
+others. A session borrows an instance for a statement and gets a cursor of it; what the statement registers is gone with the cursor.
+Sessions themselves hold nothing in DuckDB. An instance takes some 25 ms to make; idle ones are kept.
 
 One instance more, without a limit on its users, checks statements against empty tables. It never reads a row.
 """

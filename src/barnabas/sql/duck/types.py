@@ -59,7 +59,7 @@ def arrow_of(kind: Any) -> pa.DataType:
     text = str(kind)
     if text in _PLAIN:
         return _PLAIN[text]
-    parts = {name: part for name, part in kind.children} if hasattr(kind, "children") else {}
+    parts = dict(kind.children) if hasattr(kind, "children") else {}
     match getattr(kind, "id", ""):
         case "decimal":
             return pa.decimal128(int(parts["precision"]), int(parts["scale"]))

@@ -33,6 +33,14 @@ STATUSES = {  # by SQLSTATE, or by its first two characters
     "42501": 403, "28": 401, "57014": 408, "57P01": 503, "53": 503, "08": 503, "22": 400, "23": 409, "25": 400, "0A": 400, "42": 400,
     "3F": 400, "3D": 400, "34": 400, "26": 400, "40": 409, "54": 400, "21": 400,
 }  # fmt: skip
+STATES = {
+    401: "28000",
+    403: "42501",
+    408: "57014",
+    429: "53300",
+    500: "XX000",
+    503: "57P03",
+}  # of the host's own refusals, by status
 END = object()
 CANCEL_AGAIN_S = 0.05
 
@@ -60,18 +68,19 @@ class Surface:
         engine: None while the service starts; `start` sets it.
         secured: whether callers log in.
         mechanism: of SASL, by which callers with a password reach the cluster.
+        settings: of TLS and the security protocol of the cluster.
     """
 
-    def __init__(self, *, secured: bool = False, mechanism: str = "PLAIN") -> None:
+    def __init__(self, *, secured: bool = False, mechanism: str = "PLAIN", settings: Mapping[str, str] | None = None) -> None:
         self.engine: Engine | None = None
-        self._secured, self._mechanism = secured, mechanism
+        self._secured, self._mechanism, self._settings = secured, mechanism, dict(settings or {})
         self.router = Router()
         self.router.add("POST", "/sql", self._sql)
         self.router.add("GET", "/sql", self._sql)
 
     def error(self, error: HttpError) -> Response:
         """An error as JSON: `sqlstate` and `message`, and what else there is to say."""
-        found = error.error if isinstance(error, Failed) else SqlError("08P01", error.message)
+        found = error.error if isinstance(error, Failed) else SqlError(STATES.get(error.status, "08P01"), error.message)
         return Response(msgspec.json.encode(error_body(found)), error.status, JSON)
 
     async def _sql(self, request: Request) -> Response:
@@ -98,7 +107,8 @@ class Surface:
         user = request.caller.principal.removeprefix("User:")
         if not self._secured:
             return Caller("anonymous")
-        return Caller(user, settings=_credentials(request.headers.get("authorization", ""), self._mechanism))
+        own = _credentials(request.headers.get("authorization", ""), self._mechanism)
+        return Caller(user, settings={**self._settings, **own})
 
 
 class _Running:

@@ -26,6 +26,9 @@ class MemoryScan(Scan):
         if self._held.num_rows:
             yield self._held
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return map(self._batch, self._records())
+
     def table(self) -> pa.Table:
         """All rows."""
         return pa.Table.from_batches(self.batches(), self.schema)

@@ -1,4 +1,4 @@
-"""What a query asks about its session: the user, the database, a setting. Such calls become literals."""
+"""Questions of a query about its session: the user, the database, a setting. Such calls become literals."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def _is_qualified(node: Any) -> bool:
     return isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier)
 
 
-def _without_schema(node: exp.Dot) -> exp.Expression:
+def _without_schema(node: exp.Dot) -> Any:
     """`pg_catalog.f(x)` as `f(x)`."""
-    inner = node.expression
-    if isinstance(inner, exp.Anonymous):
-        inner = _SYNTAX.get(inner.name.lower(), lambda _: inner)(inner)
+    inner: Any = node.expression
+    syntax = _SYNTAX.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
+    inner = inner if syntax is None else syntax()
     inner.pop()
     node.replace(inner)
     return inner
 
 
-_SYNTAX: dict[str, Callable[[Any], Any]] = {
-    "version": lambda _: exp.CurrentVersion(),
-    "current_schema": lambda _: exp.CurrentSchema(),
-    "current_database": lambda _: exp.CurrentDatabase(),
+_SYNTAX: dict[str, Callable[[], Any]] = {
+    "version": exp.CurrentVersion,
+    "current_schema": exp.CurrentSchema,
+    "current_database": exp.CurrentDatabase,
 }
 
 
@@ -79,7 +79,7 @@ def _called(node: Any) -> str | None:
     return None
 
 
-def _replace(node: exp.Expression, value: exp.Expression, name: str) -> None:
+def _replace(node: Any, value: Any, name: str) -> None:
     target: Any = node
     if isinstance(target.parent, exp.Select) and target.arg_key == "expressions":
         value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
@@ -95,7 +95,7 @@ def _setting(node: Any, setting: Setting) -> exp.Expression:
     return exp.cast(_value(found), "text")
 
 
-def _value(value: Any) -> exp.Expression:
+def _value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return exp.Array(expressions=[_value(each) for each in value])
     if isinstance(value, exp.Expression):

@@ -34,9 +34,9 @@ _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _BOOLS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
 
 
-def parameters_of(tree: exp.Expression) -> dict[int, list[exp.Parameter]]:
+def parameters_of(tree: exp.Expression) -> dict[int, list[Any]]:
     """The places of each parameter. Raises SqlError."""
-    found: dict[int, list[exp.Parameter]] = {}
+    found: dict[int, list[Any]] = {}
     for node in tree.find_all(exp.Parameter, exp.Placeholder):
         name = node.name
         if isinstance(node, exp.Placeholder) or not name.isdigit() or not 1 <= int(name) <= MOST_PARAMETERS:
@@ -46,7 +46,7 @@ def parameters_of(tree: exp.Expression) -> dict[int, list[exp.Parameter]]:
 
 
 def infer(
-    places: Mapping[int, Sequence[exp.Parameter]],
+    places: Mapping[int, Sequence[Any]],
     given: Sequence[pa.DataType | None],
     type_of_column: ColumnType,
 ) -> list[pa.DataType]:
@@ -77,6 +77,10 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
             return _declared(parent.to)
         case exp.Limit() | exp.Offset() | exp.Fetch():
             return pa.int64()
+        case exp.If() if parent.this is node and not (isinstance(parent.parent, exp.Case) and parent.parent.this is not None):
+            return pa.bool_()
+        case exp.If() if isinstance(parent.parent, exp.Case):
+            return _first(_parts(parent.parent), node, type_of_column)
         case exp.Between() | exp.Case() | exp.Coalesce() | exp.In() | exp.If():
             return _first(_parts(parent), node, type_of_column)
     if isinstance(parent, _TEXT):
@@ -150,7 +154,7 @@ def _declared(kind: Any) -> pa.DataType | None:
         return None
 
 
-def typed(places: Mapping[int, Sequence[exp.Parameter]], types: Sequence[pa.DataType]) -> None:
+def typed(places: Mapping[int, Sequence[Any]], types: Sequence[pa.DataType]) -> None:
     """Write the known types into the tree as casts."""
     for number, nodes in places.items():
         kind = types[number - 1]
@@ -161,7 +165,7 @@ def typed(places: Mapping[int, Sequence[exp.Parameter]], types: Sequence[pa.Data
                 node.replace(exp.cast(node.copy(), duckdb_of(kind), dialect="duckdb"))
 
 
-def literal(value: Any) -> exp.Expression:
+def literal(value: Any) -> Any:
     """A value as a literal, for a parameter of an unknown type."""
     if value is None:
         return exp.Null()

@@ -21,7 +21,7 @@ from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
-from barnabas.sql.planning.operators import rewrite_operators
+from barnabas.sql.planning.operators import rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
@@ -126,7 +126,7 @@ def plan_query(
     point = point_of(tree, relations[0]) if has_point else None
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
-    for number, (table, relation) in enumerate(zip(tables, relations, strict=True)):
+    for number, relation in enumerate(relations):
         inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree), is_pending=relation.name in pending))
     types = infer(places, given, _columns(tables, relations))
     name_outputs(tree)
@@ -136,6 +136,7 @@ def plan_query(
         _place(table, made)
     typed(places, types)
     rewrite_operators(tree, is_spark=is_spark)
+    rename_functions(tree)
     return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
 
 
@@ -192,10 +193,15 @@ def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[
         for relation in wanted:
             for each in (*relation.columns, *relation.hidden):
                 if each.name.lower() == name:
-                    return each.type
+                    return arrow_type(each)
         return None
 
     return type_of
+
+
+def arrow_type(field: pa.Field[Any]) -> pa.DataType:
+    kind: pa.DataType = field.type
+    return kind
 
 
 def _exclude_hidden(table: Any, made: Input) -> None:
@@ -233,13 +239,13 @@ def _view(made: Input) -> Any:
     """The table as the statement sees it: with `_key`, and with the defaults of columns that older records lack."""
     items: list[Any] = []
     for name in made.outputs:
-        column: Any = exp.column(exp.to_identifier(name, quoted=True))
+        column: Any = _quoted(name)
         default = made.relation.filled.get(name)
         if default is not None:
             column = exp.alias_(exp.func("COALESCE", column, sqlglot.parse_one(default, dialect=Barnabas)), name, quoted=True)
         items.append(column)
     if made.has_alias:
-        items.append(exp.alias_(exp.column(exp.to_identifier(made.relation.key_alias, quoted=True)), KEY, quoted=True))
+        items.append(exp.alias_(_quoted(made.relation.key_alias or ""), KEY, quoted=True))
     view = exp.select(*items, copy=False).from_(made.alias)
     return _with_pending(view, made) if made.is_pending else view
 
@@ -252,9 +258,7 @@ def _with_pending(view: exp.Select, made: Input) -> Any:
         items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))
     added = exp.select(*items, copy=False).from_(made.pending_alias).where(exp.not_(exp.column(DELETED)), copy=False)
     if made.relation.keys:
-        same = [
-            exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys
-        ]
+        same = [exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys]
         changed = exp.select("1").from_(exp.alias_(exp.table_(made.pending_alias), "p", table=True)).where(exp.and_(*same))
         view = view.where(exp.not_(exp.Exists(this=changed)), copy=False)
     return exp.union(view, added, distinct=False)

@@ -23,6 +23,7 @@ from barnabas.sql.postgres.execution import Execution
 from barnabas.sql.postgres.messages import Fatal, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
 from barnabas.sql.postgres.portals import Portal, Statement
+from barnabas.sql.postgres.transaction_block import ImplicitBlock
 from barnabas.sql.postgres.types import UNKNOWN, arrow_type, oid_of
 
 logger = logging.getLogger(__name__)
@@ -140,13 +141,18 @@ class Connection:
         statements = self._session.statements(text)
         if not statements:
             self._channel.send(answers.EMPTY_QUERY)
-        with execution.implicit_block(statements):
-            at = 0
+        block, at = ImplicitBlock(self._session, statements), 0
+        try:
             for each in statements:
                 found = text.find(each, at)
                 failure.offset, at = (found, found + len(each)) if found >= 0 else (0, at)
+                block.before(each)
                 self._run_one(each)
-        failure.offset = 0
+            failure.offset = 0
+            block.end()
+        except BaseException:
+            block.fail()
+            raise
 
     def _run_one(self, text: str) -> None:
         execution = self._execution

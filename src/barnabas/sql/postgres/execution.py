@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
 from barnabas import limits
-from barnabas.sql.interface import Result, Session, SqlError
+from barnabas.sql.interface import Notifies, Result, Session, SqlError
 from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.channel import Channel
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
@@ -18,7 +16,7 @@ from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, Disc
 from barnabas.sql.postgres.messages import BINARY
 from barnabas.sql.postgres.portals import Portal, Rows, Statement
 from barnabas.sql.postgres.rows import RowWriter
-from barnabas.sql.postgres.transaction import Transaction
+from barnabas.sql.postgres.transaction_block import Transaction
 
 REPORTED = {  # settings that clients follow, and what they are where the session does not say
     "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "application_name": "", "DateStyle": "ISO, MDY",
@@ -33,6 +31,7 @@ class Execution:
 
     def __init__(self, session: Session, channel: Channel) -> None:
         self._session, self._channel = session, channel
+        self._notifies = session if isinstance(session, Notifies) else None
         self.transaction = Transaction(session)
         self.statements: dict[str, Statement] = {}
         self.portals: dict[str, Portal] = {}
@@ -97,11 +96,6 @@ class Execution:
         for name in list(self.portals):
             self.close_portal(name)
 
-    @contextmanager
-    def implicit_block(self, statements: Sequence[str]) -> Iterator[None]:
-        """Around the statements of one simple query."""
-        yield
-
     def schema(self, statement: Statement) -> pa.Schema | None:
         """The columns of its rows; None if it has none."""
         if isinstance(statement.action, Fetch):
@@ -130,6 +124,7 @@ class Execution:
             describe: send a RowDescription before the rows, as a simple query does.
         """
         self.transaction.admitted(portal.statement.text)
+        self._check_cancelled()
         action = portal.statement.action
         if portal.finished is not None:
             self._channel.send(answers.command_complete(portal.finished))
@@ -165,15 +160,21 @@ class Execution:
         else:
             self._complete(portal, portal.rows.result, portal.rows.taken)
 
+    def _check_cancelled(self) -> None:
+        if self.cancelled:
+            raise SqlError("57014", "canceling statement due to user request")
+
     def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None) -> None:
         for batch in rows.take(most):
             for piece in writer.pieces(batch):
-                if self.cancelled:
-                    raise SqlError("57014", "canceling statement due to user request")
+                self._check_cancelled()
                 self._channel.send(piece)
 
     def _complete(self, portal: Portal, result: Result, rows: int = 0) -> None:
         tag = result.tag
+        if self._notifies is not None:
+            for notice in self._notifies.take_notices():
+                self._channel.send(answers.notice(notice))
         if portal.rows is None:
             result.close()
         if not tag:
@@ -197,8 +198,7 @@ class Execution:
         assert cursor.rows is not None
         if action.moves:
             for _ in cursor.rows.take(action.rows):
-                if self.cancelled:
-                    raise SqlError("57014", "canceling statement due to user request")
+                self._check_cancelled()
         else:
             writer = RowWriter(cursor.rows.schema, portal.formats or cursor.formats, self._zone)
             if describe:
@@ -283,8 +283,7 @@ class Execution:
         self._channel.send(answers.copy_response(b"H", form.code, columns))
         count = -int(form.has_header)
         for data, rows in outgoing(pieces, form):
-            if self.cancelled:
-                raise SqlError("57014", "canceling statement due to user request")
+            self._check_cancelled()
             count += rows
             self._channel.send(data)
         self._channel.send(answers.COPY_DONE)

@@ -6,26 +6,47 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
-from ssl import SSLObject
-from typing import TYPE_CHECKING, Any, cast
+from ssl import SSLContext, SSLObject
+from typing import Any, Protocol, cast
 
 from barnabas import limits
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Engine, SqlError
 from barnabas.sql.postgres import answers
-from barnabas.sql.postgres.authentication import Login, nothing
+from barnabas.sql.postgres.authentication import Authenticator, Login, nothing
 from barnabas.sql.postgres.channel import Gone
 from barnabas.sql.postgres.connection import Connection, told
-from barnabas.sql.postgres.mailbox import Mailbox
+from barnabas.sql.postgres.mailbox import Budget, Mailbox
 from barnabas.sql.postgres.messages import QUERY, SYNC, Fatal, Frames
 from barnabas.sql.postgres.startup import NEWEST, CancelRequest, EncryptionRequest, Packet, Startup, StartupReader
 from barnabas.tls.failures import reason_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.postgres.server import Server
-
 logger = logging.getLogger(__name__)
 SHORT_SECRET, LONG_SECRET = 4, 32  # bytes of a key to cancel with: of version 3.0, and of 3.2
+
+
+class Host(Protocol):
+    """The parts of the server that a connection uses."""
+
+    engine: Engine
+    tls: SSLContext | None
+    authenticator: Authenticator
+    budget: Budget
+
+    def new_process(self) -> int: ...
+
+    def admit(self, peer: Peer) -> bool: ...
+
+    def check_room(self) -> None: ...
+
+    def dismiss(self, peer: Peer) -> None: ...
+
+    def cancel(self, request: CancelRequest) -> None: ...
+
+    def submit(self, action: Callable[[], Any]) -> None: ...
+
+    def keep(self, task: asyncio.Task[None]) -> None: ...
 
 
 class Phase(Enum):
@@ -40,7 +61,7 @@ class Phase(Enum):
 class Peer(asyncio.Protocol):
     """The event loop's side of a connection."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -153,7 +174,8 @@ class Peer(asyncio.Protocol):
         self._server.budget.add(-self._partial)
         self._partial = 0
         self._leave()
-        self._server.dismiss(self)
+        if not self.mailbox.busy:
+            self._server.dismiss(self)
 
     def end(self, reason: SqlError | None = None) -> None:
         """Tell the client why, and end the connection; a statement that runs is cancelled."""
@@ -174,8 +196,8 @@ class Peer(asyncio.Protocol):
             return
         idle = self.mailbox.leave()
         if self._startup is None:
-            return
-        if idle:
+            self.mailbox.end()
+        elif idle:
             self._server.submit(self._finish)
         else:
             self.cancel()
@@ -189,7 +211,9 @@ class Peer(asyncio.Protocol):
         """End the connection if it was silent for too long."""
         silent = now - self._active_at
         if self._phase is Phase.OVER:
-            if silent > limits.POSTGRES_STOP_TIMEOUT_S and not self.mailbox.busy:
+            if self.mailbox.busy:
+                self.cancel()  # again, since the statement may just have begun the first time
+            elif silent > limits.POSTGRES_STOP_TIMEOUT_S:
                 self.abort()  # it does not read its last answers
         elif self._connection is None:
             if now - self._begun_at > limits.POSTGRES_STARTUP_TIMEOUT_S:
@@ -217,6 +241,11 @@ class Peer(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def _ended(self) -> None:
+        """The last thread has ended."""
+        if self._transport is None:
+            self._server.dismiss(self)
+
     # in the thread of the session
 
     def _run(self) -> None:
@@ -243,10 +272,7 @@ class Peer(asyncio.Protocol):
         """The last thread of a connection: release the session, say the last words, close the socket."""
         words = b"" if self._last_words is None else answers.error(self._last_words)
         self.mailbox.last_words(words)
-        try:
-            self._loop.call_soon_threadsafe(self._close)
-        except RuntimeError:
-            logger.debug("event=postgres-loop-closed")
+        self._call(self._close)
         try:
             if self._connection is not None:
                 self._connection.close()
@@ -255,6 +281,11 @@ class Peer(asyncio.Protocol):
             logger.exception("event=sql-session-close-failed")
         finally:
             self.mailbox.end()
+            self._call(self._ended)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(action)
 
     def _log_in(self) -> None:
         startup, mailbox = self._startup, self.mailbox

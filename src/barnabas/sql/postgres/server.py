@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from barnabas.sql.postgres.messages import Fatal
 from barnabas.sql.postgres.peer import Peer
 from barnabas.sql.postgres.startup import CancelRequest
 
+logger = logging.getLogger(__name__)
 BACKLOG = 1_024
 CHECK_S = 0.5  # between two looks for silent connections
 SPARE_CONNECTIONS = 100  # beyond the limit: they may cancel, and the others are told that there are too many
@@ -118,7 +120,10 @@ class Server:
         while True:
             await asyncio.sleep(CHECK_S)
             for peer in list(self._peers.values()):
-                peer.check(loop.time())
+                try:
+                    peer.check(loop.time())
+                except Exception:
+                    logger.exception("event=postgres-check-failed")
 
 
 async def serve(

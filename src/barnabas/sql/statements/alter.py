@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from sqlglot import exp
@@ -12,21 +12,20 @@ from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.dialect import Statement, parse, tokens_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.create import check, column_of, default_text, folded
+from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 Change = Callable[[TableDefinition], TableDefinition]
 
 
-def definition_named(session: SqlSession, table: Any) -> TableDefinition:
+def definition_named(session: Host, table: Any) -> TableDefinition:
     """The definition of a table. Raises SqlError for an unknown or undeclared one."""
     parts = [part.name for part in table.parts]
     relation = session.find(parts, position_in(table))
@@ -41,14 +40,14 @@ def definition_named(session: SqlSession, table: Any) -> TableDefinition:
     return found
 
 
-def drop(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def drop(session: Host, statement: Statement, _: Any) -> Ready:
     """DROP TABLE [IF EXISTS] name, …; a topic that was made for the table goes with it."""
     if statement.word(1) != "TABLE":
         raise not_supported(f"DROP {statement.word(1)} is not supported", statement.position(1), "there is DROP TABLE")
     tree = parse(statement)
     if not isinstance(tree, exp.Drop):
         raise not_supported("this form of DROP TABLE is not supported", hint="DROP TABLE [IF EXISTS] name")
-    tables = [tree.this, *(tree.args.get("expressions") or [])]
+    tables = list(tree.args.get("tables") or [])
     if_exists = bool(tree.args.get("exists"))
 
     def run(_: Sequence[Any]) -> Result:
@@ -59,16 +58,14 @@ def drop(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run)
 
 
-def _drop(session: SqlSession, table: Any, *, if_exists: bool) -> None:
+def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
     try:
         definition = definition_named(session, table)
     except SqlError as error:
         if if_exists and error.sqlstate == "42P01":
             return
         raise
-    session.definitions.change(
-        session.client, lambda tables: {definition.name: None} if definition.name in tables else {}
-    )
+    session.definitions.change(session.client, lambda tables: {definition.name: None} if definition.name in tables else {})
     if definition.owns_topic:
         try:
             session.client.delete_topics([definition.topic])
@@ -77,7 +74,7 @@ def _drop(session: SqlSession, table: Any, *, if_exists: bool) -> None:
                 raise
 
 
-def changed(session: SqlSession, name: str, change: Change) -> None:
+def changed(session: Host, name: str, change: Change) -> None:
     """Write a changed definition. Raises SqlError."""
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
@@ -90,13 +87,17 @@ def changed(session: SqlSession, name: str, change: Change) -> None:
     session.definitions.change(session.client, decide)
 
 
-def alter(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def alter(session: Host, statement: Statement, _: Any) -> Ready:
     """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
     if statement.word(1) != "TABLE":
-        raise not_supported(f"ALTER {statement.word(1)} is not supported", statement.position(1), "there is ALTER TABLE … ADD COLUMN")
+        raise not_supported(
+            f"ALTER {statement.word(1)} is not supported", statement.position(1), "there is ALTER TABLE … ADD COLUMN"
+        )
     tree = parse(statement)
     if not isinstance(tree, exp.Alter):
-        raise not_supported("this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN")
+        raise not_supported(
+            "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
+        )
     definition = definition_named(session, tree.this)
     changes = [_change(action) for action in tree.args["actions"]]
 
@@ -131,11 +132,15 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
     if made.column(column.name) is not None:
         if item.args.get("exists"):
             return made
-        raise SqlError(DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item))
+        raise SqlError(
+            DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
+        )
     if is_primary:
         raise not_supported("a primary key cannot be added", position_in(item), "CREATE TABLE … PRIMARY KEY over the same topic")
     if not column.nullable and column.default is None:
-        raise SqlError(NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT")
+        raise SqlError(
+            NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT"
+        )
     if made.format != "json":
         raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
     return msgspec.structs.replace(made, columns=(*made.columns, msgspec.structs.replace(column, added=True)))
@@ -147,17 +152,23 @@ def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
         raise SqlError(UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(item))
     value = item.args.get("default")
     text = None if value is None else default_text(value)
-    columns = tuple(msgspec.structs.replace(each, default=text) if each.name.lower() == name.lower() else each for each in made.columns)
+    columns = tuple(
+        msgspec.structs.replace(each, default=text) if each.name.lower() == name.lower() else each for each in made.columns
+    )
     return msgspec.structs.replace(made, columns=columns)
 
 
-def comment(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def comment(session: Host, statement: Statement, _: Any) -> Ready:
     """COMMENT ON TABLE | COLUMN name IS 'text' | NULL."""
-    tree = parse(statement)
+    is_removed = statement.word(len(statement.tokens) - 1) == "NULL"  # sqlglot takes only texts
+    tokens = [*statement.tokens[:-1], *tokens_of("''")] if is_removed else statement.tokens
+    tree = parse(Statement(statement.text, tokens))
     kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Comment) else ""
     if kind not in ("TABLE", "COLUMN"):
-        raise not_supported(f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE and COLUMN")
-    text = None if isinstance(tree.expression, exp.Null) else tree.expression.name
+        raise not_supported(
+            f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE and COLUMN"
+        )
+    text = None if is_removed else tree.expression.name
     if kind == "TABLE":
         name = definition_named(session, tree.this).name
         return _changing(session, statement, name, lambda made: msgspec.structs.replace(made, comment=text), "COMMENT")
@@ -176,7 +187,7 @@ def comment(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return _changing(session, statement, definition.name, apply, "COMMENT")
 
 
-def _changing(session: SqlSession, statement: Statement, name: str, apply: Change, tag: str) -> Ready:
+def _changing(session: Host, statement: Statement, name: str, apply: Change, tag: str) -> Ready:
     def run(_: Sequence[Any]) -> Result:
         changed(session, name, apply)
         return Done(tag)
@@ -184,7 +195,7 @@ def _changing(session: SqlSession, statement: Statement, name: str, apply: Chang
     return Ready(statement.text, run)
 
 
-def truncate(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def truncate(session: Host, statement: Statement, _: Any) -> Ready:
     """TRUNCATE [TABLE] name, …: the records are deleted."""
     tree = parse(statement)
     if not isinstance(tree, exp.TruncateTable):
@@ -199,7 +210,7 @@ def truncate(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run)
 
 
-def _truncate(session: SqlSession, definition: TableDefinition) -> None:
+def _truncate(session: Host, definition: TableDefinition) -> None:
     topic = session.client.topics_by_name([definition.topic])[definition.topic]
     places = [(definition.topic, partition) for partition in topic.partitions]
     ends = session.client.list_offsets(dict.fromkeys(places, LATEST), read_committed=True)
@@ -208,6 +219,4 @@ def _truncate(session: SqlSession, definition: TableDefinition) -> None:
     except KafkaError as error:
         if error.code != ErrorCode.POLICY_VIOLATION or not definition.is_keyed:
             raise
-        from barnabas.sql.statements.modify import delete_all
-
         delete_all(session, definition)

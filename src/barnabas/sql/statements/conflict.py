@@ -7,7 +7,7 @@ update reads the old rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,19 +17,17 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import assignments, cast_to, column_named, first_of_each, with_columns
 from barnabas.sql.states import CARDINALITY
 from barnabas.sql.writing.records import check_rows, keys_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
-
 EXCLUDED = "excluded"
 
 
 class Conflict:
-    """What becomes of new rows whose key is there.
+    """Decides about new rows whose key is there.
 
     Args:
         clause: sqlglot's ON CONFLICT.
@@ -37,13 +35,21 @@ class Conflict:
     """
 
     def __init__(
-        self, session: SqlSession, relation: TopicRelation, clause: Any, alias: str, text: str, given: Sequence[pa.DataType | None]
+        self,
+        session: Host,
+        relation: TopicRelation,
+        clause: Any,
+        alias: str,
+        text: str,
+        given: Sequence[pa.DataType | None],
     ) -> None:
         self._session, self._relation, self._text = session, relation, text
         self.plan: QueryPlan | None = None
         if not relation.is_keyed:
             raise SqlError(
-                "42P10", f'the table "{relation.name}" has no primary key, so its rows have no conflicts', position=position_in(clause)
+                "42P10",
+                f'the table "{relation.name}" has no primary key, so its rows have no conflicts',
+                position=position_in(clause),
             )
         self._check_keys(clause)
         self._updates = clause.args["action"].name.upper() == "DO UPDATE"
@@ -52,7 +58,9 @@ class Conflict:
         changes = assignments(relation, clause.expressions)
         if not clause.args.get("where") and self._is_whole(changes):
             return
-        self.plan = checked(session, self._query(changes, clause, alias), text, given, {EXCLUDED: MemoryRelation(EXCLUDED, relation.columns)})
+        self.plan = checked(
+            session, self._query(changes, clause, alias), text, given, {EXCLUDED: MemoryRelation(EXCLUDED, relation.columns)}
+        )
 
     def _check_keys(self, clause: Any) -> None:
         named = [each.this if isinstance(each, exp.Ordered) else each for each in clause.args.get("conflict_keys") or []]
@@ -73,7 +81,9 @@ class Conflict:
         """Whether every column but the key's is set to the new row's."""
         others = [name for name in self._relation.columns.names if name not in self._relation.keys]
         return all(
-            isinstance(value := changes.get(name), exp.Column) and value.table.lower() == EXCLUDED and value.name.lower() == name.lower()
+            isinstance(value := changes.get(name), exp.Column)
+            and value.table.lower() == EXCLUDED
+            and value.name.lower() == name.lower()
             for name in others
         )
 
@@ -92,7 +102,9 @@ class Conflict:
             )
             for name in self._relation.keys
         ]
-        table = exp.alias_(exp.table_(exp.to_identifier(self._relation.name, quoted=True)), exp.to_identifier(alias, quoted=True), table=True)
+        table = exp.alias_(
+            exp.table_(exp.to_identifier(self._relation.name, quoted=True)), exp.to_identifier(alias, quoted=True), table=True
+        )
         query = exp.select(*items, copy=False).from_(table).join(exp.table_(EXCLUDED), on=exp.and_(*same))
         where = clause.args.get("where")
         return query.where(_of_table(where.this, alias)) if where is not None else query
@@ -132,4 +144,3 @@ def _of_table(value: Any, alias: str) -> Any:
         if not column.table and column.find_ancestor(exp.Query) is None:
             column.set("table", exp.to_identifier(alias, quoted=True))
     return made
-

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
@@ -20,6 +19,7 @@ from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
@@ -31,9 +31,6 @@ from barnabas.sql.states import (
 )
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
@@ -66,20 +63,8 @@ class Options(NamedTuple):
     configs: Mapping[str, str] = {}
 
 
-def create(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (columns) [WITH (…)] [AS query]."""
-    kind = next((statement.word(at) for at in range(1, 5) if statement.word(at) in (*_OTHER, "TABLE")), "")
-    if kind != "TABLE":
-        words = "CREATE " + (kind or statement.word(1))
-        raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
-    tree = parse(statement)
-    if not isinstance(tree, exp.Create):
-        raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
-    _refuse(tree)
-    if tree.args.get("expression") is not None:
-        from barnabas.sql.statements.create_as import create_as
-
-        return create_as(session, statement, tree, given)
+def create(session: Host, statement: Statement, tree: Any) -> Ready:
+    """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     definition, options = definition_of(tree)
 
     def run(_: Sequence[Any]) -> Result:
@@ -89,10 +74,25 @@ def create(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     return Ready(statement.text, run)
 
 
+def tree_of(statement: Statement) -> Any:
+    """The tree of CREATE TABLE. Raises SqlError for everything else that can be created."""
+    kind = next((statement.word(at) for at in range(1, 5) if statement.word(at) in (*_OTHER, "TABLE")), "")
+    if kind != "TABLE":
+        words = "CREATE " + (kind or statement.word(1))
+        raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
+    tree = parse(statement)
+    if not isinstance(tree, exp.Create):
+        raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+    _refuse(tree)
+    return tree
+
+
 def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
-    for node in tree.find_all(exp.TemporaryProperty, exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
+    for node in tree.find_all(
+        exp.TemporaryProperty, exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty
+    ):
         word = node.key.removesuffix("property").upper()
         raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
 
@@ -119,7 +119,9 @@ def table_name(table: Any) -> str:
     """The name of a table to make: folded to lower case unless it is quoted. Raises SqlError."""
     parts = [part.name for part in table.parts]
     if len(parts) > 1 and parts[-2].lower() != "public":
-        raise SqlError("3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public")
+        raise SqlError(
+            "3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public"
+        )
     name = folded(table.this)
     if not name or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
@@ -161,7 +163,9 @@ def _primary(item: Any) -> list[str]:
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
     word = type(item).__name__.removesuffix("ColumnConstraint").upper()
-    raise not_supported(f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT")
+    raise not_supported(
+        f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    )
 
 
 def _column(columns: Sequence[ColumnDefinition], name: str) -> str:
@@ -175,7 +179,9 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
     """A column, and whether it is the primary key. Raises SqlError."""
     name = folded(item.this)
     if name.lower() in RESERVED:
-        raise SqlError("42939", f'column name "{name}" is reserved', position=position_in(item), hint="every table has this column")
+        raise SqlError(
+            "42939", f'column name "{name}" is reserved', position=position_in(item), hint="every table has this column"
+        )
     if item.kind is None:
         raise not_supported(f'the column "{name}" needs a type', position_in(item))
     nullable, default, comment, is_primary = True, None, None, False
@@ -203,7 +209,9 @@ def default_text(value: Any) -> str | None:
     if isinstance(value, exp.Null):
         return None
     for node in value.find_all(exp.Column, exp.Query, exp.Parameter):
-        raise not_supported(f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()")
+        raise not_supported(
+            f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
+        )
     return str(value.sql("postgres"))
 
 
@@ -224,7 +232,11 @@ def options_of(properties: Any) -> Options:
         elif "." in name:
             configs[name] = value
         else:
-            raise SqlError(INVALID_PARAMETER, f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(OPTIONS)}, and settings of topics in quotes")
+            raise SqlError(
+                INVALID_PARAMETER,
+                f'unrecognized option "{name}"',
+                hint=f"WITH takes {', '.join(OPTIONS)}, and settings of topics in quotes",
+            )
     if found.get("format", "json") not in FORMATS:
         raise SqlError(INVALID_PARAMETER, f'the format "{found["format"]}" is not known', hint=f"it can be {', '.join(FORMATS)}")
     if found.get("mode", "permissive") not in MODES:
@@ -251,7 +263,7 @@ def check(definition: TableDefinition) -> None:
     declared(definition)
 
 
-def make_table(session: SqlSession, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
+def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
     session.definitions.refresh(max_age_s=0)
     if definition.name in session.definitions.tables:
@@ -278,7 +290,7 @@ def exists(name: str) -> SqlError:
     return SqlError(DUPLICATE_TABLE, f'relation "{name}" already exists', hint="CREATE TABLE IF NOT EXISTS, or DROP TABLE first")
 
 
-def _make_topic(session: SqlSession, definition: TableDefinition, options: Options) -> bool:
+def _make_topic(session: Host, definition: TableDefinition, options: Options) -> bool:
     """Whether the topic was created now."""
     if _has_topic(session, definition.topic):
         return False
@@ -295,11 +307,12 @@ def _make_topic(session: SqlSession, definition: TableDefinition, options: Optio
     return True
 
 
-def _has_topic(session: SqlSession, topic: str) -> bool:
+def _has_topic(session: Host, topic: str) -> bool:
     try:
         return topic in session.client.topics_by_name([topic])
     except KafkaError as error:
         if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-            raise SqlError("42602", f'"{topic}" is no name of a topic', hint="letters, digits, dots, - and _; or WITH (topic = …)") from None
+            raise SqlError(
+                "42602", f'"{topic}" is no name of a topic', hint="letters, digits, dots, - and _; or WITH (topic = …)"
+            ) from None
         raise
-

@@ -4,26 +4,52 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.sql.dialect import Statement
-from barnabas.sql.statements import alter, inspect, modify, transactions, utility
-from barnabas.sql.statements.create import create
+from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.statements import alter, inspect, modify, prepared, transaction_control, utility
+from barnabas.sql.statements.copy import copy
+from barnabas.sql.statements.create import create, tree_of
+from barnabas.sql.statements.create_as import create_as
+from barnabas.sql.statements.explain import explain
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import insert
+from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
+Make = Callable[[Host, Statement, Sequence["pa.DataType | None"]], Ready]
 
-Make = Callable[["SqlSession", Statement, Sequence["pa.DataType | None"]], Ready]
+
+def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """A statement that begins like a query; after WITH it may also write."""
+    tree = parse(statement, spark_order=session.is_spark)
+    match tree:
+        case exp.Insert():
+            return insert(session, statement, given, tree)
+        case exp.Update():
+            return modify.update(session, statement, given, tree)
+        case exp.Delete():
+            return modify.delete(session, statement, given, tree)
+        case exp.Merge():
+            return merge(session, statement, given, tree)
+    return select(session, statement, given, tree)
+
+
+def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """CREATE TABLE, with columns or from a query."""
+    tree = tree_of(statement)
+    if tree.args.get("expression") is not None:
+        return create_as(session, statement, tree, given)
+    return create(session, statement, tree)
+
 
 _FAMILIES: dict[str, Make] = {
-    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), select),
+    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), _query),
     "SET": utility.set_parameter,
     "RESET": utility.reset,
     "SHOW": inspect.show,
@@ -31,12 +57,20 @@ _FAMILIES: dict[str, Make] = {
     "INSERT": insert,
     "UPDATE": modify.update,
     "DELETE": modify.delete,
-    **dict.fromkeys(("BEGIN", "START"), transactions.begin),
-    **dict.fromkeys(("COMMIT", "END"), transactions.commit),
-    **dict.fromkeys(("ROLLBACK", "ABORT"), transactions.rollback),
-    "SAVEPOINT": transactions.savepoint,
-    "RELEASE": transactions.release,
-    "CREATE": create,
+    "MERGE": merge,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
+    "EXPLAIN": explain,
+    "COPY": copy,
+    "WAIT": wait,
+    **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT")},
+    **dict.fromkeys(("BEGIN", "START"), transaction_control.begin),
+    **dict.fromkeys(("COMMIT", "END"), transaction_control.commit),
+    **dict.fromkeys(("ROLLBACK", "ABORT"), transaction_control.rollback),
+    "SAVEPOINT": transaction_control.savepoint,
+    "RELEASE": transaction_control.release,
+    "CREATE": _create,
     "DROP": alter.drop,
     "ALTER": alter.alter,
     "COMMENT": alter.comment,
@@ -65,19 +99,7 @@ _LACKING = {
 }
 
 
-def of_tree(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
-    """A statement that begins with WITH and writes."""
-    match tree:
-        case exp.Insert():
-            return insert(session, statement, given, tree)
-        case exp.Update():
-            return modify.update(session, statement, given, tree)
-        case exp.Delete():
-            return modify.delete(session, statement, given, tree)
-    raise not_supported(f"WITH … {tree.key.upper()} is not supported", statement.position(0))
-
-
-def ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+def ready(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """The statement, checked. Raises SqlError."""
     if not statement.tokens:
         return utility.empty(statement)

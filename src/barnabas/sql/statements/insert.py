@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,17 +13,15 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, target_of, together
 from barnabas.sql.states import UNIQUE, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def insert(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
     """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …]."""
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Insert):
@@ -33,7 +31,7 @@ def insert(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     return _ready(session, statement, given, tree)
 
 
-def _ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
+def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
     table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     relation = target_of(session, table)
     names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
@@ -60,10 +58,14 @@ def _ready(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     return Ready(statement.text, run, returning.schema, parameters, version=session.version)
 
 
-def without_duplicates(session: SqlSession, relation: TopicRelation, rows: pa.Table) -> pa.Table:
-    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them."""
+def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:
+    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them.
+
+    Args:
+        seen: the keys of earlier rows of the statement; those of these rows are added.
+    """
     keys = keys_of(relation, rows)
-    seen: set[bytes] = set()
+    seen = set() if seen is None else seen
     for place, key in enumerate(keys):
         if key in seen:
             raise duplicate(relation, rows, place)
@@ -85,4 +87,3 @@ def duplicate(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
         detail=f"Key ({names})=({shown}) already exists.",
         hint="ON CONFLICT DO UPDATE or DO NOTHING says what to do",
     )
-

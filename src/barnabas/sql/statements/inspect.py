@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result
 from barnabas.sql.results import Listing
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
 from barnabas.sql.states import syntax_error
 from barnabas.tables.column_types import quoted, type_name
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 _TABLES = ("name", "topic", "format", "key", "comment")
 _COLUMNS = ("column", "type", "nullable", "key", "default", "comment")
@@ -35,7 +33,7 @@ def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
     return Ready(text, run, schema=schema)
 
 
-def show(session: SqlSession, statement: Statement, given: Any) -> Ready:
+def show(session: Host, statement: Statement, given: Any) -> Ready:
     """SHOW TABLES | TOPICS | DATABASES | SCHEMAS | COLUMNS FROM name | CREATE TABLE name, or a parameter."""
     word, text = statement.word(1), statement.text
     match word:
@@ -53,15 +51,17 @@ def show(session: SqlSession, statement: Statement, given: Any) -> Ready:
             relation = session.find(_name(statement, at), statement.position(at))
             return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
         case "":
-            raise syntax_error("SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1))
+            raise syntax_error(
+                "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
+            )
     return show_parameter(session, statement, given)
 
 
-def _tables(session: SqlSession) -> list[tuple[str | None, ...]]:
+def _tables(session: Host) -> list[tuple[str | None, ...]]:
     session.definitions.refresh(max_age_s=0)
     tables = session.definitions.tables
     rows: list[tuple[str | None, ...]] = []
-    for name in session.access.names():
+    for name in session.names():
         made = tables.get(name)
         if made is None:
             rows.append((name, name, "undeclared", None, None))
@@ -70,20 +70,18 @@ def _tables(session: SqlSession) -> list[tuple[str | None, ...]]:
     return rows
 
 
-def describe(session: SqlSession, statement: Statement, given: Any) -> Ready:
+def describe(session: Host, statement: Statement, given: Any) -> Ready:
     """DESCRIBE [TABLE] name, or a query: its columns."""
     at = 2 if statement.word(1) in ("TABLE", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
     if statement.word(at) in ("SELECT", "WITH", "VALUES", "("):
-        from barnabas.sql.statements.select import select
-
-        inner = select(session, Statement(statement.text, statement.tokens[at:]), given)
+        inner = session.ready(Statement(statement.text, statement.tokens[at:]), given)
         assert inner.schema is not None
         fields = list(inner.schema)
         return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
     return _described(session, statement, at)
 
 
-def _described(session: SqlSession, statement: Statement, at: int) -> Ready:
+def _described(session: Host, statement: Statement, at: int) -> Ready:
     relation = session.find(_name(statement, at), statement.position(at))
     return _listing(statement.text, _COLUMNS, lambda: _columns(relation))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -14,17 +14,15 @@ from barnabas.sql.catalog.topics import TopicRelation, declared
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import Returning, assignments, cast_to, first_of_each, keyed_target, together, with_columns
 from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def update(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+def update(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
     """UPDATE table SET … [FROM …] [WHERE …] [RETURNING …]."""
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Update):
@@ -40,7 +38,7 @@ def update(session: SqlSession, statement: Statement, given: Sequence[pa.DataTyp
     return _ready(session, statement, given, relation, query, tree, deleted=False)
 
 
-def delete(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
+def delete(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
     """DELETE FROM table [USING …] [WHERE …] [RETURNING …]."""
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
@@ -70,7 +68,7 @@ def _query(tree: Any, items: Sequence[Any], others: Any) -> Any:
 
 
 def _ready(
-    session: SqlSession,
+    session: Host,
     statement: Statement,
     given: Sequence[pa.DataType | None],
     relation: TopicRelation,
@@ -103,11 +101,13 @@ def check_count(rows: pa.Table) -> None:
     """Raises SqlError if a statement changes too many rows."""
     if rows.num_rows > limits.MAX_SQL_MODIFIED_ROWS:
         raise SqlError(
-            LIMIT_EXCEEDED, f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows", hint="use WHERE to change a part"
+            LIMIT_EXCEEDED,
+            f"one statement changes at most {limits.MAX_SQL_MODIFIED_ROWS} rows",
+            hint="use WHERE to change a part",
         )
 
 
-def delete_all(session: SqlSession, definition: TableDefinition) -> None:
+def delete_all(session: Host, definition: TableDefinition) -> None:
     """Delete every row of a table with a primary key."""
     relation = declared(definition)
     query = exp.select("*").from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))

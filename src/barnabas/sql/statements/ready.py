@@ -1,4 +1,4 @@
-"""What a statement is once it was checked: its types, and the work that it does."""
+"""A statement that was checked: its types, and the work that it does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The rows that an INSERT brings: of VALUES, of a query, of defaults.
 
-Rows of plain literals and parameters need no DuckDB: their values become Arrow's at once. Whatever does not fit goes by DuckDB, whose
-errors say why.
+Rows of plain literals and parameters need no DuckDB: their values become Arrow's at once. DuckDB converts all others, and its errors
+say why one does not fit.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ import datetime
 import decimal
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of, is_default, with_columns
 from barnabas.sql.states import syntax_error
 from barnabas.tables.column_types import JSON, mark_of
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 
 class Parameter(int):
@@ -38,9 +36,7 @@ class NewRows:
         source: VALUES or a query; None: one row of defaults.
     """
 
-    def __init__(
-        self, session: SqlSession, relation: TopicRelation, names: Sequence[str], source: Any, text: str, given: Any
-    ) -> None:
+    def __init__(self, session: Host, relation: TopicRelation, names: Sequence[str], source: Any, text: str, given: Any) -> None:
         self._session, self._relation, self._text = session, relation, text
         self._schema = pa.schema([each.with_nullable(True) for each in relation.columns])
         self._missing = [each.name for each in relation.columns if each.name not in names]
@@ -141,7 +137,12 @@ class NewRows:
 
 
 _COMPLEX, _NOW, _UUID = object(), object(), object()
-_KINDS: dict[type, Any] = {int: pa.types.is_integer, float: pa.types.is_floating, bytes: pa.types.is_binary, bool: pa.types.is_boolean}
+_KINDS: dict[type, Any] = {
+    int: pa.types.is_integer,
+    float: pa.types.is_floating,
+    bytes: pa.types.is_binary,
+    bool: pa.types.is_boolean,
+}
 
 
 def _plain(cell: Any) -> Any:
@@ -182,7 +183,9 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
             return _moments(cells, kind)
         if pa.types.is_decimal(kind):
             return pa.array([None if each is None else decimal.Decimal(str(each)) for each in cells], kind)
-        expected = next((check for python, check in _KINDS.items() if all(each is None or type(each) is python for each in cells)), None)
+        expected = next(
+            (check for python, check in _KINDS.items() if all(each is None or type(each) is python for each in cells)), None
+        )
         if expected is not None and expected(kind):
             return pa.array(cells, kind)
         if pa.types.is_floating(kind) and all(each is None or type(each) in (int, decimal.Decimal) for each in cells):
@@ -192,9 +195,10 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
     return None
 
 
-
 def _moments(cells: list[Any], kind: Any) -> Any:
     """Times with a zone for a column with a zone, or without for one without."""
-    if not all(each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in cells):
+    if not all(
+        each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in cells
+    ):
         return None
     return pa.array(cells, kind)

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
-from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.types import field_of
-from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.query import QueryPlan, plan_query
+from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
 from barnabas.sql.results import Listing, Streamed
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
-
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
 BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the first is seen
 
 
-def select(session: SqlSession, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+def select(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
     """The query of a statement."""
-    tree = parse(statement, spark_order=session.is_spark)
-    if isinstance(tree, exp.DML):
-        from barnabas.sql.statements.families import of_tree
-
-        return of_tree(session, statement, given, tree)
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise syntax_error(f'syntax error at or near "{statement.tokens[0].text}"', statement.position(0))
     plan = checked(session, tree, statement.text, given)
-    return Ready(
-        statement.text,
-        lambda values: run(session, plan, values, statement.text),
-        plan.schema,
-        plan.parameters,
-        version=session.version,
-    )
+
+    def execute(values: Sequence[Any]) -> Result:
+        check_values(plan.parameters, values)
+        return run(session, plan, values, statement.text)
+
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
 
 
 def checked(
-    session: SqlSession,
+    session: Host,
     tree: Any,
     text: str,
     given: Sequence[pa.DataType | None] = (),
@@ -81,7 +73,7 @@ def checked(
 
 
 def run(
-    session: SqlSession,
+    session: Host,
     plan: QueryPlan,
     values: Sequence[Any],
     text: str,
@@ -127,7 +119,7 @@ def _limited(reader: Any, most: int) -> Iterator[pa.RecordBatch]:
 
 
 def collected(
-    session: SqlSession, plan: QueryPlan, values: Sequence[Any], text: str, memory: Mapping[str, pa.Table] | None = None
+    session: Host, plan: QueryPlan, values: Sequence[Any], text: str, memory: Mapping[str, pa.Table] | None = None
 ) -> pa.Table:
     """All rows of a plan."""
     result = run(session, plan, values, text, memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,14 +16,12 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done, Listing
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def target_of(session: SqlSession, table: Any) -> TopicRelation:
+def target_of(session: Host, table: Any) -> TopicRelation:
     """The relation that a statement writes to. Raises SqlError."""
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise not_supported("only a table can be written to", position_in(table))
@@ -33,7 +31,7 @@ def target_of(session: SqlSession, table: Any) -> TopicRelation:
     return relation
 
 
-def keyed_target(session: SqlSession, table: Any, word: str) -> TopicRelation:
+def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
     """A relation with a primary key. Raises SqlError."""
     relation = target_of(session, table)
     if not relation.is_keyed:
@@ -98,9 +96,7 @@ class Returning:
         tag: of the statement, such as `INSERT 0 %d`.
     """
 
-    def __init__(
-        self, session: SqlSession, relation: TopicRelation, clause: Any, alias: str, tag: str, text: str, given: Any
-    ) -> None:
+    def __init__(self, session: Host, relation: TopicRelation, clause: Any, alias: str, tag: str, text: str, given: Any) -> None:
         self._session, self._tag, self._text = session, tag, text
         self.plan: QueryPlan | None = None
         if clause is not None:
@@ -154,7 +150,9 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                 raise SqlError("42601", f'multiple assignments to same column "{name}"', position=position_in(column))
             if name in relation.keys:
                 raise not_supported(
-                    f'the column "{name}" of the primary key cannot be changed', position_in(column), "DELETE the row and INSERT another"
+                    f'the column "{name}" of the primary key cannot be changed',
+                    position_in(column),
+                    "DELETE the row and INSERT another",
                 )
             found[name] = default_of(relation, name) if is_default(value) else value
     return found

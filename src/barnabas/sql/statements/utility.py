@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import SqlError
 from barnabas.sql.results import Done, Listing
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def set_parameter(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
     """SET [SESSION | LOCAL] name {TO | =} value, SET TIME ZONE, SET NAMES, SET TRANSACTION."""
     at, is_local = 1, False
     if statement.word(at) in ("SESSION", "LOCAL") and statement.word(at + 1) not in ("TO", "="):
@@ -66,7 +64,7 @@ def _value(statement: Statement, at: int) -> str | None:
     return "".join(texts).replace(",", ", ")
 
 
-def reset(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def reset(session: Host, statement: Statement, _: Any) -> Ready:
     """RESET name | ALL."""
     if statement.word(1) == "ALL":
         return done(statement.text, "RESET", session.settings.reset)
@@ -74,7 +72,7 @@ def reset(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return done(statement.text, "RESET", lambda: session.settings.set(name, None))
 
 
-def show(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def show(session: Host, statement: Statement, _: Any) -> Ready:
     """SHOW name | ALL; SHOW TABLES and the like are in `inspection`."""
     if statement.word(1) == "ALL":
         return Ready(statement.text, lambda _: _all(session), schema=_ALL)
@@ -95,12 +93,12 @@ def show(session: SqlSession, statement: Statement, _: Any) -> Ready:
 _ALL = pa.schema([pa.field(name, pa.string()) for name in ("name", "setting", "description")])
 
 
-def _all(session: SqlSession) -> Listing:
+def _all(session: Host) -> Listing:
     names, values = zip(*session.settings, strict=True)
     return Listing.of("SHOW", {"name": names, "setting": values, "description": [""] * len(names)})
 
 
-def discard(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def discard(session: Host, statement: Statement, _: Any) -> Ready:
     """DISCARD ALL | PLANS | TEMP | SEQUENCES."""
     word = statement.word(1)
     if word not in ("ALL", "PLANS", "TEMP", "TEMPORARY", "SEQUENCES"):
@@ -111,7 +109,7 @@ def discard(session: SqlSession, statement: Statement, _: Any) -> Ready:
 def nothing(tag: str) -> Any:
     """A statement that has no meaning here and does no harm: there is nothing to do."""
 
-    def make(_: SqlSession, statement: Statement, __: Any) -> Ready:
+    def make(_: Host, statement: Statement, __: Any) -> Ready:
         return done(statement.text, tag)
 
     return make

@@ -97,5 +97,5 @@ def _looked_up(relation: TopicRelation, source: TopicSource, snapshot: Snapshot,
     wanted = pa.array(list(keys), pa.binary())
     found: set[bytes] = set()
     for batch in table.batches(["_key"], pc.field("_key").isin(wanted)):
-        found.update(batch.column("_key").to_pylist())
+        found.update(key for key in batch.column("_key").to_pylist() if key is not None)
     return found

@@ -74,7 +74,7 @@ class Producers:
             else:
                 batches.append((place, bytes(room), count))
 
-        encoder = RecordEncoder(self._shape, take)  # type: ignore[arg-type]  # bytes are as good as a view
+        encoder = RecordEncoder(self._shape, take)
         try:
             for topic, parts in records:
                 for part in parts:

@@ -34,10 +34,7 @@ def records_of(relation: TopicRelation, rows: pa.Table, deleted: bool = False) -
     value_names = [each.name for each in layout.value.fields]
     made = []
     for batch in rows.to_batches():
-        if key_names:
-            keys = layout.key.encode(batch.select(key_names))
-        else:
-            keys = pa.nulls(batch.num_rows, pa.binary())
+        keys = layout.key.encode(batch.select(key_names)) if key_names else pa.nulls(batch.num_rows, pa.binary())
         values = pa.nulls(batch.num_rows, pa.binary()) if deleted else layout.value.encode(batch.select(value_names))
         made.append(record_batch(_bytes(keys), _bytes(values)))
     return made

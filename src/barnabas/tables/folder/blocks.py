@@ -1,7 +1,8 @@
 """Reads the file of a segment in blocks of whole batches, by `preadv` into a buffer that is used again.
 
-A mapping of the file would save the copy, which is a twentieth of the decoding. But if a broker cuts the file, or the disk cannot read
-a page, the access to a mapping kills the process (SIGBUS); a `preadv` gives fewer bytes, or an error.
+A mapping of the file saves the copy. But if a broker cuts the file, or the disk cannot read a page, the access to a mapping kills the
+process (SIGBUS); a `preadv` gives fewer bytes, or an error. Measured with batches of 13 kB: decoding is as fast with both (11.7 and
+11.5 M rows/s), counting is slower (20.9 instead of 26.0 M rows/s).
 """
 
 from __future__ import annotations

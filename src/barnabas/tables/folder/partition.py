@@ -34,10 +34,11 @@ class PartitionView:
     Args:
         segments: in the order of offsets.
         aborted: producer id, first and last offset of the aborted transactions, int64[n, 3], by their first offsets.
+        epoch: the leader epoch of the last record, -1 if it is not known.
     """
 
-    def __init__(self, segments: Sequence[LogSegment], bounds: Bounds, aborted: Longs) -> None:
-        self.segments, self.bounds, self.aborted = segments, bounds, aborted
+    def __init__(self, segments: Sequence[LogSegment], bounds: Bounds, aborted: Longs, epoch: int) -> None:
+        self.segments, self.bounds, self.aborted, self.epoch = segments, bounds, aborted, epoch
         self._bases = [each.base_offset for each in segments]
 
     def chunks(self, start: int, end: int) -> Iterator[Chunk]:
@@ -164,4 +165,9 @@ class PartitionFolder:
         self._segments, self._progress = segments, progress
         stable = progress.stable_offset if high_watermark is None else min(progress.stable_offset, high_watermark)
         end = max(start, stable)
-        return PartitionView(segments, Bounds(start, end), progress.aborted(segments))
+        return PartitionView(segments, Bounds(start, end), progress.aborted(segments), progress.epochs.latest)
+
+    def end_of_epoch(self, epoch: int) -> int:
+        """As `TopicSource.end_of_epoch`, at the time of the last view."""
+        progress = self._progress
+        return -1 if progress is None else progress.epochs.end_offset_for(epoch, progress.next_offset)[1]

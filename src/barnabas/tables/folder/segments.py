@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
 import weakref
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -51,27 +50,31 @@ class FileId(NamedTuple):
 
 
 class HeldFiles:
-    """Counts the descriptors that keep segments readable; beyond the limit segments are opened when they are read."""
+    """The descriptors that keep segments readable; beyond the limit segments are opened when they are read.
+
+    There is no lock: the garbage collector may release a descriptor at any point of the code here. Threads that hold files at the
+    same time may pass the limit by one each.
+    """
 
     def __init__(self, limit: int = MAX_HELD_SEGMENTS) -> None:
         self.limit = limit
-        self.count = 0
-        self._lock = threading.Lock()
+        self._filenos: set[int] = set()
 
-    def take(self) -> bool:
-        """Whether one more may be held."""
-        with self._lock:
-            if self.count >= self.limit:
-                return False
-            self.count += 1
-            return True
+    @property
+    def count(self) -> int:
+        return len(self._filenos)
 
-    def release(self, fileno: int | None) -> None:
-        """Close a descriptor that was held; None if it could not be opened."""
-        if fileno is not None:
-            os.close(fileno)
-        with self._lock:
-            self.count -= 1
+    def has_room(self) -> bool:
+        return len(self._filenos) < self.limit
+
+    def keep(self, owner: LogSegment, fileno: int) -> None:
+        """Close a descriptor when its owner is freed."""
+        self._filenos.add(fileno)
+        weakref.finalize(owner, self._release, fileno)
+
+    def _release(self, fileno: int) -> None:
+        self._filenos.discard(fileno)  # first: the number may be used again as soon as it is closed
+        os.close(fileno)
 
 
 HELD = HeldFiles()
@@ -102,14 +105,9 @@ class LogSegment:
 
     def hold(self) -> None:
         """Keep the file open as long as this object lives, if the limit allows it. Raises SegmentGone."""
-        if self._held is None and HELD.take():
-            try:
-                fileno = self._open()
-            except BaseException:
-                HELD.release(None)
-                raise
-            self._held = fileno
-            weakref.finalize(self, HELD.release, fileno)
+        if self._held is None and HELD.has_room():
+            self._held = self._open()
+            HELD.keep(self, self._held)
 
     def _open(self) -> int:
         try:

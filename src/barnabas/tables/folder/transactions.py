@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,9 @@ from barnabas.errors import CorruptLog
 from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.batch_header import CRC_START, MAGIC
 from barnabas.protocol.records.crc import crc32c
+from barnabas.storage.checkpoints import LEADER_EPOCHS, read_leader_epochs
 from barnabas.storage.files import ReadingFiles
+from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.markers import ABORT, COMMIT
 from barnabas.storage.producer_state import NO_OFFSET
 from barnabas.storage.segment.file_names import SNAPSHOT_SUFFIX, file_name
@@ -33,14 +35,16 @@ WHOLE_LOG = 2**63 - 1
 
 
 class TransactionProgress:
-    """What is known of the transactions of a log up to `next_offset`.
+    """The transactions of a log up to `next_offset`, and its leader epochs.
 
     Args:
         start: offset from which on it reads.
         is_open: first offsets of the transactions that are open there, by producer id.
+        epochs: the leader epochs that the log's file has.
     """
 
-    def __init__(self, start: int, is_open: Mapping[int, int]) -> None:
+    def __init__(self, start: int, is_open: Mapping[int, int], epochs: Iterable[tuple[int, int]] = ()) -> None:
+        self.epochs = LeaderEpochs(epochs)
         self.start = start
         self.next_offset = start
         self.found: list[tuple[int, int, int]] = []  # aborted: producer id, first and last offset
@@ -112,7 +116,9 @@ class TransactionProgress:
         return table[:stop]
 
     def _take(self, view: memoryview, table: Longs) -> None:
-        """Follow the transactions of these batches."""
+        """Follow the transactions and leader epochs of these batches."""
+        for epoch, row in zip(*np.unique(table[:, k.LEADER_EPOCH], return_index=True), strict=True):
+            self.epochs.found(int(epoch), int(table[row, k.BASE_OFFSET]))
         kind = table[:, k.ATTRIBUTES] & (CONTROL | TRANSACTIONAL)
         for row in table[(kind != 0) & (table[:, k.BASE_OFFSET] >= self.next_offset)]:
             producer_id, offset = int(row[k.PRODUCER_ID]), int(row[k.BASE_OFFSET])
@@ -141,14 +147,15 @@ def read_transactions(
     Raises:
         CorruptLog, SegmentGone: as `TransactionProgress.read`.
     """
+    epochs = _epochs(folder / LEADER_EPOCHS)
     for offset in reversed(snapshots):
         is_open = _open_at(folder / file_name(offset, SNAPSHOT_SUFFIX)) if limit is None or offset <= limit else None
         if is_open is not None:
-            progress = TransactionProgress(offset, is_open)
+            progress = TransactionProgress(offset, is_open, epochs)
             progress.read(segments, limit)
             if not progress.is_past_end(segments):
                 return progress
-    progress = TransactionProgress(log_start, {})
+    progress = TransactionProgress(log_start, {}, epochs)
     progress.read(segments, limit)
     return progress
 
@@ -160,3 +167,11 @@ def _open_at(path: Path) -> dict[int, int] | None:
     except (FileNotFoundError, CorruptLog):
         return None
     return {each.producer_id: each.transaction_first_offset for each in entries if each.transaction_first_offset != NO_OFFSET}
+
+
+def _epochs(path: Path) -> list[tuple[int, int]]:
+    """The entries of the file of leader epochs; none if it is not there, or cannot be read."""
+    try:
+        return read_leader_epochs(ReadingFiles(), path)
+    except (FileNotFoundError, CorruptLog):
+        return []

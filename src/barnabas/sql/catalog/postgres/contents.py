@@ -51,7 +51,7 @@ class Described(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What the rows are made of."""
+    """The facts that the rows are made of."""
 
     user: str
     database: str
@@ -108,7 +108,14 @@ def _classes(facts: Facts) -> Iterable[Row]:
         }  # fmt: skip
 
 
-_SYSTEM_NUMBERS = {"pg_class": CLASS, "pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_namespace": 2615, "pg_constraint": 2606}
+_SYSTEM_NUMBERS = {
+    "pg_class": CLASS,
+    "pg_type": 1247,
+    "pg_attribute": 1249,
+    "pg_proc": 1255,
+    "pg_namespace": 2615,
+    "pg_constraint": 2606,
+}
 
 
 def system_number(schema: str, name: str) -> int:
@@ -198,7 +205,12 @@ def _defaults(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, column in enumerate(each.definition.columns if each.definition is not None else (), 1):
             if column.default is not None:
-                yield {"oid": number_of(f"{each.name}.{column.name} default"), "adrelid": each.oid, "adnum": place, "adbin": column.default}
+                yield {
+                    "oid": number_of(f"{each.name}.{column.name} default"),
+                    "adrelid": each.oid,
+                    "adnum": place,
+                    "adbin": column.default,
+                }
 
 
 def _descriptions(facts: Facts) -> Iterable[Row]:
@@ -279,12 +291,18 @@ def _collations(_: Facts) -> Iterable[Row]:
 
 
 def _activity(facts: Facts) -> Iterable[Row]:
-    yield {"datid": DATABASE, "datname": facts.database, "usesysid": OWNER, "usename": facts.user, "state": "active", "backend_type": "client backend"}
+    yield {
+        "datid": DATABASE,
+        "datname": facts.database,
+        "usesysid": OWNER,
+        "usename": facts.user,
+        "state": "active",
+        "backend_type": "client backend",
+    }
 
 
-MAKERS: Mapping[str, Make] = {
-    name: make
-    for name, make in {
+MAKERS: Mapping[str, Make] = dict(
+    {
         "pg_namespace": _namespaces,
         "pg_class": _classes,
         "pg_attribute": _attributes,
@@ -305,7 +323,7 @@ MAKERS: Mapping[str, Make] = {
         "pg_collation": _collations,
         "pg_stat_activity": _activity,
     }.items()
-}
+)
 
 
 def type_text(field: pa.Field[Any]) -> str:
@@ -314,4 +332,3 @@ def type_text(field: pa.Field[Any]) -> str:
     if pa.types.is_decimal(kind):
         return f"numeric({kind.precision},{kind.scale})"
     return shown(oid_of(field))
-

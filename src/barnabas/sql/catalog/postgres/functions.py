@@ -25,7 +25,10 @@ _DESCRIPTION = (
     " WHERE __o = {0} AND __s = %s)"
 )
 _CLASS = "(SELECT max(%s) FROM (SELECT oid AS __o, relname AS __n FROM pg_catalog.pg_class) WHERE %s)"
-_TYPE = "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type) WHERE __n = lower({0}) OR format_type(__o, NULL) = lower({0}))"
+_TYPE = (
+    "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type)"
+    " WHERE __n = lower({0}) OR format_type(__o, NULL) = lower({0}))"
+)
 _NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
 _ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
 _KEY = (
@@ -167,7 +170,9 @@ def _number(word: str, text: str, find: FindOid) -> int:
     if text.isdigit():
         return int(text)
     if word == "REGCLASS":
-        found = next((system_number(schema, each) for schema, each in shapes() if each == name.lower() and schema == "pg_catalog"), None)
+        found = next(
+            (system_number(schema, each) for schema, each in shapes() if each == name.lower() and schema == "pg_catalog"), None
+        )
         found = find(name) if found is None else found
         if found is None:
             raise SqlError(UNDEFINED_TABLE, f'relation "{text}" does not exist')
@@ -191,7 +196,9 @@ def _operator(node: exp.Operator) -> None:
         case "~" | "~*":
             made = exp.func("REGEXP_MATCHES", left, right, *([exp.Literal.string("i")] if sign == "~*" else []), dialect="duckdb")
         case "!~" | "!~*":
-            made = exp.not_(exp.func("REGEXP_MATCHES", left, right, *([exp.Literal.string("i")] if sign == "!~*" else []), dialect="duckdb"))
+            made = exp.not_(
+                exp.func("REGEXP_MATCHES", left, right, *([exp.Literal.string("i")] if sign == "!~*" else []), dialect="duckdb")
+            )
         case "~~":
             made = exp.Like(this=left, expression=right)
         case "!~~":
@@ -209,6 +216,11 @@ def type_cases() -> str:
     """The macro `format_type` of DuckDB."""
     cases = [f"WHEN {each.oid} THEN '{each.shown}'" for each in TYPES]
     cases += [f"WHEN {each.array} THEN '{each.shown}[]'" for each in TYPES if each.array]
-    numeric = "WHEN kind = 1700 AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
-    varying = "WHEN kind IN (1042, 1043) AND modifier > 4 THEN CASE kind WHEN 1042 THEN 'character' ELSE 'character varying' END || '(' || (modifier - 4) || ')'"
+    numeric = (
+        "WHEN kind = 1700 AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
+    )
+    varying = (
+        "WHEN kind IN (1042, 1043) AND modifier > 4 THEN CASE kind WHEN 1042 THEN 'character' ELSE 'character varying' END"
+        " || '(' || (modifier - 4) || ')'"
+    )
     return f"CASE WHEN kind IS NULL THEN NULL {numeric} {varying} ELSE CASE kind {' '.join(cases)} ELSE '???' END END"

@@ -75,7 +75,12 @@ def _typed(facts: Facts, field: pa.Field[Any]) -> Row:
 
 
 def _constraint(facts: Facts, each: Described) -> Row:
-    return {"constraint_catalog": facts.database, "constraint_schema": "public", "constraint_name": f"{each.name}_pkey", **_of(facts, each)}
+    return {
+        "constraint_catalog": facts.database,
+        "constraint_schema": "public",
+        "constraint_name": f"{each.name}_pkey",
+        **_of(facts, each),
+    }
 
 
 def _constraints(facts: Facts) -> Iterable[Row]:

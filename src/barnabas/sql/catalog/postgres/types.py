@@ -73,7 +73,14 @@ TYPES: Sequence[PgType] = [
     )
 ]
 BY_NAME = {each.name: each for each in TYPES} | {each.shown: each for each in TYPES}
-ALIASES = {"int": "int4", "float": "float8", "decimal": "numeric", "string": "text", "varchar": "varchar", "timestamp": "timestamp"}
+ALIASES = {
+    "int": "int4",
+    "float": "float8",
+    "decimal": "numeric",
+    "string": "text",
+    "varchar": "varchar",
+    "timestamp": "timestamp",
+}
 _BY_WORD = {
     "BOOLEAN": 16, "SMALLINT": 21, "INTEGER": 23, "BIGINT": 20, "REAL": 700, "DOUBLE": 701, "VARCHAR": 25, "BLOB": 17, "DATE": 1082,
     "TIME": 1083, "TIMESTAMP": 1114, "TIMESTAMPTZ": 1184, "INTERVAL": 1186,

@@ -8,19 +8,17 @@ does, and nothing is locked. Definitions of tables are written at once; ROLLBACK
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
+from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import NO_TRANSACTION, not_supported, syntax_error
 
-if TYPE_CHECKING:
-    from barnabas.sql.session import SqlSession
 
-
-def begin(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def begin(session: Host, statement: Statement, _: Any) -> Ready:
     """BEGIN [WORK | TRANSACTION] [modes], START TRANSACTION [modes]. Modes promise nothing more than READ COMMITTED."""
     tag = "START TRANSACTION" if statement.word(0) == "START" else "BEGIN"
     if statement.word(0) == "START" and statement.word(1) != "TRANSACTION":
@@ -28,7 +26,7 @@ def begin(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return done(statement.text, tag, lambda: session.begin() if session.state == "I" else None)
 
 
-def commit(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def commit(session: Host, statement: Statement, _: Any) -> Ready:
     """COMMIT, END: without a transaction nothing happens; of a failed one it is a ROLLBACK."""
     if statement.word(1) == "PREPARED" or statement.word(2) == "CHAIN":
         raise not_supported(f"COMMIT {statement.word(1)} is not supported", statement.position(1), "use COMMIT")
@@ -39,7 +37,7 @@ def commit(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run, ends_transaction=True)
 
 
-def rollback(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def rollback(session: Host, statement: Statement, _: Any) -> Ready:
     """ROLLBACK, ABORT, ROLLBACK TO [SAVEPOINT] name."""
     at = 2 if statement.word(1) in ("WORK", "TRANSACTION") else 1
     if statement.word(at) != "TO":
@@ -55,7 +53,7 @@ def rollback(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return done(statement.text, "ROLLBACK", run, ends_transaction=True)
 
 
-def savepoint(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def savepoint(session: Host, statement: Statement, _: Any) -> Ready:
     """SAVEPOINT name."""
     name = _name(statement, 1)
 
@@ -66,7 +64,7 @@ def savepoint(session: SqlSession, statement: Statement, _: Any) -> Ready:
     return done(statement.text, "SAVEPOINT", run)
 
 
-def release(session: SqlSession, statement: Statement, _: Any) -> Ready:
+def release(session: Host, statement: Statement, _: Any) -> Ready:
     """RELEASE [SAVEPOINT] name."""
     name = _name(statement, 2 if statement.word(1) == "SAVEPOINT" else 1)
 
@@ -83,6 +81,6 @@ def _name(statement: Statement, at: int) -> str:
     return str(statement.tokens[at].text)
 
 
-def _required(session: SqlSession, word: str) -> None:
+def _required(session: Host, word: str) -> None:
     if session.state == "I":
         raise SqlError(NO_TRANSACTION, f"{word} can only be used in transaction blocks")

@@ -6,11 +6,15 @@ a cursor that does not exist. The session would go on; so COMMIT becomes ROLLBAC
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from barnabas.sql.interface import Session, SqlError
 from barnabas.sql.postgres.cursors import first_word
 
 ENDS = frozenset({"ROLLBACK", "ABORT", "COMMIT", "END"})
 COMMITS = frozenset({"COMMIT", "END"})
+BEGINS = frozenset({"BEGIN", "START"})
+WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "COPY", "WITH", "DECLARE"})
 
 
 class Transaction:
@@ -46,3 +50,39 @@ class Transaction:
         """A statement succeeded; ROLLBACK TO makes a failed transaction whole."""
         if self._failed and first_word(text) in ENDS:
             self._failed = False
+
+
+class ImplicitBlock:
+    """The transaction around the statements of one simple query, where there are several and one of them may write.
+
+    BEGIN among them makes it a transaction that goes on after the query; COMMIT and ROLLBACK end it, and the next statement begins
+    another.
+    """
+
+    def __init__(self, session: Session, statements: Sequence[str]) -> None:
+        self._session = session
+        self._wanted = len(statements) > 1 and any(first_word(each) in WRITES for each in statements)
+        self._open = False
+
+    def before(self, text: str) -> None:
+        """A statement comes. Raises SqlError."""
+        word = first_word(text)
+        if word in BEGINS or word in ENDS:
+            self._open = False
+        elif self._wanted and self._session.state == "I":
+            self._run("BEGIN")
+            self._open = True
+
+    def end(self) -> None:
+        """All statements succeeded. Raises SqlError."""
+        if self._open:
+            self._open = False
+            self._run("COMMIT")
+
+    def fail(self) -> None:
+        """One failed."""
+        if self._open and self._session.state != "I":
+            self._run("ROLLBACK")
+
+    def _run(self, text: str) -> None:
+        self._session.execute(self._session.prepare(text)).close()

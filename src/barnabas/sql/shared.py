@@ -1,0 +1,58 @@
+"""The parts that all sessions of an engine use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from barnabas.client.config import ClientConfig
+from barnabas.errors import ConfigError
+from barnabas.sql.catalog.access import Samples
+from barnabas.sql.catalog.store import DefinitionStore
+from barnabas.sql.duck.pool import Instances, QueryLimits
+from barnabas.sql.interface import Caller
+from barnabas.sql.live.tables import LiveTables
+from barnabas.sql.running import Deadlines
+from barnabas.sql.states import of_failure
+from barnabas.sql.writing.keys import LiveKeys
+
+
+@dataclass(slots=True)
+class Shared:
+    """The parts of an engine that its sessions use.
+
+    Args:
+        config: of the engine's own clients.
+        dialect: of sessions that do not choose.
+    """
+
+    config: ClientConfig
+    limits: QueryLimits
+    dialect: str
+    instances: Instances
+    definitions: DefinitionStore
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    samples: Samples = field(default_factory=Samples)
+    live: LiveTables = field(default_factory=LiveTables)
+    live_keys: LiveKeys = field(default_factory=LiveKeys)
+
+    def config_of(self, caller: Caller) -> ClientConfig:
+        """The settings of a caller's clients. Raises SqlError for a bad one."""
+        if not caller.settings:
+            return self.config
+        servers = ",".join(f"{host}:{port}" for host, port in self.config.bootstrap_servers)
+        try:
+            own = ClientConfig.from_options({"bootstrap.servers": servers, **caller.settings})
+        except ConfigError as error:
+            raise of_failure(error) from error
+        return replace(
+            self.config,
+            tls=own.tls or self.config.tls,
+            credentials=own.credentials or self.config.credentials,
+            client_id=own.client_id,
+        )
+
+    def close(self) -> None:
+        """Release everything; no session is left."""
+        self.deadlines.close()
+        self.definitions.close()
+        self.instances.close()

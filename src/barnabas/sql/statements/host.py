@@ -1,0 +1,113 @@
+"""The session, as its statements need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.store import DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import Statement
+from barnabas.sql.duck.pool import Lease
+from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.running import Running
+from barnabas.sql.settings import Settings
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.writing.buffer import Buffer
+from barnabas.sql.writing.producing import Records
+
+
+class Host(Protocol):
+    """The session that a statement runs in.
+
+    `client` acts with the caller's rights. `buffer` has the rows of the open transaction. `prepared` are the statements with names.
+    """
+
+    caller: Caller
+    settings: Settings
+    client: BlockingClient
+    running: Running
+    buffer: Buffer
+    prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]]
+
+    @property
+    def state(self) -> str:
+        """As in `interface.Session`."""
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether Spark's rules hold where Postgres has others."""
+
+    @property
+    def version(self) -> object:
+        """Of all that plans depend on."""
+
+    @property
+    def max_rows(self) -> int:
+        """Of a result; 0 for no limit."""
+
+    @property
+    def definitions(self) -> DefinitionStore:
+        """The declared tables of the cluster."""
+
+    def ready(self, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+        """Check a statement within a statement. Raises SqlError."""
+
+    def names(self) -> list[str]:
+        """The names of all tables."""
+
+    def find(self, parts: Sequence[str], position: int | None) -> Relation:
+        """The relation of a name. Raises SqlError 42P01."""
+
+    def facts(self) -> dict[str, Any]:
+        """The values of functions about the session."""
+
+    def planner(self) -> Any:
+        """A cursor to check statements with."""
+
+    def borrow(self) -> Lease:
+        """An instance of DuckDB for a query."""
+
+    def release(self, lease: Lease) -> None:
+        """Give it back."""
+
+    def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
+        """The data for each input, as DuckDB scans it."""
+
+    def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
+        """The rows that a query for one key needs; None if it needs others, or the table is not in memory."""
+
+    def translated(self, error: Exception, text: str) -> SqlError:
+        """An error of DuckDB or of the cluster as a `SqlError`."""
+
+    def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
+        """Write rows, or their deletions: now, or at the end of the transaction."""
+
+    def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
+        """Write rows and deletions together."""
+
+    def send(self, records: Iterable[Records]) -> None:
+        """Write records, all or none."""
+
+    def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that a row has."""
+
+    def begin(self) -> None:
+        """Open a transaction."""
+
+    def commit(self) -> bool:
+        """Write the transaction's rows; False if it had failed."""
+
+    def rollback(self) -> None:
+        """Forget the transaction's rows."""
+
+    def recover(self) -> None:
+        """A transaction that failed goes on."""
+
+    def forget(self) -> None:
+        """As a session that just began."""

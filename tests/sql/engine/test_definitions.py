@@ -1,0 +1,205 @@
+"""Definitions of tables: what they declare, where they are kept, and that every engine knows them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from confluent_kafka import Producer
+
+from barnabas import limits
+from barnabas.client.blocking import BlockingClient
+from barnabas.sql.engine import SqlEngine
+from barnabas.testing import Broker
+from tests.sql.engine.asking import Asking, asking, engine_of
+
+
+def client(broker: Broker) -> BlockingClient:
+    return BlockingClient.to(broker.bootstrap_servers)
+
+
+def test_a_table_with_a_topic_of_its_own(ask: Asking, broker: Broker) -> None:
+    text = "create table people (id bigint primary key, name text not null default 'x', at timestamptz default now())"
+    assert ask.tag(text) == "CREATE TABLE"
+    with client(broker) as kafka:
+        assert kafka.describe_topic_config("people")["cleanup.policy"] == "compact"
+    assert ask.rows("select * from people") == []
+    assert ask.error("create table people (id int)").sqlstate == "42P07"
+    assert ask.tag("create table if not exists people (id int)") == "CREATE TABLE"
+    shown = ask.rows("show create table people")[0][1]
+    assert "id bigint NOT NULL" in shown
+    assert "PRIMARY KEY (id)" in shown
+    assert ask.tag("drop table people") == "DROP TABLE"
+    with client(broker) as kafka:
+        assert kafka.topics_by_name(["people"]) == {}
+    assert ask.error("select * from people").sqlstate == "42P01"
+    assert ask.error("drop table people").sqlstate == "42P01"
+    assert ask.tag("drop table if exists people") == "DROP TABLE"
+
+
+def test_the_statement_that_is_shown_makes_the_same_table(ask: Asking) -> None:
+    columns = 'a int, "B c" text[], d decimal(5,2) not null default 1.5, j json'
+    ask(f"create table first ({columns}) with (topic = 'first.t', key = 'a', mode = 'drop')")
+    text = ask.rows("show create table first")[0][1]
+    described = ask.rows("describe first")
+    ask("drop table first")
+    ask(text)
+    assert ask.rows("show create table first")[0][1] == text
+    assert ask.rows("describe first") == described
+    ask("drop table first")
+
+
+def test_a_table_over_a_topic_that_exists(ask: Asking, broker: Broker) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce("events", b'{"name": "a", "n": 1}', key=b"7")
+    producer.produce("events", b"no json", key=b"8")
+    assert producer.flush(60) == 0
+    ask("create table happened (id bigint, name text, n int) with (topic = 'events', key = 'id')")
+    assert ask.rows("select id, name, n from happened order by id") == [(7, "a", 1), (8, None, None)]
+    assert ask.rows("select _key from happened where id = 7") == [(7,)]
+    ask("create table strict (name text) with (topic = 'events', mode = 'fail')")
+    assert ask.error("select name from strict").sqlstate == "XX001"
+    ask("create table plain (k text, v text) with (topic = 'events', key = 'k', format = 'text')")
+    assert ask.rows("select v from plain where k = '8'") == [("no json",)]
+    ask("drop table happened")
+    with client(broker) as kafka:
+        assert "events" in kafka.topics_by_name(["events"])
+
+
+def test_every_engine_knows_a_table(ask: Asking, broker: Broker) -> None:
+    other = engine_of(broker)
+    try:
+        there = asking(other)
+        assert there.error("select * from shared").sqlstate == "42P01"
+        ask("create table shared (a int)")
+        assert there.rows("select * from shared") == []
+        there("alter table shared add column b int not null default 7")
+        ask("insert into shared values (1, 2)")
+        assert ask.rows("select * from shared") == [(1, 2)]
+        there("drop table shared")
+        assert there.error("select * from shared").sqlstate == "42P01"
+    finally:
+        other.close()
+    third = engine_of(broker)
+    try:
+        assert asking(third).error("select * from shared").sqlstate == "42P01"
+        ask("create table later (a int)")
+        assert asking(third).rows("select * from later") == []
+    finally:
+        third.close()
+
+
+def test_writers_of_definitions_wait_for_each_other(broker: Broker) -> None:
+    engines = [engine_of(broker) for _ in range(3)]
+    made: list[str] = []
+
+    def make(engine: SqlEngine, number: int) -> None:
+        ask = asking(engine)
+        made.extend(ask.tag(f"create table many_{number}_{each} (a int) with (topic = 'many')") for each in range(3))
+
+    try:
+        threads = [threading.Thread(target=make, args=(engine, number)) for number, engine in enumerate(engines)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made == ["CREATE TABLE"] * 9
+        for engine in engines:
+            found = {row[0] for row in asking(engine).rows("show tables")}
+            assert {f"many_{number}_{each}" for number in range(3) for each in range(3)} <= found
+    finally:
+        for engine in engines:
+            engine.close()
+
+
+def test_columns_are_added(ask: Asking) -> None:
+    ask("create table grown (id int primary key, a text)")
+    ask("insert into grown values (1, 'x')")
+    ask("alter table grown add column b int, add column c int not null default 5")
+    assert ask.rows("select * from grown") == [(1, "x", None, 5)]
+    ask("insert into grown values (2, 'y', 3, 4)")
+    assert ask.rows("select * from grown where id = 2") == [(2, "y", 3, 4)]
+    assert ask.error("alter table grown add column b int").sqlstate == "42701"
+    assert ask.error("alter table grown add column d int not null").sqlstate == "23502"
+    assert ask.tag("alter table grown add column if not exists b int") == "ALTER TABLE"
+    for text in ("alter table grown drop column a", "alter table grown rename to g", "alter table grown add unique (a)"):
+        assert ask.error(text).sqlstate in ("0A000", "42601")
+    ask("alter table grown alter column a set default 'z'")
+    ask("insert into grown (id) values (3)")
+    assert ask.rows("select a from grown where id = 3") == [("z",)]
+
+
+def test_comments(ask: Asking) -> None:
+    ask("create table noted (a int)")
+    ask("comment on table noted is 'a table'")
+    ask("comment on column noted.a is 'a column'")
+    assert ("noted", "noted", "json", None, "a table") in ask.rows("show tables")
+    assert ask.rows("describe noted")[0][5] == "a column"
+    ask("comment on table noted is null")
+    assert ("noted", "noted", "json", None, None) in ask.rows("show tables")
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_truncate(ask: Asking, keyed: bool) -> None:
+    name = f"emptied_{keyed}".lower()
+    ask(f"create table {name} (id int {'primary key' if keyed else ''}, a int)")
+    ask(f"insert into {name} values (1, 2), (3, 4)")
+    assert ask.tag(f"truncate table {name}") == "TRUNCATE TABLE"
+    assert ask.rows(f"select * from {name}") == []
+    ask(f"insert into {name} values (1, 2)")
+    assert ask.rows(f"select * from {name}") == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("create table bad (a int, a text)", "42701"),
+        ("create table bad (a int references x(id))", "0A000"),
+        ("create table bad (a int check (a > 0))", "0A000"),
+        ("create table bad (_offset int)", "42939"),
+        ("create table bad (a foo)", "42704"),
+        ("create table bad (a numeric(99,2))", "22023"),
+        ("create table bad (a int) with (topik = 'x')", "22023"),
+        ("create table bad (a int) with (format = 'xml')", "22023"),
+        ("create table bad (a int) with (partitions = 0)", "22023"),
+        ("create table bad (a int) with (key = 'b')", "42703"),
+        ("create table bad (a int, b int) with (format = 'text')", "42P16"),
+        ("create table bad (a int default b)", "0A000"),
+        ("create table \"a b\" (a int)", "42602"),
+        ("create table other.bad (a int)", "3F000"),
+        ("create temporary table bad (a int)", "0A000"),
+        ("create table bad", "0A000"),
+        ("create index i on bad (a)", "0A000"),
+        ("drop view bad", "0A000"),
+        ("truncate bad", "42P01"),
+    ],
+)  # fmt: skip
+def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> None:
+    assert ask.error(text).sqlstate == state
+    assert ask.error("select * from bad").sqlstate == "42P01"
+
+
+def test_limits_of_definitions(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_COLUMNS", 2)
+    assert ask.error("create table wide (a int, b int, c int)").sqlstate == "54011"
+    monkeypatch.setattr(limits, "MAX_SQL_NAME", 5)
+    assert ask.error("create table too_long (a int)").sqlstate == "42602"
+    monkeypatch.setattr(limits, "MAX_SQL_DEFINITION_BYTES", 10)
+    assert ask.error("create table large (a int)").sqlstate in ("54000", "42602")
+    monkeypatch.setattr(limits, "MAX_SQL_NAME", 50)
+    assert ask.error("create table large (a int)").sqlstate == "54000"
+    monkeypatch.undo()
+    monkeypatch.setattr(limits, "MAX_SQL_DEFINITIONS", 0)
+    assert ask.error("create table further (a int)").sqlstate == "54000"
+
+
+def test_create_table_as(ask: Asking) -> None:
+    assert ask.tag("create table copied as select 1 as id, 'a' as name, 1.5 as v union all select 2, 'b', null") == "SELECT 2"
+    assert sorted(ask.rows("select * from copied"))[0][:2] == (1, "a")
+    assert ask.tag("create table if not exists copied as select 1 as x") == "CREATE TABLE AS"
+    assert ask.tag("create table named (a, b) with (partitions = 2) as select id, name from copied") == "SELECT 2"
+    assert sorted(ask.rows("select b, a from named")) == [("a", 1), ("b", 2)]
+    assert ask.tag("create table empty as select 1 as x with no data") == "CREATE TABLE AS"
+    assert ask.rows("select * from empty") == []
+    assert ask.error("create table copied as select 1 as x").sqlstate == "42P07"
+    assert ask.error("create table dup as select 1 as a, 2 as a").sqlstate == "42701"

@@ -1,0 +1,126 @@
+"""BEGIN to COMMIT: all rows or none, seen by the session itself before that."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas import limits
+from barnabas.sql.engine import SqlEngine
+from tests.sql.engine.asking import Asking, asking
+
+
+@pytest.fixture
+def ask(ask: Asking) -> Asking:
+    ask("drop table if exists t")
+    ask("create table t (id int primary key, name text)")
+    ask("drop table if exists log")
+    ask("create table log (a int)")
+    ask("insert into t values (1, 'one')")
+    return ask
+
+
+def test_rows_are_seen_inside_and_not_outside(ask: Asking, engine: SqlEngine) -> None:
+    other = asking(engine)
+    assert (ask.session.state, ask.tag("begin"), ask.session.state) == ("I", "BEGIN", "T")
+    ask("insert into t values (2, 'two')")
+    ask("insert into log values (1), (2)")
+    ask("update t set name = 'ONE' where id = 1")
+    ask("update t set name = name || '!' where id = 2")
+    assert ask.rows("select * from t order by id") == [(1, "ONE"), (2, "two!")]
+    assert ask.rows("select name, _key from t where id = 2") == [("two!", 2)]
+    assert ask.rows("select count(*), max(_offset) is null from log") == [(2, True)]
+    assert other.rows("select * from t") == [(1, "one")]
+    assert other.rows("select * from log") == []
+    assert (ask.tag("commit"), ask.session.state) == ("COMMIT", "I")
+    assert other.rows("select * from t order by id") == [(1, "ONE"), (2, "two!")]
+    assert other.rows("select count(*) from log") == [(2,)]
+
+
+def test_rollback(ask: Asking) -> None:
+    ask("start transaction isolation level serializable, read write")
+    ask("insert into log values (1)")
+    ask("delete from t")
+    assert ask.rows("select * from t") == []
+    assert ask.tag("rollback") == "ROLLBACK"
+    assert ask.rows("select * from t") == [(1, "one")]
+    assert ask.rows("select * from log") == []
+    assert ask.tag("rollback") == "ROLLBACK"
+    assert ask.tag("commit") == "COMMIT"
+
+
+def test_a_transaction_that_failed_ends_only(ask: Asking) -> None:
+    ask("begin")
+    ask("insert into log values (1)")
+    assert ask.error("insert into t values (1, 'again')").sqlstate == "23505"
+    assert ask.session.state == "E"
+    assert ask.error("select 1").sqlstate == "25P02"
+    assert ask.tag("commit") == "ROLLBACK"
+    assert ask.session.state == "I"
+    assert ask.rows("select * from log") == []
+
+
+def test_keys_of_the_transaction_count(ask: Asking) -> None:
+    ask("begin")
+    ask("insert into t values (2, 'b')")
+    assert ask.error("insert into t values (2, 'c')").sqlstate == "23505"
+    ask("rollback")
+    ask("begin")
+    ask("delete from t where id = 1")
+    assert ask.tag("insert into t values (1, 'new')") == "INSERT 0 1"
+    ask("commit")
+    assert ask.rows("select * from t") == [(1, "new")]
+
+
+def test_savepoints(ask: Asking) -> None:
+    assert ask.error("savepoint a").sqlstate == "25P01"
+    ask("begin")
+    ask("insert into t values (2, 'b')")
+    ask("savepoint a")
+    ask("insert into t values (3, 'c')")
+    ask("insert into log values (1)")
+    ask("savepoint b")
+    assert ask.error("insert into t values (3, 'd')").sqlstate == "23505"
+    assert ask.tag("rollback to savepoint a") == "ROLLBACK"
+    assert ask.session.state == "T"
+    assert ask.rows("select id from t order by id") == [(1,), (2,)]
+    assert ask.rows("select * from log") == []
+    assert ask.error("rollback to b").sqlstate == "3B001"
+    ask("rollback to a")
+    assert ask.tag("release savepoint a") == "RELEASE"
+    ask("commit")
+    assert ask.rows("select id from t order by id") == [(1,), (2,)]
+
+
+def test_prepared_statements_see_the_rows_too(ask: Asking) -> None:
+    count = ask.session.prepare("select count(*) from t")
+    assert next(ask.session.execute(count).batches()).to_pylist() == [{"count": 1}]
+    ask("begin")
+    ask("insert into t values (5, 'e')")
+    assert next(ask.session.execute(count).batches()).to_pylist() == [{"count": 2}]
+    ask("rollback")
+    assert next(ask.session.execute(count).batches()).to_pylist() == [{"count": 1}]
+
+
+def test_set_local_ends_with_the_transaction(ask: Asking) -> None:
+    ask("begin")
+    ask("set local application_name = 'inner'")
+    assert ask.rows("show application_name") == [("inner",)]
+    ask("commit")
+    assert ask.rows("show application_name") == [("",)]
+
+
+def test_the_limit_of_a_transaction(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_TRANSACTION_BYTES", 1_000)
+    ask("begin")
+    assert ask.error("insert into log select range from range(10000)").sqlstate == "54000"
+    ask("rollback")
+
+
+def test_a_session_that_is_closed_writes_nothing(engine: SqlEngine, ask: Asking) -> None:
+    other = asking(engine)
+    other("begin")
+    other("insert into log values (1)")
+    other.session.close()
+    other.session.close()
+    assert ask.rows("select * from log") == []
+    assert other.error("select 1").sqlstate == "57P01"

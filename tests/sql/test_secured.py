@@ -1,0 +1,107 @@
+"""SQL beside a broker with `--secure`: callers log in as themselves, over HTTP and over the Postgres port."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import psycopg
+import pytest
+
+START = [
+    sys.executable,
+    "-m",
+    "barnabas.cli",
+    "start",
+    "--secure",
+    "--log-level",
+    "error",
+    "--listeners",
+    "SASL_SSL://127.0.0.1:0",
+]
+SQL = ["--sql-listener", "https://127.0.0.1:0", "--postgres-listener", "127.0.0.1:0"]
+
+
+class Place:
+    """Where a secure broker's SQL is, and its users."""
+
+    def __init__(self, folder: Path, brokers: str, http: str, postgres_port: int) -> None:
+        self.admin_file = folder / "data-security" / "admin.properties"
+        self.authority = str(folder / "data-security" / "ca.crt")
+        self.brokers, self.http, self.port = brokers, http, postgres_port
+        found = re.search(r'password="?([^";\n]+)', self.admin_file.read_text())
+        assert found is not None
+        self.password = found[1]
+
+    def command(self, *words: str) -> None:
+        command = [sys.executable, "-m", "barnabas.cli", *words, "-b", self.brokers, "--command-config", str(self.admin_file)]
+        subprocess.run(command, check=True, timeout=60, capture_output=True, input="geheim\n", text=True)
+
+    def asked(self, statement: str, user: str, password: str) -> tuple[int, dict[str, object]]:
+        login = base64.b64encode(f"{user}:{password}".encode()).decode()
+        request = Request(
+            f"{self.http}/sql", statement.encode(), {"Authorization": f"Basic {login}", "Content-Type": "text/plain"}
+        )
+        try:
+            with urlopen(request, timeout=60, context=ssl.create_default_context(cafile=self.authority)) as answer:
+                return answer.status, json.loads(answer.read())
+        except HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+    def connect(self, user: str, password: str) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user=user, password=password, dbname="barnabas", sslmode="verify-full",
+            sslrootcert=self.authority, autocommit=True,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("secure")
+    with (folder / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            [*START, "--data-dir", str(folder / "data"), *SQL], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    try:
+        assert process.stdout is not None
+        broker, http, postgres = (process.stdout.readline().split()[-1] for _ in range(3))
+        yield Place(folder, broker.partition("://")[2], http, int(postgres.rpartition(":")[2]))
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_callers_act_with_their_own_rights(place: Place) -> None:
+    place.command("user", "add", "alice", "--password-file", "-")
+    with place.connect("admin", place.password) as admin:
+        admin.execute("create table secrets (id int primary key, v text)")
+        admin.execute("insert into secrets values (1, 'x')")
+        assert admin.execute("select v from secrets where id = 1").fetchall() == [("x",)]
+    with place.connect("alice", "geheim") as alice:
+        assert alice.execute("select current_user").fetchone() == ("alice",)
+        with pytest.raises(psycopg.Error):
+            alice.execute("select v from secrets where id = 1")
+    status, answer = place.asked("select v from secrets", "alice", "geheim")
+    assert status in {400, 403}, answer
+    place.command("acl", "add", "--principal", "User:alice", "--operation", "read", "--topic", "secrets")
+    assert place.asked("select v from secrets", "admin", place.password)[1]["rows"] == [["x"]]
+    with place.connect("alice", "geheim") as alice:
+        assert alice.execute("select v from secrets where id = 1").fetchall() == [("x",)]
+        with pytest.raises(psycopg.Error):
+            alice.execute("insert into secrets values (2, 'y')")
+
+
+def test_wrong_passwords_are_refused(place: Place) -> None:
+    assert place.asked("select 1", "admin", "wrong")[0] == 401
+    assert place.asked("select 1", "admin", "wrong")[1]["sqlstate"] == "28000"
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        place.connect("admin", "wrong")
