@@ -25,6 +25,7 @@ from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
@@ -58,6 +59,7 @@ class SqlSession:
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
+        self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -89,6 +91,8 @@ class SqlSession:
         return min(own or most, most or own)
 
     def statements(self, text: str) -> list[str]:
+        if text in self._plans:
+            return [text]
         found = split(text)
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
@@ -99,12 +103,23 @@ class SqlSession:
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
             raise SqlError(states.ADMIN_SHUTDOWN, "the session is closed")
-        made = checked(self, statement_of(text), given)
-        made.given = given
+        made = self._checked(text, given)
         if self._state == "E" and not made.ends_transaction:
             raise SqlError(
                 states.IN_FAILED_TRANSACTION, "current transaction is aborted, commands ignored until end of transaction block"
             )
+        return made
+
+    def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
+        """The statement, as it was checked before if nothing has changed."""
+        if text in self._plans:
+            self.definitions.refresh()
+        state = self.version, self.settings.generation
+        made = self._plans.get(text, given, state)
+        if made is None:
+            made = checked(self, statement_of(text), given)
+            made.given = given
+            self._plans.put(text, given, (self.version, self.settings.generation), made)
         return made
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
@@ -195,6 +210,7 @@ class SqlSession:
         """As a session that just began."""
         self.settings.reset()
         self.prepared.clear()
+        self._plans.clear()
 
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""

@@ -31,7 +31,8 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         check_values(plan.parameters, values)
         return run(session, plan, values, statement.text)
 
-    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
+    lasts = plan.point is not None and plan.point.outputs is not None
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
 
 
 def checked(
