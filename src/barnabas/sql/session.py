@@ -69,6 +69,10 @@ class SqlSession:
         return self._state
 
     @property
+    def is_fresh(self) -> bool:
+        return self._state == "I" and not (self._closed or self.prepared or self.buffer or self.settings.are_changed)
+
+    @property
     def is_spark(self) -> bool:
         """Whether Spark's rules hold where Postgres has others: the division of integers, the place of nulls."""
         return self.settings.get("sql_dialect") == "spark"

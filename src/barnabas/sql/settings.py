@@ -128,6 +128,11 @@ class Settings:
         else:
             self._values[key] = value if known is None else _checked(known, value)
 
+    @property
+    def are_changed(self) -> bool:
+        """Whether one was set since the start, even to what it was."""
+        return bool(self._values or self._local)
+
     def reset(self) -> None:
         """All defaults."""
         self.generation += 1
