@@ -76,7 +76,7 @@ _PARAMETERS = {
         _Parameter("constraint_exclusion", "partition"),
         _Parameter("enable_seqscan", "on", "bool"),
         _Parameter("datestyle_output", "ISO"),
-        _Parameter("engine", "duckdb", "text", ("duckdb", "spark")),
+        _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
         _Parameter("max_rows", "0", "int"),
     )
