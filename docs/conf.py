@@ -25,6 +25,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/testing",
         "docs/guides/schema-registry",
         "docs/guides/schemas-in-python",
+        "docs/guides/tables",
         "docs/guides/table-formats",
         "docs/guides/transactions",
         "docs/spark",

@@ -83,6 +83,8 @@ def arrow_of(kind: Any) -> pa.DataType:
             return pa.list_(arrow_of(parts["child"]))
         case "struct":
             return pa.struct([pa.field(name, arrow_of(part)) for name, part in parts.items()])
+        case "tuple":
+            return pa.struct([pa.field(f"element{at}", arrow_of(part)) for at, (_, part) in enumerate(kind.children, 1)])
         case "map":
             return pa.map_(arrow_of(parts["key"]), arrow_of(parts["value"]))
         case "enum":

@@ -34,7 +34,8 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             session.settings.set(name, value, is_local=is_local)
         return run(session, plan, values, statement.text)
 
-    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
+    lasts = plan.point is not None and plan.point.outputs is not None
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
 
 
 def checked(
