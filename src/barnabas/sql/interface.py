@@ -96,6 +96,11 @@ class Session(Protocol):
     def state(self) -> str:
         """`I` outside of a transaction, `T` within one, `E` within one that failed (Postgres' ReadyForQuery)."""
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is as it began, so that another request of its caller can have it: no transaction is open, no setting was changed,
+        no statement has a name."""
+
     def statements(self, text: str) -> list[str]:
         """The single statements of a text, without comments around them. Raises SqlError."""
 

@@ -137,6 +137,7 @@ class SqlService:
         if self._listening is not None:
             self._listening.close()
             self._listening = None
+        await self._surface.close()
         with contextlib.suppress(RuntimeError):  # the loop's threads are gone
             await asyncio.to_thread(self._engine.close)
 

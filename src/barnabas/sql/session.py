@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from barnabas.client.blocking import BlockingClient
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
-from barnabas.sql.catalog.access import Access
+from barnabas.sql.catalog.access import TEMPORARY, Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
@@ -25,9 +26,11 @@ from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
+from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.writing.buffer import Buffer
@@ -58,6 +61,8 @@ class SqlSession:
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
+        self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
+        self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -65,6 +70,10 @@ class SqlSession:
     @property
     def state(self) -> str:
         return self._state
+
+    @property
+    def is_fresh(self) -> bool:
+        return self._state == "I" and not (self._closed or self.prepared or self.buffer or self.settings.are_changed)
 
     @property
     def is_spark(self) -> bool:
@@ -89,6 +98,8 @@ class SqlSession:
         return min(own or most, most or own)
 
     def statements(self, text: str) -> list[str]:
+        if text in self._plans:
+            return [text]
         found = split(text)
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
@@ -99,12 +110,23 @@ class SqlSession:
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
             raise SqlError(states.ADMIN_SHUTDOWN, "the session is closed")
-        made = checked(self, statement_of(text), given)
-        made.given = given
+        made = self._checked(text, given)
         if self._state == "E" and not made.ends_transaction:
             raise SqlError(
                 states.IN_FAILED_TRANSACTION, "current transaction is aborted, commands ignored until end of transaction block"
             )
+        return made
+
+    def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
+        """The statement, as it was checked before if nothing has changed."""
+        if text in self._plans:
+            self.definitions.refresh()
+        state = self.version, self.settings.generation
+        made = self._plans.get(text, given, state)
+        if made is None:
+            made = checked(self, statement_of(text), given)
+            made.given = given
+            self._plans.put(text, given, (self.version, self.settings.generation), made)
         return made
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
@@ -186,6 +208,7 @@ class SqlSession:
             self._closed = True
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
+        self._drop_temporary()
         self.access.close()
         self.producers.close()
         self.client.close()
@@ -195,6 +218,21 @@ class SqlSession:
         """As a session that just began."""
         self.settings.reset()
         self.prepared.clear()
+        self._plans.clear()
+        self._drop_temporary()
+
+    def temporary_name(self, name: str) -> str:
+        """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+        return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
+
+    def _drop_temporary(self) -> None:
+        """Drop the temporary tables. What the cluster refuses now stays behind as a topic, and the log says so."""
+        for name in self.temporary.values():
+            try:
+                drop_table(self, name)
+            except BarnabasError as error:
+                logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+        self.temporary.clear()
 
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
@@ -218,6 +256,9 @@ class SqlSession:
 
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
+        own = self.temporary.get(parts[-1]) or self.temporary.get(parts[-1].lower())
+        if own is not None and own in self.definitions.tables and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
+            parts = [own]
         return self.access.find(parts, position, self.caller.database)
 
     def planner(self) -> Any:

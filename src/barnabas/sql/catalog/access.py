@@ -33,7 +33,7 @@ from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
 R = TypeVar("R")
-PUBLIC = "public"
+PUBLIC, TEMPORARY = "public", "pg_temp_"
 SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
 _UNKNOWN = pa.RecordBatch.from_arrays([], names=[])  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
@@ -155,11 +155,11 @@ class Access:
         return SqlError(UNDEFINED_TABLE, f'relation "{name}" does not exist', position=position, hint=hint)
 
     def names(self) -> list[str]:
-        """The names of all tables, declared or not."""
+        """The names of all tables, declared or not, without the temporary ones."""
         definitions = self._store.tables
         used = {each.topic for each in definitions.values()}
         topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
-        return sorted({*definitions, *topics})
+        return sorted(name for name in {*definitions, *topics} if not name.startswith(TEMPORARY))
 
     def _facts(self, database: str) -> Facts:
         """The facts for the rows of Postgres' catalogue."""

@@ -69,6 +69,7 @@ class QueryPlan:
         parameters: their types; pa.null() where nothing tells one.
         tree: of the query before it became text, for values of unknown types.
         numbers: of the parameters that the query uses.
+        changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
     """
@@ -78,6 +79,7 @@ class QueryPlan:
     parameters: list[pa.DataType]
     tree: Any
     numbers: tuple[int, ...] = ()
+    changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
 
@@ -117,7 +119,7 @@ def plan_query(
     """
     _refuse(tree)
     tree = with_names(tree)
-    answer_calls(tree, facts, setting)
+    changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
@@ -137,7 +139,7 @@ def plan_query(
     typed(places, types)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
 
 
 def _rewritten(tree: Any, find: Find) -> Any:
@@ -266,6 +268,24 @@ def _with_pending(view: exp.Select, made: Input) -> Any:
 
 def _quoted(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
+    """A column of the result, with the mark of the table's column that it is: DuckDB has no word for a UUID that is text."""
+    if field.metadata or not pa.types.is_string(field.type) or not isinstance(plan.tree, exp.Select):
+        return field
+    for item in plan.tree.expressions:
+        if item.is_star:
+            name = field.name
+        elif isinstance(item.unalias(), exp.Column) and item.alias_or_name == field.name:
+            name = item.unalias().name
+        else:
+            continue
+        for made in plan.inputs:
+            metadata = made.schema.field(name).metadata if name in made.schema.names else None
+            if metadata:
+                return field.with_metadata(dict[bytes | str, bytes | str](metadata.items()))
+    return field
 
 
 def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:
