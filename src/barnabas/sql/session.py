@@ -226,7 +226,7 @@ class SqlSession:
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def _drop_temporary(self) -> None:
-        """Drop the temporary tables. What the cluster refuses now stays behind as a topic, and the log says so."""
+        """Drop the temporary tables. If the cluster refuses, the topic stays, and the log says so."""
         for name in self.temporary.values():
             try:
                 drop_table(self, name)

@@ -43,7 +43,7 @@ WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
 class Samples:
-    """What undeclared topics hold, for all sessions of an engine: by the schema registry, or by a look at their last records.
+    """The contents of undeclared topics, for all sessions of an engine: by the schema registry, or by a look at their last records.
 
     Args:
         registry: None without one.
