@@ -57,8 +57,10 @@ class Running:
 def running(
     tls: ssl.SSLContext | None = None, authenticator: Authenticator | None = None, engine: Any = None
 ) -> Iterator[Running]:
-    """A listener on a free port."""
+    """A listener on a free port, whose event loop must meet no fault."""
     engine, loop = engine or FakeEngine(), uvloop.new_event_loop()
+    faults: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, fault: faults.append(fault))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
@@ -71,6 +73,7 @@ def running(
         thread.join()
         loop.close()
         engine.close()
+    assert faults == []
 
 
 @dataclass

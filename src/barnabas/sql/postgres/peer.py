@@ -90,8 +90,8 @@ class Peer(asyncio.Protocol):
                 self._receive_startup(data)
             elif self._phase is Phase.MESSAGES:
                 self._receive_messages(data)
-        except Fatal as failure:
-            self.end(failure)
+        except SqlError as failure:
+            self.end(_fatal(failure))
 
     def _receive_startup(self, data: bytes) -> None:
         packet = self._reader.receive(data)
