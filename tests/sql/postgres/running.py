@@ -55,7 +55,11 @@ class Running:
 
 @contextmanager
 def running(
-    tls: ssl.SSLContext | None = None, authenticator: Authenticator | None = None, engine: Any = None
+    tls: ssl.SSLContext | None = None,
+    authenticator: Authenticator | None = None,
+    engine: Any = None,
+    *,
+    requires_tls: bool = False,
 ) -> Iterator[Running]:
     """A listener on a free port, whose event loop must meet no fault."""
     engine, loop = engine or FakeEngine(), uvloop.new_event_loop()
@@ -64,7 +68,8 @@ def running(
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        server = asyncio.run_coroutine_threadsafe(serve(engine, "127.0.0.1", 0, tls, authenticator), loop).result(WITHIN_S)
+        starting = serve(engine, "127.0.0.1", 0, tls, authenticator, requires_tls=requires_tls)
+        server = asyncio.run_coroutine_threadsafe(starting, loop).result(WITHIN_S)
         found = Running(engine, server, loop)
         yield found
         found.close()

@@ -346,6 +346,9 @@ def test_tls(tmp_path: Path) -> None:
             assert b"no handshake" not in client.rest()
         with server.client() as client:
             assert kinds(client, query("select 1")) == "TDCZ"
+    with running(context, Trust(), requires_tls=True) as server, server.stranger() as client:
+        answer = client.start()[-1]
+        assert (answer.fields["C"], answer.fields["M"]) == ("28000", "the server accepts sessions over TLS only")
 
 
 def test_password_messages_belong_to_the_log_in(server: Running) -> None:
