@@ -113,6 +113,7 @@ class SqlService:
             tls=self._context.tls,
             authenticator=_authenticator(self._method, self._context),
             listening=self._listening,
+            requires_tls=self._context.tls is not None and self._method != "TRUST",
         )
 
     async def _preload(self) -> None:
