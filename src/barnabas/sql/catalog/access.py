@@ -14,11 +14,12 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import Relation, Rows
 from barnabas.sql.catalog.store import TOPIC, DefinitionStore
-from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, registered, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.live.scan import MemoryScan, can_be_made
@@ -34,17 +35,39 @@ from barnabas.tables.table import Table
 
 R = TypeVar("R")
 PUBLIC, TEMPORARY = "public", "pg_temp_"
+SCHEMA_VALID_S = 5.0  # so long the newest schema of a topic is not asked for again
+MOST_SAMPLES = 10_000  # topics that are remembered
 SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
-_UNKNOWN = pa.RecordBatch.from_arrays([], names=[])  # stands for rows of a key that other writers may have written otherwise
+_UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
 class Samples:
-    """Which topics hold text, for all sessions of an engine. By topic id, or by name where the cluster has no ids."""
+    """What undeclared topics hold, for all sessions of an engine: by the schema registry, or by a look at their last records.
 
-    def __init__(self) -> None:
+    Args:
+        registry: None without one.
+    """
+
+    def __init__(self, registry: RegistryAddress | None = None) -> None:
+        self._registry = registry
+        self._registered: dict[str, tuple[float, TopicRelation | None]] = {}
         self._known: dict[str, tuple[float, tuple[bool, bool]]] = {}
         self._lock = threading.Lock()
+
+    def registered(self, topic: str) -> TopicRelation | None:
+        """A topic with the columns of its schema; None without one. Raises TableError, RegistryError, RegistryUnreachable."""
+        if self._registry is None:
+            return None
+        known = self._registered.get(topic)
+        if known is not None and time.monotonic() - known[0] < SCHEMA_VALID_S:
+            return known[1]
+        found = registered(topic, self._registry)
+        with self._lock:
+            if len(self._registered) >= MOST_SAMPLES:
+                self._registered.clear()
+            self._registered[topic] = time.monotonic(), found
+        return found
 
     def get(self, topic: str) -> tuple[bool, bool] | None:
         """The answer that is known and still valid. Bytes stay bytes."""
@@ -55,7 +78,7 @@ class Samples:
 
     def put(self, topic: str, held: tuple[bool, bool]) -> None:
         with self._lock:
-            if len(self._known) > 10_000:
+            if len(self._known) >= MOST_SAMPLES:
                 self._known.clear()
             self._known[topic] = time.monotonic(), held
 
@@ -139,6 +162,9 @@ class Access:
         found = topics.get(name)
         if found is None:
             return None
+        by_schema = self._samples.registered(name)
+        if by_schema is not None:
+            return by_schema
         known = f"{name} {found.topic_id.hex}"
         held = self._samples.get(known)
         if held is None:
@@ -242,15 +268,22 @@ class Access:
         if not can_be_made(relation.layout, names):
             return None
         payload = relation.layout.key.encode(key)[0].as_py()
-        records = self.live_records(relation, running, lambda rows: _of_key(rows, payload))
-        return None if records is None or records is _UNKNOWN else self._in_memory(relation, names, records)
+        found = self.live_records(relation, running, lambda rows: self._of_key(relation, names, rows, payload))
+        return None if found is _UNKNOWN else found
+
+    def _of_key(self, relation: TopicRelation, names: Sequence[str], rows: LiveRows, key: bytes) -> pa.Table:
+        if not rows.is_canonical:
+            return _UNKNOWN
+
+        def decode(records: pa.RecordBatch) -> pa.Table:
+            return self._in_memory(relation, names, records)
+
+        if relation.layout.mode != "permissive":  # then other rows may be missing, or fail
+            return decode(rows.of_key(key))
+        return self._live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(self.source(relation.topic), relation.topic, relation.layout, names, records).table()
-
-
-def _of_key(rows: LiveRows, key: bytes) -> pa.RecordBatch:
-    return rows.of_key(key) if rows.is_canonical else _UNKNOWN
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:
