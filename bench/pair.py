@@ -22,8 +22,12 @@ from bench.quota import render as render_quota
 from bench.registry.page import RESULTS as REGISTRY_RESULTS
 from bench.registry.page import render as render_registry
 from bench.servers import Barnabas, Kafka, Server, resident_mb
+from bench.sql.page import RESULTS as SQL_RESULTS
+from bench.sql.page import render as render_sql
 from bench.standstill import alone, standing_still
 from bench.storage.result import render as render_storage
+from bench.tables.page import RESULTS as TABLES_RESULTS
+from bench.tables.page import render as render_tables
 from bench.tls import RESULTS as TLS_RESULTS
 from bench.tls import render as render_tls
 from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
@@ -38,6 +42,8 @@ PARTS = (
     (STORAGE_RESULTS, render_storage),
     (QUOTA_RESULTS, render_quota),
     (REGISTRY_RESULTS, render_registry),
+    (TABLES_RESULTS, render_tables),
+    (SQL_RESULTS, render_sql),
 )  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

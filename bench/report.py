@@ -43,6 +43,7 @@ when](guides/performance.md).
 | three brokers beside Kafka | [cluster](#three-brokers-beside-three-of-kafka) |
 | transactions, TLS, quotas | [transactions](#transactions), [TLS](#tls), [quotas](#quotas) |
 | schema registry | [schema registry](#schema-registry) |
+| topics as tables, SQL | [tables](#topics-as-tables), [SQL](#sql) |
 | storage, Spark | [storage and compaction](#storage-at-work), [Spark](spark.md#speed) |
 | RabbitMQ, ActiveMQ, NATS, Redis | [beside other systems](#beside-other-systems) |
 

@@ -47,19 +47,33 @@ GUARD = Options(rounds=3, messages=500_000, seconds=1.0)
 PAIR_RESULTS = results.FOLDER / "bench.json"
 
 
-def _pair(rounds: int) -> int:
+Run = Callable[[int, bool], int]  # repetitions, and whether a short look is enough
+
+
+def _pair(rounds: int, quick: bool) -> int:
     return pair.main(["--repeat", str(rounds), "--json", str(PAIR_RESULTS)])
 
 
-def _of_module(name: str, *given: str, rounds: str = "--repeat") -> Callable[[int], int]:
-    def run(count: int) -> int:
-        code = importlib.import_module(name).main([*given, rounds, str(count)])
+def _of_module(name: str, *given: str) -> Run:
+    def run(count: int, quick: bool) -> int:
+        code = importlib.import_module(name).main([*given, "--repeat", str(count)])
         return int(code or 0)
 
     return run
 
 
-def _spark(rounds: int) -> int:
+def _of_service(name: str) -> Run:
+    """A bench with short measurements, whose results are not kept."""
+
+    def run(count: int, quick: bool) -> int:
+        kept = results.FOLDER / f"{name}.json"
+        words = ["--quick"] if quick else ["--json", str(kept)]
+        return int(importlib.import_module(f"bench.{name}.__main__").main([*words, "--repeat", str(count)]))
+
+    return run
+
+
+def _spark(rounds: int, quick: bool) -> int:
     scripts = [Path(__file__).resolve().parents[1] / "spark" / name for name in ("compare.py", "sink.py")]
     codes = [_finished([sys.executable, str(script), "--rounds", str(rounds), "--keep"]) for script in scripts]
     return int(any(codes))
@@ -75,7 +89,7 @@ def _finished(command: Sequence[str]) -> int:
             raise
 
 
-OTHERS: Mapping[str, tuple[str, Callable[[int], int]]] = {
+OTHERS: Mapping[str, tuple[str, Run]] = {
     "kafka": ("barnabas and Apache Kafka alone, case by case", _pair),
     "transactions": ("transactions of 1, 10 and 1,000 records", _of_module("bench.transactions")),
     "tls": ("producing and consuming over TLS", _of_module("bench.tls")),
@@ -83,15 +97,11 @@ OTHERS: Mapping[str, tuple[str, Callable[[int], int]]] = {
         "three brokers beside three of Kafka, three replicas",
         _of_module("bench.cluster.__main__", "--json", str(results.FOLDER / "cluster.json")),
     ),
-    "storage": (
-        "compaction, cold reads, syncing",
-        _of_module("bench.storage.__main__", "--json", str(results.FOLDER / "storage.json")),
-    ),
+    "storage": ("compaction, cold reads, syncing", _of_service("storage")),
     "quota": ("quotas", _of_module("bench.quota")),
-    "registry": (
-        "the schema registry, beside Karapace",
-        _of_module("bench.registry.__main__", "--json", str(results.FOLDER / "registry.json")),
-    ),
+    "registry": ("the schema registry, beside Karapace", _of_service("registry")),
+    "tables": ("topics as tables, beside a loop over confluent-kafka", _of_service("tables")),
+    "sql": ("SQL over the Postgres protocol and over HTTP", _of_service("sql")),
     "spark": ("rows into and out of Spark", _spark),
 }
 
@@ -195,7 +205,7 @@ def _run(chosen: argparse.Namespace) -> int:
     is_part = chosen.quick or chosen.json or len(makers) < len(PEERS)  # the other benchmarks do not know these options
     for name in chosen.cases or ([*CASES] if is_part else [*CASES, *OTHERS]):
         if name in OTHERS:
-            code = max(code, _run_other(name, options.rounds))
+            code = max(code, _run_other(name, options.rounds, quick=chosen.quick))
             continue
         _say(f"\n== {name}")
         command = (
@@ -218,10 +228,10 @@ def _run(chosen: argparse.Namespace) -> int:
     return code
 
 
-def _run_other(name: str, rounds: int) -> int:
+def _run_other(name: str, rounds: int, *, quick: bool) -> int:
     """Run another bench; returns its exit code. After a failure, the other cases are still measured."""
     try:
-        return OTHERS[name][1](rounds)
+        return OTHERS[name][1](rounds, quick)
     except (*FAILURES, RuntimeError, AssertionError):
         traceback.print_exc()
         return 1

@@ -17,6 +17,7 @@ PAGES = [
     "docs/guides/old-clients.md",
     "docs/guides/python-clients.md",
     "docs/guides/schemas-in-python.md",
+    "docs/guides/sql.md",
     "docs/guides/tables.md",
     "docs/guides/table-formats.md",
     "docs/spark.md",

@@ -49,6 +49,7 @@ class DuckSession:
 
     def __init__(self, engine: DuckEngine, caller: Caller) -> None:
         self._engine, self.caller = engine, caller
+        self.is_fresh = engine.is_fresh
         self._connection = duckdb.connect()
         self.closed = threading.Event()
 
@@ -87,9 +88,14 @@ class DuckSession:
 
 
 class DuckEngine:
-    """Remembers its sessions."""
+    """Remembers its sessions.
 
-    def __init__(self) -> None:
+    Args:
+        is_fresh: what sessions say about themselves, whatever they did.
+    """
+
+    def __init__(self, *, is_fresh: bool = False) -> None:
+        self.is_fresh = is_fresh
         self.sessions: list[DuckSession] = []
 
     def session(self, caller: Caller) -> Session:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.registry_connection import DEFAULT_URL, URL, RegistryOptions
-from barnabas.cli.types import READABLE
+from barnabas.cli.types import READABLE, FilePath
 from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class TableOptions(Struct):
     registry: RegistryOptions | None = None
     mode: str = "permissive"
     newest: bool = False
+    key_index: str | None = None
 
     @contextmanager
     def opened(self, topic: str) -> Iterator[Table]:
@@ -63,6 +64,7 @@ class TableOptions(Struct):
                 key=self.key,
                 registry=self._address(),
                 mode=self.mode,
+                key_index=self.key_index,
             )
             with found:
                 yield found.newest_by_key() if self.newest else found
@@ -135,14 +137,16 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def command(
         *, connection: Connection, data_folder: str | None, layout: str, declared: str | None, key: str | None,
-        registry_url: str | None, registry_config: str | None, mode: str, newest: bool, **others: Any,
+        registry_url: str | None, registry_config: str | None, mode: str, newest: bool, key_index: str | None, **others: Any,
     ) -> Any:  # fmt: skip
         url = registry_url or (DEFAULT_URL if layout in WITH_SCHEMAS or registry_config is not None else None)
         registry = None if url is None else RegistryOptions(url, registry_config)
-        options = TableOptions(connection, data_folder, layout, declared, key, registry, mode, newest)
+        options = TableOptions(connection, data_folder, layout, declared, key, registry, mode, newest, key_index)
         return function(options=options, **others)
 
     for option in (
+        click.option("--key-index", type=FilePath(file_okay=False), metavar="FOLDER",
+                     help="Keep an index of keys there: later readings with a condition on the key read only a part of the topic."),
         click.option("--newest", is_flag=True, help="Only the newest row of each key, without deletions."),
         click.option("--mode", type=click.Choice(MODES), default="permissive", show_default=True,
                      help="Records that do not fit: columns of nulls, no row, or an error."),

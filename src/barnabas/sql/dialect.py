@@ -216,7 +216,7 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
                 continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
-            made.append(_like(token, TokenType.BIGINT, "bigint") if is_list else token)
+            made.append(_like(token, TokenType.UINT, "uint") if is_list else token)
             continue
         if token.token_type == TokenType.DIV and (before is None or before.token_type in _BEFORE_OPERANDS):
             made.append(_like(token, TokenType.VAR, token.text))

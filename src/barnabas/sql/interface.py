@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from barnabas.errors import BarnabasError
 
@@ -73,7 +73,7 @@ class Prepared(Protocol):
     """A statement that was checked.
 
     `parameters` are the types of `$1`, `$2`, … ; pa.null() where nothing tells the type. `schema` are the columns of its rows, None if
-    it has none. `copy` is `in` or `out` for a COPY from or to the client, else None.
+    it has none; of a COPY, the columns of its data. `copy` is `in` or `out` for a COPY from or to the client, else None.
     """
 
     @property
@@ -95,6 +95,11 @@ class Session(Protocol):
     @property
     def state(self) -> str:
         """`I` outside of a transaction, `T` within one, `E` within one that failed (Postgres' ReadyForQuery)."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is as it began, so that another request of its caller can have it: no transaction is open, no setting was changed,
+        no statement has a name."""
 
     def statements(self, text: str) -> list[str]:
         """The single statements of a text, without comments around them. Raises SqlError."""
@@ -119,6 +124,29 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Roll back what is open and release everything; safe to call twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a caller should know, though its statement succeeded.
+
+    Args:
+        severity: NOTICE, WARNING, INFO, LOG or DEBUG.
+        sqlstate: 00000 for a notice, 01000 for a warning, unless there is a closer one.
+    """
+
+    message: str
+    severity: str = "NOTICE"
+    sqlstate: str = "00000"
+    hint: str | None = None
+
+
+@runtime_checkable
+class Notifies(Protocol):
+    """A session that has notices."""
+
+    def take_notices(self) -> Sequence[Notice]:
+        """Those since the last call, the oldest first."""
 
 
 class Engine(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED
 
+LEAST_TICKETS = 64
+
 
 class Deadlines:
     """Calls a function when a time has come, unless it was called off. The thread starts with the first."""
@@ -26,18 +29,32 @@ class Deadlines:
         self._order = itertools.count()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._wakes_at = math.inf  # when the thread looks at the heap without being told
+        self._most = LEAST_TICKETS
         self._closed = False
 
     def add(self, seconds: float, call: Callable[[], None]) -> list[Callable[[], None]]:
         """A ticket: clear it to call it off."""
         ticket = [call]
+        entry = (time.monotonic() + seconds, next(self._order), ticket)
         with self._changed:
-            heapq.heappush(self._heap, (time.monotonic() + seconds, next(self._order), ticket))
+            self._forget_called_off()
+            heapq.heappush(self._heap, entry)
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="sql-deadlines", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            if entry[0] < self._wakes_at:  # otherwise the thread would wake for nothing with every statement
+                self._changed.notify()
         return ticket
+
+    def _forget_called_off(self) -> None:
+        """The heap holds few tickets that were called off: those at its top go now, the others before it becomes twice as long."""
+        while self._heap and not self._heap[0][2]:
+            heapq.heappop(self._heap)
+        if len(self._heap) >= self._most:
+            self._heap = [each for each in self._heap if each[2]]
+            heapq.heapify(self._heap)
+            self._most = max(LEAST_TICKETS, 2 * len(self._heap))
 
     def close(self) -> None:
         """End the thread."""
@@ -56,7 +73,9 @@ class Deadlines:
                     return
                 left = self._heap[0][0] - time.monotonic() if self._heap else None
                 if left is None or left > 0:
+                    self._wakes_at = self._heap[0][0] if self._heap else math.inf
                     self._changed.wait(left)
+                    self._wakes_at = -math.inf
                     continue
                 ticket = heapq.heappop(self._heap)[2]
             for call in list(ticket):

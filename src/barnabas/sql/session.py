@@ -26,6 +26,7 @@ from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
@@ -61,6 +62,7 @@ class SqlSession:
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
+        self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -68,6 +70,10 @@ class SqlSession:
     @property
     def state(self) -> str:
         return self._state
+
+    @property
+    def is_fresh(self) -> bool:
+        return self._state == "I" and not (self._closed or self.prepared or self.buffer or self.settings.are_changed)
 
     @property
     def is_spark(self) -> bool:
@@ -92,6 +98,8 @@ class SqlSession:
         return min(own or most, most or own)
 
     def statements(self, text: str) -> list[str]:
+        if text in self._plans:
+            return [text]
         found = split(text)
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
@@ -102,12 +110,23 @@ class SqlSession:
     def _prepare(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         if self._closed:
             raise SqlError(states.ADMIN_SHUTDOWN, "the session is closed")
-        made = checked(self, statement_of(text), given)
-        made.given = given
+        made = self._checked(text, given)
         if self._state == "E" and not made.ends_transaction:
             raise SqlError(
                 states.IN_FAILED_TRANSACTION, "current transaction is aborted, commands ignored until end of transaction block"
             )
+        return made
+
+    def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
+        """The statement, as it was checked before if nothing has changed."""
+        if text in self._plans:
+            self.definitions.refresh()
+        state = self.version, self.settings.generation
+        made = self._plans.get(text, given, state)
+        if made is None:
+            made = checked(self, statement_of(text), given)
+            made.given = given
+            self._plans.put(text, given, (self.version, self.settings.generation), made)
         return made
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
@@ -199,6 +218,7 @@ class SqlSession:
         """As a session that just began."""
         self.settings.reset()
         self.prepared.clear()
+        self._plans.clear()
         self._drop_temporary()
 
     def temporary_name(self, name: str) -> str:

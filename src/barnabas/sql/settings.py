@@ -94,7 +94,7 @@ _PARAMETERS = {
         *(_Parameter(f"enable_{name}", "on", "bool") for name in _PLANS),
         *(_Parameter(name, value) for name, value in _PLANNER.items()),
         _Parameter("datestyle_output", "ISO"),
-        _Parameter("engine", "duckdb", "text", ("duckdb", "spark")),
+        _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
         _Parameter("max_rows", "0", "int"),
     )
@@ -114,6 +114,7 @@ class Settings:
         self._start = {"session_authorization": user, "sql_dialect": dialect}
         self._values: dict[str, str] = {}
         self._local: dict[str, str | None] = {}
+        self.generation = 0  # another one after every change
         for name, value in values.items():
             known = _PARAMETERS.get(name.lower())
             if known is not None and known.kind not in ("fixed",):
@@ -137,6 +138,7 @@ class Settings:
             raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
         if known is not None and known.kind == "fixed":
             raise SqlError("55P02", f'parameter "{known.name}" cannot be changed')
+        self.generation += 1
         if is_local:
             self._local.setdefault(key, self._values.get(key))
         if value is None:
@@ -144,12 +146,19 @@ class Settings:
         else:
             self._values[key] = value if known is None else _checked(known, value)
 
+    @property
+    def are_changed(self) -> bool:
+        """Whether one was set since the start, even to what it was."""
+        return bool(self._values or self._local)
+
     def reset(self) -> None:
         """All defaults."""
+        self.generation += 1
         self._values.clear()
 
     def end_transaction(self) -> None:
         """Undo SET LOCAL."""
+        self.generation += bool(self._local)
         for key, value in self._local.items():
             if value is None:
                 self._values.pop(key, None)

@@ -1,4 +1,4 @@
-"""Flat Avro data as columns in bulk, by a program and the kernel: no Python object for a record."""
+"""Avro data as columns in bulk, by a program or a tree and its kernel: no Python object for a record."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from barnabas.tables.avro_program import Constant, Program
+from barnabas.tables.avro_tree import Tree
 from barnabas.tables.column_types import Field
 from barnabas.tables.formats import Array
 from barnabas.tables.json_columns import Bytes, Ints, Longs, Spans, buffer, texts
-from barnabas.tables.kernels import avro, json_convert
-from barnabas.tables.kernels.json_spans import TAKEN
+from barnabas.tables.kernels import avro, avro_tree, json_convert
+from barnabas.tables.kernels.json_spans import LATER, TAKEN
 from barnabas.tables.kernels.json_syntax import MISSING, NULL
 
 
@@ -42,12 +43,57 @@ def _columns(program: Program, fields: Sequence[Field], data: Bytes, begins: Int
         kinds, values, values.view(np.float64), span_begins, span_ends,
     )  # fmt: skip
     return [
-        _column(field, how, program, values[number], Spans(data, kinds[number], span_begins[number], span_ends[number], states))
+        _column(
+            field, how, program.texts, values[number], Spans(data, kinds[number], span_begins[number], span_ends[number], states)
+        )
         for number, (field, how) in enumerate(zip(fields, program.columns, strict=True))
     ]
 
 
-def _column(field: Field, how: Any, program: Program, values: Longs, spans: Spans) -> Array:
+def decode_nested(tree: Tree, data: Bytes, begins: Ints, ends: Ints, states: Bytes) -> list[Array]:
+    """All fields of the records in rows that are taken; the states of other records become LATER."""
+    rows = len(states)
+    room = int((ends - begins).sum(where=states == TAKEN, dtype=np.int64)) + rows  # an item has at least a byte
+    rooms = np.array([room if each.is_repeated else rows for each in tree.outs], np.int64)
+    bases = np.concatenate([[0], np.cumsum(rooms)])
+    children = [len(each.children) if pt.is_struct(each.field.type) else 0 for each in tree.outs]
+    outs = np.stack([bases[:-1], rooms, np.array(tree.out_links, np.int64), np.array(children, np.int64)], axis=1).reshape(-1)
+    total = int(bases[-1])
+    counts, kinds, of_row = np.zeros(len(tree.outs), np.int64), np.zeros(total, np.uint8), np.zeros(total, np.int32)
+    values, span_begins, span_ends = np.zeros(total, np.int64), np.zeros(total, np.int32), np.zeros(total, np.int32)
+    avro_tree.decode_tree(
+        data, begins, ends, states, tree.nodes, tree.links, tree.symbols, outs,
+        counts, kinds, of_row, values, values.view(np.float64), span_begins, span_ends,
+    )  # fmt: skip
+
+    def build(number: int) -> Array:
+        out = tree.outs[number]
+        here = slice(int(bases[number]), int(bases[number] + counts[number]))
+        kind: Any = out.field.type
+        is_valid = kinds[here] != NULL
+        parts = [build(each) for each in out.children]
+        if pt.is_struct(kind):
+            return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array(~is_valid))
+        if out.children:
+            items = parts[0] if pt.is_list(kind) else pa.StructArray.from_arrays(parts, fields=[kind.key_field, kind.item_field])
+            ends_of_lists = np.concatenate([[0], np.cumsum(values[here])]).astype(np.int32)
+            valid: list[pa.Buffer | None] = [buffer(np.packbits(is_valid, bitorder="little")), buffer(ends_of_lists)]
+            return pa.Array.from_buffers(kind, len(is_valid), valid, int((~is_valid).sum()), children=[items])
+        fine = np.zeros(len(is_valid), np.uint8)
+        made = _column(
+            out.field,
+            out.how,
+            tree.texts,
+            values[here].copy(),
+            Spans(data, kinds[here], span_begins[here], span_ends[here], fine),
+        )
+        states[of_row[here][fine == LATER]] = LATER
+        return made
+
+    return [build(each) for each in tree.outs[0].children]
+
+
+def _column(field: Field, how: Any, symbols: list[str], values: Longs, spans: Spans) -> Array:
     kind: Any = field.type
     rows = len(spans.states)
     if isinstance(how, Constant):
@@ -73,7 +119,7 @@ def _column(field: Field, how: Any, program: Program, values: Longs, spans: Span
     nulls = rows - int(is_valid.sum())
     if how == "symbol":
         places = pa.Array.from_buffers(pa.int64(), rows, [buffer(valid), buffer(values)], nulls)
-        return pa.array(program.texts, pa.string()).take(places)
+        return pa.array(symbols, pa.string()).take(places)
     made: Any = values
     if how == "double":
         made = values.view(np.float64)

@@ -67,8 +67,8 @@ class Program(Struct, frozen=True):
         return Program(fields, self.branches, self.symbols, self.texts, [self.columns[number] for number in kept]), kept
 
 
-class _NotFlat(Exception):
-    """The kernel cannot do this."""
+class NotFlat(Exception):
+    """The kernel cannot decode this pair of schemas."""
 
 
 class Constant(Struct, frozen=True):
@@ -85,15 +85,17 @@ def compile_program(writer: Any, reader: Any, fields: Sequence[Field]) -> Progra
         fields: columns for all fields of the reader, in its order.
     """
     try:
-        return _Compiler(writer, reader, fields).program()
-    except _NotFlat:
+        return Compiler(writer, reader, fields).program()
+    except NotFlat:
         return None
 
 
-class _Compiler:
+class Compiler:
+    """Compiles one pair of schemas; `tree` compilers build on it."""
+
     def __init__(self, writer: Any, reader: Any, wanted: Sequence[Field]) -> None:
-        if not _is_record(writer) or not _is_record(reader) or full_name(writer, "") != full_name(reader, ""):
-            raise _NotFlat
+        if not is_record(writer) or not is_record(reader) or full_name(writer, "") != full_name(reader, ""):
+            raise NotFlat
         self._writer, self._reader, self._is_same = writer, reader, writer is reader
         self._wanted = {field.name: (number, field) for number, field in enumerate(wanted)}
         self._branches: list[Branch] = []
@@ -105,7 +107,7 @@ class _Compiler:
     def program(self) -> Program:
         theirs = {each["name"]: each for each in self._reader["fields"]}
         if not self._is_same and any("aliases" in each for each in (self._reader, *theirs.values())):
-            raise _NotFlat
+            raise NotFlat
         if not self._is_same:
             for each in theirs.values():
                 self._branches_of(each["type"], 1)  # learns the names
@@ -126,8 +128,8 @@ class _Compiler:
         number, field = self._wanted[ours["name"]] if theirs is not None else (k.SKIPPED, None)
         if field is not None and not self._is_same:
             other = self._branches_of(theirs["type"], 1)
-            if _logical_types(branches) != _logical_types(other) or ("null" in branches and "null" not in other):
-                raise _NotFlat
+            if logical_types(branches) != logical_types(other) or ("null" in branches and "null" not in other):
+                raise NotFlat
         first = len(self._branches)
         for each in branches:
             self._branches.append(self._branch(each, number, field, theirs))
@@ -140,7 +142,7 @@ class _Compiler:
         for each in kind if isinstance(kind, list) else [kind]:
             one = names.get(each, each) if isinstance(each, str) else each
             if isinstance(one, dict) and isinstance(one["type"], dict | list):
-                raise _NotFlat
+                raise NotFlat
             if isinstance(one, dict) and one["type"] in NAMED:
                 names[full_name(one, "")] = one
             found.append(one)
@@ -159,21 +161,21 @@ class _Compiler:
             return self._number(kind, logical, number, field)
         if kind in ("float", "double"):
             if field is not None and not (pt.is_floating(field.type) and (kind == "float" or pt.is_float64(field.type))):
-                raise _NotFlat
+                raise NotFlat
             self._set(number, "double")
             return k.OP_FLOAT if kind == "float" else k.OP_DOUBLE, 0, 0, 0
         if kind == "enum":
             return self._enum(schema, number, field, theirs)
         if kind in ("string", "bytes", "fixed"):
             return self._text(schema, kind, logical, number, field, theirs)
-        raise _NotFlat
+        raise NotFlat
 
     def _number(self, kind: str, logical: str, number: int, field: Field | None) -> Branch:
         low, high, factor, made = _NUMBERS.get((kind, logical)) or _NUMBERS[kind, ""]
         if field is None:
             return k.OP_LONG, low, high, 1
         if (kind, logical) not in _NUMBERS:
-            raise _NotFlat
+            raise NotFlat
         if not logical and pt.is_floating(field.type):
             self._set(number, "double")
             return k.OP_LONG_TO_DOUBLE, low, high, 1
@@ -187,16 +189,16 @@ class _Compiler:
         if field is None:
             return op, size, 0, 0
         if not self._is_same and (logical or kind == "fixed") and not self._has_same(schema, theirs):
-            raise _NotFlat
+            raise NotFlat
         if logical == "decimal" and kind != "string":
             digits, scale = schema["precision"], schema.get("scale", 0)
             if not pt.is_decimal(field.type) or (field.type.precision, field.type.scale) != (digits, scale):
-                raise _NotFlat
+                raise NotFlat
             self._set(number, "decimal")
         elif logical == "uuid" and kind == "string":
             self._set(number, "uuid", field, pa.string())
         elif logical:
-            raise _NotFlat
+            raise NotFlat
         elif kind == "bytes" and pt.is_string(field.type):
             self._set(number, "text")
             op = k.OP_TEXT
@@ -216,7 +218,7 @@ class _Compiler:
                 if isinstance(each, dict) and each["type"] == "enum" and full_name(each, "") == full_name(schema, "")
             ]
             if not found or "default" in found[0]:
-                raise _NotFlat
+                raise NotFlat
             known = found[0]["symbols"]
         first = len(self._symbols)
         for each in symbols:
@@ -232,30 +234,30 @@ class _Compiler:
         if number < 0:
             return
         if field is not None and field.type != made:
-            raise _NotFlat
+            raise NotFlat
         if how is None:
             self._columns[number] = self._columns[number] or "null"
             return
         if self._columns[number] not in (None, "null", how):
-            raise _NotFlat
+            raise NotFlat
         self._columns[number] = how
 
 
-def _logical_types(branches: list[Any]) -> set[str]:
+def logical_types(branches: list[Any]) -> set[str]:
     return {each["logicalType"] for each in branches if isinstance(each, dict) and "logicalType" in each}
 
 
-def _is_record(schema: Any) -> bool:
+def is_record(schema: Any) -> bool:
     return isinstance(schema, dict) and schema["type"] in ("record", "error")
 
 
 def _default(theirs: Any, field: Field) -> Constant:
     if "default" not in theirs:
-        raise _NotFlat
+        raise NotFlat
     value = theirs["default"]
     kind = theirs["type"][0] if isinstance(theirs["type"], list) else theirs["type"]
     if kind == "null" and value is None:
         return Constant(None)
     if kind in ("int", "long", "float", "double", "boolean", "string"):
         return Constant(value)
-    raise _NotFlat
+    raise NotFlat

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from barnabas.tables.expression import OFFSET, PARTITION, TIMESTAMP, kept_conditions
 from barnabas.tables.predicate import Among, Comparison, Every, Predicate, Some, Unknown
 from barnabas.tables.scan import ScanReport
 from barnabas.tables.source import Bounds
@@ -23,6 +24,7 @@ class Explanation(Struct, frozen=True):
         is_exact: whether `pushed_down` says all that the filter says. The whole filter is applied to the rows in any case.
         planned: for each partition the ranges of offsets to read.
         offsets, skipped_offsets: of the snapshot, and those of them that are not read.
+        indexed_offsets: those for which the index of keys was asked.
         bytes: of record batches that were fetched.
         rows_decoded, rows_returned, bad_records: in what was read until now.
     """
@@ -35,6 +37,7 @@ class Explanation(Struct, frozen=True):
     planned: Mapping[int, Sequence[Bounds]]
     offsets: int
     skipped_offsets: int
+    indexed_offsets: int
     bytes: int
     rows_decoded: int
     rows_returned: int
@@ -45,6 +48,8 @@ class Explanation(Struct, frozen=True):
         cls, topic: str, columns: Sequence[str], text: str | None, predicate: Predicate, report: ScanReport, returned: int
     ) -> Explanation:
         """The account of a reading of which `returned` rows were taken."""
+        if not report.indexed_offsets:  # without an index of keys, conditions on the key skip nothing
+            predicate = kept_conditions(predicate, [PARTITION, OFFSET, TIMESTAMP])
         pushed = described(predicate)
         return cls(
             topic=topic,
@@ -55,6 +60,7 @@ class Explanation(Struct, frozen=True):
             planned=report.planned,
             offsets=report.offsets,
             skipped_offsets=report.skipped_offsets,
+            indexed_offsets=report.indexed_offsets,
             bytes=report.bytes,
             rows_decoded=report.rows,
             rows_returned=returned,
@@ -69,6 +75,8 @@ class Explanation(Struct, frozen=True):
             if not self.is_exact:
                 lines.append("  applied to the rows alone: the rest of the filter")
         lines.append(f"  offsets: {self.offsets - self.skipped_offsets} of {self.offsets} to read")
+        if self.indexed_offsets:
+            lines.append(f"  index of keys: asked for {self.indexed_offsets} offsets")
         shown = list(self.planned.items())
         lines += [f"    partition {partition}: {_ranges(ranges)}" for partition, ranges in shown[:MAX_SHOWN]]
         if len(shown) > MAX_SHOWN:

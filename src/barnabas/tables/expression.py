@@ -233,3 +233,16 @@ def some(parts: Collection[Predicate] | Iterator[Predicate]) -> Predicate:
         return ALWAYS if ALWAYS in kept else Unknown()
     kept = list(dict.fromkeys(kept))
     return kept[0] if len(kept) == 1 else Some(tuple(kept))
+
+
+def kept_conditions(predicate: Predicate, columns: Sequence[str]) -> Predicate:
+    """The predicate with the conditions on these columns alone."""
+    match predicate:
+        case Comparison(column) | Among(column):
+            return predicate if column in columns else Unknown()
+        case Every(parts):
+            return Every(tuple(kept_conditions(part, columns) for part in parts))
+        case Some(parts):
+            return Some(tuple(kept_conditions(part, columns) for part in parts))
+        case _:
+            return predicate

@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from barnabas.tables.errors import TableError
+from barnabas.tables.expression import kept_conditions
 from barnabas.tables.formats import ColumnFormat, Raw
 from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.predicate import Among, Comparison, Every, Predicate, Some, Unknown
-from barnabas.tables.scan import OFFSET, PARTITION, VALUE, Columns, Scan, ScanReport
+from barnabas.tables.scan import OFFSET, PARTITION, VALUE, Columns, Scan
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
 KEY, MARK = "_key", "mark"
@@ -100,13 +101,10 @@ class NewestRows:
         self._source, self._snapshot, self._columns, self._index = source, snapshot, columns, index
         self._names = list(names)
         key_names = [each.name for each in columns.key.fields]
-        self._condition = kept_conditions(predicate, [PARTITION, *key_names])
-        self._raw_condition = with_raw_keys(self._condition, columns.key, key_names)
-        plan = self._scan(snapshot, RAW_COLUMNS, [KEY], self._raw_condition)
+        self.condition = kept_conditions(predicate, [PARTITION, *key_names])
+        self._raw_condition = with_raw_keys(self.condition, columns.key, key_names)
         self.schema = self._scan(snapshot, columns, names, Some()).schema
-        self.report = ScanReport(
-            planned=plan.report.planned, offsets=plan.report.offsets, skipped_offsets=plan.report.skipped_offsets
-        )
+        self.report = self._scan(snapshot, RAW_COLUMNS, [KEY], self._raw_condition).report
 
     def _scan(self, snapshot: Snapshot, columns: Columns, names: Sequence[str], predicate: Predicate) -> Scan:
         return Scan(self._source, snapshot, columns, names, predicate, self._index)
@@ -118,7 +116,7 @@ class NewestRows:
 
     def count(self) -> int:
         """The number of rows that `batches` gives; one pass where no format may refuse a record."""
-        if self._columns.mode != "permissive" or self._condition != Every():
+        if self._columns.mode != "permissive" or self.condition != Every():
             return sum(batch.num_rows for batch in self.batches())
         marks = (self._newest(partition, self._snapshot).marks() for partition in self.report.planned)
         return sum(int(np.count_nonzero(each & 1)) for each in marks)
@@ -154,7 +152,7 @@ class NewestRows:
         if not len(wanted):
             return
         names = list(dict.fromkeys([*self._names, OFFSET]))
-        condition = Every((self._condition, _ranges(wanted)))
+        condition = Every((self.condition, _ranges(wanted)))
         for batch in self._read(_of(snapshot, partition), self._columns, names, condition, counts_bad=True):
             offsets = batch.column(OFFSET).to_numpy()
             places = np.searchsorted(wanted, offsets)
@@ -198,19 +196,6 @@ def _ranges(wanted: Offsets) -> Predicate:
     firsts, lasts = wanted[np.concatenate(([0], cuts + 1))], wanted[np.concatenate((cuts, [len(wanted) - 1]))]
     pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
     return Some(tuple(Every((Comparison(OFFSET, ">=", low), Comparison(OFFSET, "<=", high))) for low, high in pairs))
-
-
-def kept_conditions(predicate: Predicate, columns: Sequence[str]) -> Predicate:
-    """The predicate with the conditions on these columns alone."""
-    match predicate:
-        case Comparison(column) | Among(column):
-            return predicate if column in columns else Unknown()
-        case Every(parts):
-            return Every(tuple(kept_conditions(part, columns) for part in parts))
-        case Some(parts):
-            return Some(tuple(kept_conditions(part, columns) for part in parts))
-        case _:
-            return predicate
 
 
 def with_raw_keys(predicate: Predicate, layout: ColumnFormat, columns: Sequence[str]) -> Predicate:

@@ -21,6 +21,7 @@ from barnabas.tables import arrow_filter
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
+from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate, Unknown
 from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
 
@@ -182,7 +183,8 @@ class Reading:
         """The offsets to read and to skip; after rows were taken, also the counts of what was read."""
         report, expression = self._rows.report, self.filter.expression
         text = None if expression is None else str(expression)
-        return Explanation.of(self._topic, self._names, text, self.filter.predicate, report, self._returned)
+        used = self._rows.condition if isinstance(self._rows, NewestRows) else self.filter.predicate
+        return Explanation.of(self._topic, self._names, text, used, report, self._returned)
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:

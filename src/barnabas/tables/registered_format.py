@@ -3,7 +3,7 @@
 The newest version of the subject gives the columns. Each record names the schema that it was written with, in the payload or in a header:
 Avro is resolved by the rules of its readers, Protobuf by the numbers of fields, JSON by names.
 
-How it works: rows are grouped by the id in their payload. Flat Avro and JSON objects are decoded by kernels. Other rows are decoded one by
+How it works: rows are grouped by the id in their payload. Kernels decode Avro records and JSON objects. Other rows are decoded one by
 one: other schemas, ids in headers, and records that the kernels do not take, for which this gives the reason too.
 """
 
@@ -26,8 +26,9 @@ from barnabas.schemas.errors import SchemaDataError
 from barnabas.schemas.framing import KEY_HEADER, VALUE_HEADER
 from barnabas.schemas.registered import RegisteredSchema
 from barnabas.schemas.subject_names import topic_name
-from barnabas.tables.avro_columns import decode_flat
+from barnabas.tables.avro_columns import decode_flat, decode_nested
 from barnabas.tables.avro_program import Program, compile_program
+from barnabas.tables.avro_tree import Tree, compile_tree
 from barnabas.tables.column_types import Field
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, joined, replaced, without_deleted
@@ -75,7 +76,7 @@ class RegisteredFormat:
         self.fields: Sequence[Field] = tuple(kind) if self._is_struct else (shape.field(name),)
         self._by_name = {field.name: field for field in self.fields}
         self._header = KEY_HEADER if is_key else VALUE_HEADER
-        self._programs: dict[int, Program | None] = {}
+        self._programs: dict[int, Program | Tree | None] = {}
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
         fields = [self._by_name[name] for name in wanted]
@@ -110,15 +111,21 @@ class RegisteredFormat:
                 return decode_json(fields, payloads, PREFIX)
             program = self._program(schema_id) if self._reader.schema.schema_type == "AVRO" else None
             if program is not None:
-                return by_slices(partial(self._decode_flat, program, fields), payloads, headers, len(self.fields))
+                width = program.width(payloads) if isinstance(program, Tree) else len(self.fields)
+                return by_slices(partial(self._decode_avro, program, fields), payloads, headers, width)
         return self._decode_each(payloads, headers, fields)
 
-    def _decode_flat(self, program: Program, fields: Sequence[Field], payloads: Array, headers: Array | None) -> Decoded:
+    def _decode_avro(self, program: Program | Tree, fields: Sequence[Field], payloads: Array, headers: Array | None) -> Decoded:
         data, ends = binary_parts(payloads)
         states = np.zeros(len(payloads), np.uint8)
         if payloads.null_count:
             states[payloads.is_null().to_numpy(zero_copy_only=False)] = ABSENT
-        columns = decode_flat(program, self.fields, fields, data, ends[:-1] + np.int32(PREFIX), ends[1:], states)
+        begins = ends[:-1] + np.int32(PREFIX)
+        if isinstance(program, Tree):
+            made = decode_nested(program, data, begins, ends[1:], states)
+            columns = [made[self.fields.index(field)] for field in fields]
+        else:
+            columns = decode_flat(program, self.fields, fields, data, begins, ends[1:], states)
         later = np.flatnonzero(states == LATER)
         if not len(later):
             return Decoded(columns)
@@ -134,7 +141,7 @@ class RegisteredFormat:
         columns = [pc.struct_field(values, field.name) for field in fields] if self._is_struct else [values]
         return Decoded(columns, reasons if reasons.null_count < len(reasons) else None)
 
-    def _program(self, schema_id: int) -> Program | None:
+    def _program(self, schema_id: int) -> Program | Tree | None:
         if schema_id not in self._programs:
             writer = self._schema(schema_id)
             if writer is None:
@@ -202,14 +209,15 @@ def _rows_with(headers: Array, name: str) -> Rows:
     return np.unique(parents.to_numpy()[is_named])
 
 
-def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | None:
+def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | Tree | None:
     from barnabas.schemas.avro_codec import parse
 
     if writer.schema_type != "AVRO":
         return None
     try:
         ours = parse(writer)
-        return compile_program(ours, ours if writer.is_same(reader) else parse(reader), fields)
+        theirs = ours if writer.is_same(reader) else parse(reader)
+        return compile_program(ours, theirs, fields) or compile_tree(ours, theirs, fields)
     except SchemaDataError:
         return None
 

@@ -205,3 +205,28 @@ def test_an_engine_that_is_closed(broker: Broker) -> None:
 
 def test_limits_have_a_default(engine: SqlEngine) -> None:
     assert engine._most == limits.MAX_SQL_SESSIONS
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_fresh"),
+    [
+        (["select 1"], True),
+        (["create table if not exists freshness (id bigint primary key)", "select * from freshness where id = 1"], True),
+        (["set timezone = 'Europe/Zurich'"], False),
+        (["set timezone = 'Europe/Zurich'", "reset all"], True),
+        (["begin"], False),
+        (["begin", "commit"], True),
+        (["begin", "set local timezone = 'Europe/Zurich'", "rollback"], True),
+        (["prepare p as select 1"], False),
+        (["prepare p as select 1", "deallocate p"], True),
+        (["select set_config('timezone', 'Europe/Zurich', false)"], None),
+    ],
+)
+def test_a_session_is_fresh_until_it_keeps_something(ask: Asking, texts: list[str], is_fresh: bool | None) -> None:
+    for text in texts:
+        try:
+            ask(text)
+        except SqlError:
+            assert is_fresh is None, text
+    wanted = ask.session.parameter("timezone") == "UTC" if is_fresh is None else is_fresh
+    assert ask.session.is_fresh is wanted

@@ -15,13 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from barnabas import limits
 from barnabas.services.application import Application
 from barnabas.services.listener import Listener, bind
 from barnabas.services.metrics import RequestTimes
 from barnabas.services.web_server import WebServer
 from barnabas.sql.http.formats import chosen, duration_text
+from barnabas.sql.http.idle import IdleSessions
 from barnabas.sql.http.surface import Surface
-from barnabas.sql.interface import Engine
+from barnabas.sql.interface import Caller, Engine
 from barnabas.web.routing import HttpError, Response, Router
 from barnabas.web.service import Service, ServiceContext, ServiceEntry
 from tests.sql.duckdb_engine import DuckEngine
@@ -40,7 +42,8 @@ class SurfaceAlone:
         """It is ready."""
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Close the sessions that wait."""
+        await self._surface.close()
 
     def is_ready(self) -> bool:
         return True
@@ -54,16 +57,18 @@ def _never(_context: ServiceContext) -> Service:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[tuple[DuckEngine, int]]:
-    engine = DuckEngine()
+async def serving(*, is_fresh: bool = False) -> AsyncIterator[tuple[DuckEngine, int]]:
+    engine = DuckEngine(is_fresh=is_fresh)
     listening = bind(ServiceEntry("sql", "SQL", 0, "sql", (), _never), Listener("http", "127.0.0.1", 0))
-    application = Application("sql", SurfaceAlone(engine), RequestTimes(), timeout_s=60.0, follows_clients=True)
+    surface = SurfaceAlone(engine)
+    application = Application("sql", surface, RequestTimes(), timeout_s=60.0, follows_clients=True)
     server = WebServer(application, listening, None)
     await server.start()
     try:
         yield engine, listening.getsockname()[1]
     finally:
         await server.close()
+        await surface.close()
 
 
 def asked(port: int, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
@@ -212,3 +217,63 @@ def test_the_format_that_a_request_asks_for() -> None:
     assert chosen("arrow", "text/csv") == "arrow"
     assert chosen("none", "") is None
     assert chosen(None, "text/html") is None
+
+
+async def test_a_fresh_session_serves_the_next_request() -> None:
+    async with serving(is_fresh=True) as (engine, port):
+        for _ in range(3):
+            assert (await posted(port, TWO))[0] == 200
+            assert (await posted(port, "select range from range(20000)"))[0] == 200
+        assert len(engine.sessions) == 1
+        assert not engine.sessions[0].closed.is_set()
+    assert engine.sessions[0].closed.is_set(), "the surface was closed"
+
+
+async def test_a_session_that_failed_or_is_changed_serves_no_other_request() -> None:
+    async with serving(is_fresh=True) as (engine, port):
+        assert (await posted(port, "select * from nowhere"))[0] == 400
+        await until(lambda: engine.sessions[0].closed.is_set())
+        assert (await posted(port, "select 1"))[0] == 200
+        engine.sessions[1].is_fresh = False
+        assert (await posted(port, "select 1"))[0] == 200
+        await until(lambda: engine.sessions[1].closed.is_set())
+        engine.is_fresh = False
+        assert (await posted(port, "select 1"))[0] == 200
+        assert len(engine.sessions) == 3
+
+
+async def test_a_session_goes_to_its_own_caller_alone() -> None:
+    engine, idle = DuckEngine(is_fresh=True), IdleSessions()
+    alice, bob = Caller("alice", settings={"sasl.password": "a"}), Caller("bob", settings={"sasl.password": "b"})
+    session = engine.session(alice)
+    idle.give(alice, session)
+    assert idle.take(bob) is None
+    assert idle.take(Caller("alice", settings={"sasl.password": "other"})) is None
+    assert idle.take(Caller("alice", settings={"sasl.password": "a"})) is session
+    assert idle.take(alice) is None
+    session.close()
+
+
+async def test_at_most_max_sql_idle_sessions_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_IDLE_SESSIONS", 2)
+    engine, idle = DuckEngine(is_fresh=True), IdleSessions()
+    for _ in range(3):
+        idle.give(Caller(), engine.session(Caller()))
+    assert len(idle) == 2
+    await until(lambda: engine.sessions[0].closed.is_set())
+    assert idle.take(Caller()) is engine.sessions[2], "the one that waits shortest"
+    engine.sessions[2].close()
+    await idle.close()
+    assert engine.sessions[1].closed.is_set()
+    late = engine.session(Caller())
+    idle.give(Caller(), late)
+    await until(lambda: engine.sessions[3].closed.is_set())
+
+
+async def test_a_session_waits_for_sql_idle_session_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SQL_IDLE_SESSION_S", 0.01)
+    engine, idle = DuckEngine(is_fresh=True), IdleSessions()
+    for _ in range(2):
+        idle.give(Caller(), engine.session(Caller()))
+        await until(lambda: engine.sessions[-1].closed.is_set() and not len(idle))
+    await idle.close()

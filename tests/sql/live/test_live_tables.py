@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Producer
@@ -13,8 +15,10 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import Caller, Session
+from barnabas.sql.live.tables import Looks
 from barnabas.sql.session import SqlSession
 from barnabas.testing import Broker
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +185,51 @@ def _deny(client: BlockingClient, user: str, topic: str) -> None:
     )  # fmt: skip
     (result,) = client.run(call(CreateAclsRequest(creations=[binding]))).results
     assert result.error_code == 0
+
+
+class AskedLock:
+    """A lock that knows which threads have asked for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.askers: list[int] = []
+
+    def __enter__(self) -> None:
+        self.askers.append(threading.get_ident())
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_a_look_serves_the_statements_that_began_before_it(broker: Broker) -> None:
+    ours, looks = ClientConfig.from_options({"bootstrap.servers": broker.bootstrap_servers}), Looks()
+    other = ClientConfig.from_options({"bootstrap.servers": broker.bootstrap_servers, "client.id": "other"})
+    before = looks.ticket()
+    assert not looks.serve(before, ours)
+    number = looks.begin()
+    during = looks.ticket()
+    looks.end(number, ours)
+    assert looks.serve(before, ours)
+    assert not looks.serve(before, other), "another caller has other rights"
+    assert not looks.serve(during, ours), "records may have come after the look began"
+    assert not looks.serve(looks.ticket(), ours)
+
+
+def test_statements_at_once_share_looks(engine: SqlEngine) -> None:
+    sessions = [engine.session(Caller()) for _ in range(8)]
+    created(sessions[0], "shared_looks")
+    for each in sessions:
+        assert rows(each, "select name from shared_looks where id = 3") == [{"name": "name 3"}]
+    (followed,) = engine.shared.live._tables.values()
+    before = followed.looks.ticket()
+    asked = AskedLock()
+    followed.lock = cast("threading.Lock", asked)
+    with ThreadPoolExecutor(8) as threads:
+        with asked.lock:
+            found = [threads.submit(rows, each, "select name from shared_looks where id = 3") for each in sessions]
+            wait_until(lambda: len(asked.askers) == 8)
+        assert [each.result() for each in found] == [[{"name": "name 3"}]] * 8
+    assert followed.looks.ticket() == before + 1
+    for each in sessions:
+        each.close()

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.interface import Caller, Notice, SqlError
 
 COPY = re.compile(
     r"copy\s+(?P<what>\(.*\)|\w+)(?:\s*\((?P<columns>[^)]*)\))?\s+(?P<way>from\s+stdin|to\s+stdout)", re.IGNORECASE | re.DOTALL
@@ -64,6 +64,7 @@ class FakeSession:
         self.settings = {name.lower(): value for name, value in self.settings.items()}
         self.cancelled, self.sleeps = threading.Event(), threading.Event()
         self.closed = False
+        self.notices: list[Notice] = []
 
     def statements(self, text: str) -> list[str]:
         found = [part.strip() for part in re.findall(r"(?:'[^']*'|--[^\n]*|\"[^\"]*\"|[^;'\"])+", text)]
@@ -173,6 +174,10 @@ class FakeSession:
 
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name.lower())
+
+    def take_notices(self) -> Sequence[Notice]:
+        found, self.notices = self.notices, []
+        return found
 
     def cancel(self) -> None:
         self.cancelled.set()

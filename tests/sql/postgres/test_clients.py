@@ -21,6 +21,7 @@ import pytest
 import sqlalchemy
 from psycopg.rows import dict_row
 
+from barnabas.sql.interface import Notice
 from tests.sql.postgres.running import Running
 from tests.waiting import wait_until
 
@@ -215,6 +216,17 @@ def test_psycopg_cancels(connection: psycopg.Connection[Any]) -> None:
     thread.join()
     assert isinstance(errors[0], psycopg.errors.QueryCanceled)
     assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_notices_come_before_their_statement_ends(server: Running) -> None:
+    told: list[tuple[str | None, ...]] = []
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.add_notice_handler(
+            lambda each: told.append((each.severity, each.sqlstate, each.message_primary, each.message_hint))
+        )
+        server.engine.sessions[-1].notices = [Notice("it is late"), Notice("it is very late", "WARNING", "01000", "go to bed")]
+        connection.execute("select 1")
+    assert told == [("NOTICE", "00000", "it is late", None), ("WARNING", "01000", "it is very late", "go to bed")]
 
 
 def test_psycopg2(server: Running) -> None:

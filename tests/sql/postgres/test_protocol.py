@@ -47,6 +47,13 @@ def test_startup_tells_settings_and_a_key(server: Running) -> None:
         assert (caller.user, caller.database, caller.parameters["search_path"]) == ("anna", "flights", "a b")
 
 
+@pytest.mark.parametrize("name", ["UTF8", "'utf-8'", "unicode", "SQL_ASCII"])
+def test_names_of_utf8(server: Running, name: str) -> None:
+    with server.client(client_encoding=name) as client:
+        assert client.settings["client_encoding"] == "UTF8"
+        assert server.engine.callers[-1].parameters["client_encoding"] == "UTF8"
+
+
 def test_newer_versions_and_unknown_options_are_negotiated(server: Running) -> None:
     with server.stranger() as client:
         answers = client.start(196_608 + 2)

@@ -45,16 +45,23 @@ _PLAIN: dict[str, pa.DataType] = {
     "NULL": pa.string(),
     "SQLNULL": pa.string(),
 }
+_OIDS = {"UINTEGER": b"oid", "UINTEGER[]": b"oid"}
 _TAGGED = {"JSON": b"json", "UUID": b"uuid", "BIT": b"bit"}
 
 
-def field_of(name: str, kind: Any) -> pa.Field[Any]:
-    """The column of a result, of DuckDB's type."""
-    tag = _TAGGED.get(str(kind))
+def field_of(name: str, kind: Any, *, of_catalogue: bool = False) -> pa.Field[Any]:
+    """The column of a result, of DuckDB's type.
+
+    Args:
+        of_catalogue: whether the query reads Postgres' catalogue, where UINTEGER is an oid.
+    """
+    tag = _TAGGED.get(str(kind)) or (_OIDS.get(str(kind)) if of_catalogue else None)
     return pa.field(name, arrow_of(kind), metadata={KIND: tag} if tag else None)
 
 
-_EXTENSION: dict[bytes, dict[bytes | str, bytes | str]] = {b"json": {b"ARROW:extension:name": b"arrow.json", b"ARROW:extension:metadata": b""}}
+_EXTENSION: dict[bytes, dict[bytes | str, bytes | str]] = {
+    b"json": {b"ARROW:extension:name": b"arrow.json", b"ARROW:extension:metadata": b""}
+}
 
 
 def with_marks(schema: pa.Schema) -> pa.Schema:
@@ -167,6 +174,8 @@ _SQL: dict[str, pa.DataType] = {
     "SMALLINT": pa.int16(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
+    "OID": pa.uint32(),
+    "UINT": pa.uint32(),
     "SERIAL": pa.int32(),
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),

@@ -1,7 +1,7 @@
 """The routes of SQL over HTTP.
 
 `POST /sql` runs statements: the body is the text, or JSON with `statement` and `parameters`. Several statements run one after the other,
-and the answer has the rows of the last one. Each request has a session of its own.
+and the answer has the rows of the last one. Each request has a session to itself; see `idle.py` for what becomes of it.
 
 Rules
   1. A statement's rows are made as the client takes them, in a thread. A client that goes away cancels its statement.
@@ -14,12 +14,14 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Mapping
+import itertools
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from barnabas.sql.http.errors import error_body
+from barnabas.sql.http.idle import IdleSessions
 from barnabas.sql.interface import Caller, Engine, Result, Session, SqlError
 from barnabas.web.routing import HttpError, Request, Response, Router
 
@@ -43,6 +45,7 @@ STATES = {
 }  # of the host's own refusals, by status
 END = object()
 CANCEL_AGAIN_S = 0.05
+FEW_ROWS = 500  # are written before the answer begins
 
 
 class Statement(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,6 +77,7 @@ class Surface:
     def __init__(self, *, secured: bool = False, mechanism: str = "PLAIN", settings: Mapping[str, str] | None = None) -> None:
         self.engine: Engine | None = None
         self._secured, self._mechanism, self._settings = secured, mechanism, dict(settings or {})
+        self._idle = IdleSessions()
         self.router = Router()
         self.router.add("POST", "/sql", self._sql)
         self.router.add("GET", "/sql", self._sql)
@@ -93,7 +97,8 @@ class Surface:
         caller = self._caller(request)
         if self.engine is None:
             raise HttpError(503, "SQL is not ready")
-        running = _Running(await asyncio.to_thread(_guarded, self.engine.session, caller))
+        session = self._idle.take(caller) or await asyncio.to_thread(_guarded, self.engine.session, caller)
+        running = _Running(session, lambda: self._idle.give(caller, session))
         try:
             return await running.answer(asked, WRITERS[name]())
         except SqlError as error:
@@ -102,6 +107,10 @@ class Surface:
         except BaseException:
             await running.close()
             raise
+
+    async def close(self) -> None:
+        """Close the sessions that wait for requests."""
+        await self._idle.close()
 
     def _caller(self, request: Request) -> Caller:
         user = request.caller.principal.removeprefix("User:")
@@ -112,10 +121,14 @@ class Surface:
 
 
 class _Running:
-    """One session with the statement that it runs."""
+    """One session with the statement that it runs.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    Args:
+        give_back: called in the loop after a request that ended well.
+    """
+
+    def __init__(self, session: Session, give_back: Callable[[], None]) -> None:
+        self._session, self._give_back = session, give_back
         self._result: Result | None = None
 
     async def close(self) -> None:
@@ -129,17 +142,15 @@ class _Running:
         self._session.close()
 
     async def answer(self, asked: Statement, writer: RowWriter) -> Response:
-        result, first, batches = await self._in_thread(self._begin, asked)
+        body, batch, batches = await self._in_thread(self._begin, asked, writer)
         content = ((b"content-type", writer.content_type),)
-        schema = result.schema
-        if schema is None or first is END:
-            body = writer.begin(schema) + writer.end(_tag(result.tag, 0))
-            await self.close()
+        if batch is END:
+            self._give_back()
             return Response(body, 200, content)
-        return Response(writer.begin(schema), 200, content, self._rows(writer, result, first, batches))
+        return Response(body, 200, content, self._rows(writer, batch, batches))
 
-    def _begin(self, asked: Statement) -> tuple[Result, Any, Iterator[pa.RecordBatch]]:
-        """Run the statements; the last one's result with its first batch."""
+    def _begin(self, asked: Statement, writer: RowWriter) -> tuple[bytes, Any, Iterator[pa.RecordBatch]]:
+        """Run the statements. The whole answer and END, or its begin and the batches that follow."""
         texts = self._session.statements(asked.statement)
         if not texts:
             raise SqlError("42601", "there is no statement")
@@ -152,22 +163,38 @@ class _Running:
             result.close()
         result = self._result = self._session.execute(self._session.prepare(texts[-1]), asked.parameters)
         batches = result.batches() if result.schema is not None else iter(())
-        return result, next(batches, END), batches
+        batch, body = next(batches, END), writer.begin(result.schema)
+        if batch is END or batch.num_rows <= FEW_ROWS:  # a batch with fewer rows than the engine collects is the last one
+            after = END if batch is END else next(batches, END)
+            if after is END:
+                rows = 0 if batch is END else batch.num_rows
+                body += (writer.rows(batch) if rows else b"") + writer.end(_tag(result.tag, rows))
+                result.close()
+                return body, END, batches
+            batches = itertools.chain([after], batches)
+        return body, batch, batches
 
     async def _rows(
-        self, writer: RowWriter, result: Result, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
+        self, writer: RowWriter, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
     ) -> AsyncGenerator[bytes, None]:
-        count, batch = 0, first
+        count, batch, ended = 0, first, False
+        result = self._result
+        assert result is not None
         try:
             while batch is not END:
                 count += batch.num_rows
                 yield await self._in_thread(writer.rows, batch)
                 batch = await self._in_thread(next, batches, END)
+            await self._in_thread(result.close)
+            ended = True
             yield writer.end(_tag(result.tag, count))
         except SqlError as error:
             yield writer.failed(error)
         finally:
-            await self.close()
+            if ended:
+                self._give_back()
+            else:
+                await self.close()
 
     async def _in_thread(self, function: Any, *arguments: Any) -> Any:
         """The function's result. If the request ends first, the statement is cancelled, and the thread has ended afterwards."""

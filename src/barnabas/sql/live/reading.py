@@ -97,10 +97,11 @@ class NewRecords:
         part = rows.partitions[partition]
         if answer.last_stable_offset < part.position:
             raise TableChanged
-        decoder = RecordDecoder(self._topic, partition)
-        for batch in decoder.decode(answer.records, part.position, aborted=answer.aborted):
-            rows.take(partition, batch)
-        part.position = max(part.position, next_offset(answer.records, part.position))
+        if len(answer.records):
+            decoder = RecordDecoder(self._topic, partition)
+            for batch in decoder.decode(answer.records, part.position, aborted=answer.aborted):
+                rows.take(partition, batch)
+            part.position = max(part.position, next_offset(answer.records, part.position))
         if answer.log_start_offset > part.log_start:
             part.drop_before(answer.log_start_offset)
             rows.changes += 1

@@ -2,7 +2,7 @@
 
 The rooms, from the wire inwards: `server` listens, `peer` is one socket, `channel` joins it to the thread that runs its statements,
 `startup` and `authentication` come first, `connection` is the state machine of the messages (`messages` in, `answers` out), with
-`portals`, `cursors`, `transaction` and `copying`; `types`, `text_format`, `binary_format`, `rows` and `parameters` translate between
+`portals`, `cursors`, `transaction_block` and `copying`; `types`, `text_format`, `binary_format`, `rows` and `parameters` translate between
 Arrow and Postgres' formats.
 
 Rules

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct, pack
 from typing import NamedTuple
 
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.postgres.messages import Fatal
 
 PARSE_COMPLETE, BIND_COMPLETE, CLOSE_COMPLETE = b"1\0\0\0\4", b"2\0\0\0\4", b"3\0\0\0\4"
@@ -99,9 +99,9 @@ def error(failure: SqlError, *, offset: int = 0) -> bytes:
     return _told(b"E", "FATAL" if isinstance(failure, Fatal) else "ERROR", failure, offset)
 
 
-def notice(told: SqlError, severity: str = "NOTICE") -> bytes:
+def notice(told: Notice) -> bytes:
     """NoticeResponse."""
-    return _told(b"N", severity, told, 0)
+    return _told(b"N", told.severity, SqlError(told.sqlstate, told.message, hint=told.hint), 0)
 
 
 def _told(kind: bytes, severity: str, failure: SqlError, offset: int) -> bytes:

@@ -8,29 +8,49 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from ssl import SSLObject
-from typing import TYPE_CHECKING, Any, cast
+from ssl import SSLContext, SSLObject
+from typing import Any, Protocol, cast
 
 from barnabas import limits
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Engine, SqlError
 from barnabas.sql.postgres import answers
-from barnabas.sql.postgres.authentication import Login, nothing
+from barnabas.sql.postgres.authentication import Authenticator, Login, nothing
 from barnabas.sql.postgres.channel import Gone
 from barnabas.sql.postgres.connection import Connection, told
-from barnabas.sql.postgres.mailbox import Mailbox
+from barnabas.sql.postgres.mailbox import Budget, Mailbox
 from barnabas.sql.postgres.messages import QUERY, SYNC, Fatal, Frames
 from barnabas.sql.postgres.startup import NEWEST, CancelRequest, EncryptionRequest, Packet, Startup, StartupReader
 from barnabas.tls.failures import reason_of
-
-if TYPE_CHECKING:
-    from barnabas.sql.postgres.server import Server
 
 logger = logging.getLogger(__name__)
 SHORT_SECRET, LONG_SECRET = 4, 32  # bytes of a key to cancel with: of version 3.0, and of 3.2
 
 
+class Host(Protocol):
+    """The parts of the server that a connection uses."""
+
+    engine: Engine
+    tls: SSLContext | None
+    authenticator: Authenticator
+    budget: Budget
+
+    def new_process(self) -> int: ...
+
+    def admit(self, peer: Peer) -> bool: ...
+
+    def check_room(self) -> None: ...
+
+    def dismiss(self, peer: Peer) -> None: ...
+
+    def cancel(self, request: CancelRequest) -> None: ...
+
+    def submit(self, action: Callable[[], Any]) -> None: ...
+
+    def keep(self, task: asyncio.Task[None]) -> None: ...
+
+
 class Phase(Enum):
-    """What the next bytes are."""
+    """The kind of the next bytes."""
 
     STARTUP = "a startup packet"
     TLS = "a handshake"
@@ -41,7 +61,7 @@ class Phase(Enum):
 class Peer(asyncio.Protocol):
     """The event loop's side of a connection."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

@@ -114,6 +114,8 @@ def _startup(code: int, body: bytes) -> Startup:
     parameters = {
         name: value for name, value in told.items() if name not in (*unknown, "user", "database", "options", "replication")
     }
+    if "client_encoding" in parameters:
+        parameters["client_encoding"] = "UTF8"  # asyncpg says 'utf-8', with the quotes
     return Startup(
         min(code, NEWEST),
         code > NEWEST,

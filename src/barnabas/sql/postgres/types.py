@@ -19,7 +19,7 @@ An Arrow field may name another type of its family in its metadata: `barnabas.ty
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -101,8 +101,11 @@ def describe(field: Field) -> Described:
 
 
 def oid_of(kind: pa.DataType) -> int:
-    """Of a parameter; text for one of no known type."""
-    return describe(pa.field("", kind)).oid
+    """Of a parameter; text for one of no known type. An unsigned number of four bytes is an oid: tables have no such columns."""
+    element: Any = kind
+    while _is_list(element):
+        element = element.value_type
+    return describe(pa.field("", kind, metadata={TYPE_KEY: b"oid"} if kinds.is_uint32(element) else None)).oid
 
 
 def arrow_type(oid: int) -> pa.DataType | None:

@@ -55,7 +55,16 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         session.write(relation, made)
         return returning.result(made, values)
 
-    return Ready(statement.text, run, returning.schema, parameters, version=session.version)
+    lasts = conflict is None and returning.plan is None and _is_constant(source)
+    return Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+
+
+def _is_constant(source: Any) -> bool:
+    """Whether the rows are literals and parameters alone."""
+    if not isinstance(source, exp.Values) or source.args.get("with_"):
+        return False
+    kinds = (exp.Values, exp.Tuple, exp.Paren, exp.Literal, exp.Parameter, exp.Null, exp.Boolean, exp.Neg, exp.Var)
+    return all(isinstance(node, kinds) for node in source.walk())
 
 
 def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:

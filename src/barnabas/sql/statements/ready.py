@@ -23,6 +23,7 @@ class Ready:
         copy_from, copy_to: that of a COPY.
         ends_transaction: whether it may run in a transaction that failed.
         version: of the catalogue that it was checked against; None if it asks none.
+        lasts: whether it depends on nothing but declared tables and settings.
     """
 
     text: str
@@ -34,6 +35,7 @@ class Ready:
     copy_to: Callable[[], Iterator[bytes]] | None = None
     ends_transaction: bool = False
     version: object = None
+    lasts: bool = False
     given: Sequence[pa.DataType | None] = field(default=())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.catalog.postgres.relations import CatalogueRelation
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.types import field_of, with_marks
@@ -33,7 +34,8 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             session.settings.set(name, value, is_local=is_local)
         return run(session, plan, values, statement.text)
 
-    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version)
+    lasts = plan.point is not None and plan.point.outputs is not None
+    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
 
 
 def checked(
@@ -64,7 +66,8 @@ def checked(
                 cursor.register(each.pending_alias, each.pending_schema.empty_table())
         sql, values = plan.bound([None] * len(plan.parameters))
         found = cursor.sql(sql, params=values or None)
-        fields = [field_of(name, kind) for name, kind in zip(found.columns, found.types, strict=True)]
+        of_catalogue = any(isinstance(each.relation, CatalogueRelation) for each in plan.inputs)
+        fields = [field_of(name, kind, of_catalogue=of_catalogue) for name, kind in zip(found.columns, found.types, strict=True)]
         plan.schema = pa.schema([marked(field, plan) for field in fields])
     except SqlError:
         raise

@@ -1,0 +1,1 @@
+"""SQL over topics, measured."""
