@@ -122,7 +122,7 @@ def plan_query(
     """
     _refuse(tree)
     tree = with_names(tree)
-    read_literals(tree)
+    read_literals(tree, is_spark=is_spark)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
