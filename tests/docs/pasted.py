@@ -164,7 +164,8 @@ class Pasted:
             )
         self.servers[port] = server
         assert server.stdout is not None
-        ready = [server.stdout.readline() for _ in range(2 if self.has_registry else 1)]
+        count = 1 + self.has_registry + ("--sql-listener" in words) + ("--postgres-listener" in words)
+        ready = [server.stdout.readline() for _ in range(count)]
         assert all(ready), f"{line}\n{log.read_text()}"
         return "".join(ready)
 

@@ -10,9 +10,11 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from barnabas import limits
+from barnabas.columnar.decode import RecordDecoder
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.batch_header import read_header, split_batches
 from barnabas.protocol.records.record import build_batch
@@ -21,10 +23,11 @@ from barnabas.storage.compaction.swap import CLEANED_SUFFIX, LOG_LAST, SWAP_SUFF
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log_move import MARKER
 from barnabas.storage.producer_state import ProducerEntry
+from barnabas.storage.segment.file_names import LOG_SUFFIX, file_name
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.tables import TableError, table
 from barnabas.tables.folder import partition, transactions
-from barnabas.tables.folder.segments import HELD
+from barnabas.tables.folder.segments import HELD, FileId, LogSegment
 from barnabas.tables.folder_source import FolderSource
 from barnabas.tables.source import Bounds
 from barnabas.testing import Broker
@@ -36,6 +39,8 @@ from tests.waiting import wait_until
 
 TOPIC = "orders"
 FOLDER = f"{TOPIC}-0"
+CLOSED = "closed"  # a topic without transactions
+CLOSED_ROWS = [Row(each, b"%d" % each) for each in range(3)]
 FILES = OsFiles()
 
 
@@ -52,20 +57,25 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     path = tmp_path_factory.mktemp("original") / "data"
     with Broker(NO_RETENTION_CHECKS, data_dir=path) as broker, closing(BrokerWriter(broker.bootstrap_servers)) as writer:
         writer.create(TOPIC, internal_segment_bytes="700", index_interval_bytes="1")
-        committed, aborted, opened = (writer.transaction() for _ in range(3))
+        committed, aborted, mixed, opened = (writer.transaction() for _ in range(4))
         for number in range(12):
             writer.append(TOPIC, 0, [(b"key", b"plain %d" % number), (b"key", b"second")], timestamp_ms=number * 10)
             committed.append(TOPIC, 0, [(b"key", b"committed %d" % number)], timestamp_ms=number * 10 + 5)
             aborted.append(TOPIC, 0, [(b"key", b"aborted %d" % number)])
+            mixed.append(TOPIC, 0, [(b"key", b"mixed %d" % number)])
             if number % 4 == 3:
                 committed.end(commit=True)
                 aborted.end(commit=False)
+                mixed.end(commit=number == 7)
         opened.append(TOPIC, 0, [(b"key", b"open")])
         writer.append(TOPIC, 0, [(b"key", b"behind")])
         with closing(CommittedConsumer(broker.bootstrap_servers)) as consumer:
             end = writer.last_stable(TOPIC, 0)
             rows = [Row(each.offset, each.value) for each in consumer.read(TOPIC, 0, 0, end)]
-        assert len(rows) == 36
+        assert len(rows) == 40
+        writer.create(CLOSED)
+        for number in range(3):
+            writer.append(CLOSED, 0, [(None, b"%d" % number)])
         broker.kill()
     bases = sorted(int(each.stem) for each in (path / FOLDER).glob("*.log"))
     assert len(bases) > 5
@@ -79,8 +89,8 @@ def prepared(original: Prepared, tmp_path: Path) -> Prepared:
     return Prepared(tmp_path / "data", original.rows, original.first_segment_end)
 
 
-def read(path: Path) -> list[Row]:
-    with closing(FolderSource(TOPIC, path)) as source:
+def read(path: Path, topic: str = TOPIC) -> list[Row]:
+    with closing(FolderSource(topic, path)) as source:
         return rows_of(source, source.snapshot())
 
 
@@ -95,7 +105,7 @@ def check_all_starts(prepared: Prepared) -> None:
         start, end = snapshot.partitions[0]
         for first in range(start, end):
             assert rows_of(source, snapshot, 0, first) == [each for each in prepared.rows if each.offset >= first]
-        expected = {0: 0, 10: 4, 25: 10, 31: 14, 2**60: end}  # the markers behind these have the time of the test
+        expected = {0: 0, 10: 5, 25: 12, 31: 17, 2**60: end}  # the markers behind these have the time of the test
         assert {each: source.offsets_from(snapshot, each)[0] for each in expected} == expected
 
 
@@ -127,14 +137,18 @@ def test_nothing_is_written(prepared: Prepared) -> None:
 
 @pytest.mark.parametrize("tail", ["half a batch", "a wrong CRC", "zeros", "noise"])
 def test_bytes_behind_the_log_are_no_records(prepared: Prepared, tail: str) -> None:
-    last = logs(prepared)[-1]
-    data = last.read_bytes()
-    end = read_header(data, split_batches(data)[-1][0]).next_offset
-    batch = build_batch([(None, b"torn" * 20)], base_offset=end)
+    (last,) = (prepared.path / f"{CLOSED}-0").glob("*.log")
+    batch = build_batch([(None, b"torn" * 20)], base_offset=3)
     tails = {"half a batch": batch[:-10], "a wrong CRC": batch[:-10] + bytes(10), "zeros": bytes(500), "noise": b"\x7f" * 500}
     with last.open("ab") as file:
         file.write(tails[tail])
-    assert read(prepared.path) == prepared.rows
+    with closing(FolderSource(CLOSED, prepared.path)) as source:
+        assert rows_of(source, source.snapshot()) == CLOSED_ROWS
+        with last.open("r+b") as file:
+            file.seek(-len(tails[tail]), os.SEEK_END)
+            file.write(batch)
+            file.truncate()
+        assert rows_of(source, source.snapshot()) == [*CLOSED_ROWS, Row(3, b"torn" * 20)]
 
 
 def test_a_batch_that_is_written_behind_the_log_is_found_later(prepared: Prepared) -> None:
@@ -154,9 +168,10 @@ def test_a_batch_that_is_written_behind_the_log_is_found_later(prepared: Prepare
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex", "snapshot"])
-@pytest.mark.parametrize("damage", ["missing", "empty", "zeros", "noise"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "zeros", "noise", "wrong positions"])
 def test_files_beside_the_log_may_be_missing_or_damaged(prepared: Prepared, suffix: str, damage: str) -> None:
-    contents = {"empty": b"", "zeros": bytes(240), "noise": bytes(range(1, 241))}
+    wrong = b"".join((each * 2).to_bytes(4, "big") + (each * 7 + 1).to_bytes(4, "big") for each in range(30))
+    contents = {"empty": b"", "zeros": bytes(240), "noise": bytes(range(1, 241)), "wrong positions": wrong}
     for path in (prepared.path / FOLDER).glob(f"*.{suffix}"):
         if damage == "missing":
             path.unlink()
@@ -220,10 +235,10 @@ def in_a_cluster(prepared: Prepared, high_watermark: int | None) -> Path:
 
 
 def test_a_member_of_a_cluster_ends_at_the_last_stable_offset_below_its_high_watermark(prepared: Prepared) -> None:
-    """Transactions begin at 2 and 3 and end at 16 and 17, and so on."""
+    """Transactions begin at 2, 3 and 4 and end at 20, 21 and 22, and so on."""
     path = in_a_cluster(prepared, None)
     ends = {}
-    for high_watermark in (0, 1, 2, 8, 16, 17, 18, 19, 20, 21, 10_000):
+    for high_watermark in (0, 1, 2, 8, 20, 21, 22, 23, 25, 26, 10_000):
         in_cluster = {(TOPIC, 0): high_watermark}
         (path / checkpoints.HIGH_WATERMARKS).write_bytes(checkpoints.encode_offsets(in_cluster))
         with closing(FolderSource(TOPIC, path)) as source:
@@ -231,16 +246,16 @@ def test_a_member_of_a_cluster_ends_at_the_last_stable_offset_below_its_high_wat
             ends[high_watermark] = snapshot.partitions[0].end
             assert rows_of(source, snapshot) == [each for each in prepared.rows if each.offset < snapshot.partitions[0].end]
     last = prepared.rows[-1].offset
-    assert [ends[each] for each in (0, 1, 2, 8, 16, 17, 18, 20)] == [0, 1, 2, 2, 2, 3, 18, 20]
+    assert [ends[each] for each in (0, 1, 2, 8, 20, 21, 22, 23, 25)] == [0, 1, 2, 2, 2, 3, 4, 23, 25]
     assert ends[10_000] > last
 
 
 def test_a_high_watermark_may_move_back(prepared: Prepared) -> None:
-    path = in_a_cluster(prepared, 20)
+    path = in_a_cluster(prepared, 25)
     with closing(FolderSource(TOPIC, path)) as source:
-        assert source.snapshot().partitions[0].end == 20
-        (path / checkpoints.HIGH_WATERMARKS).write_bytes(checkpoints.encode_offsets({(TOPIC, 0): 18}))
-        assert source.snapshot().partitions[0].end == 18
+        assert source.snapshot().partitions[0].end == 25
+        (path / checkpoints.HIGH_WATERMARKS).write_bytes(checkpoints.encode_offsets({(TOPIC, 0): 22}))
+        assert source.snapshot().partitions[0].end == 4
 
 
 def test_without_a_checkpoint_nothing_is_committed(prepared: Prepared) -> None:
@@ -261,13 +276,14 @@ def test_the_start_of_the_log_is_that_of_its_checkpoint(prepared: Prepared) -> N
 
 
 def cleaned_segment(prepared: Prepared) -> tuple[list[Row], list[tuple[Path, Path]]]:
-    """Write a cleaned segment for the first two; the rows with it, and the renames that put it in place."""
+    """Write a cleaned segment for two that have aborted transactions; the rows with it, and the renames that put it in place."""
     folder = prepared.path / FOLDER
-    one, other = logs(prepared)[:2]
+    slot = next(slot for slot, each in enumerate(logs(prepared)) if each.with_suffix(".txnindex").exists())
+    one, other = logs(prepared)[slot : slot + 2]
     data = one.read_bytes() + other.read_bytes()
     batches = [(read_header(data, at), data[at : at + header.size]) for at, header in split_batches(data)]
-    gone, batches = batches[0][0], batches[1:]
-    base = int(one.stem)
+    gone = next(header for header, _ in batches if header.producer_id < 0)
+    batches = [(header, each) for header, each in batches if header is not gone]
     (folder / (one.name + CLEANED_SUFFIX)).write_bytes(b"".join(each for _, each in batches))
     for suffix in (".index", ".timeindex"):
         (folder / (one.stem + suffix + CLEANED_SUFFIX)).write_bytes(b"")
@@ -279,7 +295,6 @@ def cleaned_segment(prepared: Prepared) -> tuple[list[Row], list[tuple[Path, Pat
         for stem in (one.stem, other.stem) if after == ".deleted" else (one.stem,):
             renames += [(folder / (stem + each + before), folder / (stem + each + after)) for each in LOG_LAST]
     rows = [each for each in prepared.rows if not gone.base_offset <= each.offset < gone.next_offset]
-    assert base == 0
     assert len(rows) < len(prepared.rows)
     return rows, renames
 
@@ -304,24 +319,20 @@ def test_each_step_of_a_compaction_is_read_as_before_or_after_it(prepared: Prepa
     assert all(each in (before, after) for each in found)
 
 
-def test_a_transaction_whose_marker_was_compacted_ends_in_its_place(prepared: Prepared) -> None:
-    """The source found the aborted transaction before; a later one of the same producer that committed is seen all the same."""
-    folder = prepared.path / FOLDER
-    for path in folder.glob("*.snapshot"):
-        path.unlink()
-    with closing(FolderSource(TOPIC, prepared.path)) as source:
-        assert rows_of(source, source.snapshot()) == prepared.rows
-        for path in logs(prepared)[:-1]:
-            data = path.read_bytes()
-            kept = [
-                data[at : at + header.size]
-                for at, header in split_batches(data)
-                if not header.is_control or header.base_offset == read_header(data, split_batches(data)[-1][0]).base_offset
-            ]
-            replaced = path.with_suffix(".new")
-            replaced.write_bytes(b"".join(kept))
-            replaced.rename(path)
-        assert rows_of(source, source.snapshot()) == prepared.rows
+def test_a_transaction_whose_marker_was_compacted_ends_in_its_place(tmp_path: Path) -> None:
+    """A later transaction of the same producer, in the same chunk, is seen."""
+    batches = [
+        build_batch([(b"k", value)], base_offset=offset, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        for offset, value in ((0, b"aborted"), (2, b"committed"), (4, b"aborted"), (6, b"committed"))
+    ]
+    path = tmp_path / file_name(0, LOG_SUFFIX)
+    path.write_bytes(b"".join(batches))
+    aborted = np.array([[7, 0, 1], [7, 4, 5]], np.int64)
+    segment = LogSegment(tmp_path, 0, "", FileId.of(path.stat()), aborted)
+    view = partition.PartitionView([segment], Bounds(0, 7), aborted, 0)
+    decoder = RecordDecoder(TOPIC, 0)
+    rows = [batch for chunk in view.chunks(0, 7) for batch in decoder.decode(chunk.records, 0, 7, chunk.aborted)]
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == [2, 6]
 
 
 # Folders

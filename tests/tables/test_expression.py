@@ -73,6 +73,7 @@ def time(value: int, unit: Any = "us", zone: Any = "UTC") -> Any:
         (offset.isin([1, None]), Among("_offset", (1,))),
         (offset.isin(pa.array([], pa.int64())), NEVER),
         (~offset.isin([5]), Some((BELOW, ABOVE))),
+        (~timestamp.isin([time(5)]), Unknown()),  # null is not in the list
         (pc.if_else(key.is_valid(), key.isin([b"a"]), pc.scalar(NULL)), Every((Unknown(), Among("_key", (b"a",))))),
         (pc.if_else(offset < 5, offset == 1, offset == 9), Some((Every((BELOW, ONE)), Every((Comparison("_offset", ">=", 5), NINE))))),
         (timestamp >= time(7), Comparison("_timestamp", ">=", 7)),
@@ -150,7 +151,7 @@ def test_columns_by_position_cannot_be_read() -> None:
 
 
 def test_deep_filters_are_unknown_and_no_error() -> None:
-    deep = reduce(lambda found, number: found | (number == offset), range(5 * MAX_DEPTH), offset == -1)
+    deep = reduce(lambda found, each: found | (offset == each), range(5 * MAX_DEPTH), offset == -1)
     assert isinstance(of_arrow(deep), Unknown)
     nested = reduce(lambda found, each: found | (pl.col("_offset") == each), range(5 * MAX_DEPTH), pl.col("_offset") == -1)
     assert isinstance(of_polars(nested), Unknown)

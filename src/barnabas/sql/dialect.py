@@ -167,14 +167,45 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
         ) from None
     if len(trees) != 1 or trees[0] is None:
         raise syntax_error("the statement cannot be read")
+    _remember_names(trees[0], text)
+    _read_arrows(trees[0])
     return trees[0]
 
 
+def _read_arrows(tree: Any) -> None:
+    """In arguments, `a -> 'x'` is read as a lambda. One whose body begins with a literal and knows no `a` is a part of a document."""
+    for node in list(tree.find_all(exp.Lambda)):
+        names = [each.name.lower() for each in node.expressions]
+        leaf: Any = node.this
+        while isinstance(leaf, (exp.Binary, exp.Cast, exp.JSONExtract, exp.JSONExtractScalar)):
+            leaf = leaf.this
+        used = any(each.name.lower() in names for each in node.this.find_all(exp.Column, exp.Identifier))
+        if len(names) != 1 or used or not isinstance(leaf, exp.Literal):
+            continue
+        part = exp.JSONExtract(this=exp.column(node.expressions[0].copy()), expression=leaf.copy(), only_json_types=True)
+        if leaf is node.this:
+            node.replace(part)
+        else:
+            leaf.replace(part)
+            node.replace(node.this)
+
+
+def _remember_names(tree: Any, text: str) -> None:
+    """Keep each function's name as it was written, because it names the column: sqlglot has one class for several names."""
+    for node in tree.find_all(exp.Func):
+        start, end = node.meta.get("start"), node.meta.get("end")
+        if start is not None and end is not None and _WORD.fullmatch(text, start, end + 1):
+            node.meta[WRITTEN] = text[start : end + 1].lower()
+
+
+WRITTEN = "written"
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids."""
+    """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
+    `ORDER BY x USING <`, and the function `div` beside the operator."""
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -185,12 +216,22 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
                 continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
-            made.append(_like(token, TokenType.BIGINT, "bigint") if is_list else token)
+            made.append(_like(token, TokenType.UINT, "uint") if is_list else token)
+            continue
+        if token.token_type == TokenType.DIV and (before is None or before.token_type in _BEFORE_OPERANDS):
+            made.append(_like(token, TokenType.VAR, token.text))
+            continue
+        if before is not None and before.token_type == TokenType.USING and token.token_type in _ORDERS:
+            made[-1] = _like(before, *_ORDERS[token.token_type])
             continue
         made.append(token)
     return made
 
 
+_BEFORE_OPERANDS = frozenset(
+    (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)
+)
+_ORDERS = {TokenType.LT: (TokenType.ASC, "asc"), TokenType.GT: (TokenType.DESC, "desc")}
 _UNITS = frozenset(
     ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")
 )

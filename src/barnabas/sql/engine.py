@@ -12,6 +12,8 @@ from dataclasses import replace
 from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
+from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.sql.catalog.access import Samples
 from barnabas.sql.catalog.postgres.functions import type_cases
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
@@ -30,6 +32,7 @@ class SqlEngine:
         limits: of queries.
         sessions: most sessions at once.
         dialect: `spark` or `postgres`, for sessions that do not choose: what `7 / 2` is, and where nulls are in an order.
+        registry: of schemas: topics without a definition then have the columns of their newest schema.
 
     Raises:
         ConfigError: an unknown dialect.
@@ -42,13 +45,15 @@ class SqlEngine:
         limits: QueryLimits | None = None,
         sessions: int = bounds.MAX_SQL_SESSIONS,
         dialect: str = "spark",
+        registry: RegistryAddress | str | None = None,
     ) -> None:
         if dialect not in DIALECTS:
             raise ConfigError("sql_dialect", dialect, " or ".join(DIALECTS))
         own = replace(config, read_committed=True)
         bounds_of_queries = limits or QueryLimits()
         instances = Instances(bounds_of_queries, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
-        self.shared = Shared(own, bounds_of_queries, dialect, instances, DefinitionStore(own))
+        address = RegistryAddress(registry) if isinstance(registry, str) else registry
+        self.shared = Shared(own, bounds_of_queries, dialect, instances, DefinitionStore(own), Samples(address))
         self._most = sessions
         self._numbers = itertools.count(1)
         self._sessions: set[SqlSession] = set()

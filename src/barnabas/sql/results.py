@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import OUT_OF_RANGE
+from barnabas.sql.states import NOT_SUPPORTED, OUT_OF_RANGE
 
 
 class Done:
@@ -106,5 +106,9 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         except pa.ArrowInvalid as error:
             raise SqlError(
                 OUT_OF_RANGE, f"a value of the column {wanted.name} is out of range for {wanted.type}", detail=str(error)
+            ) from None
+        except pa.ArrowException as error:
+            raise SqlError(
+                NOT_SUPPORTED, f"the values of the column {wanted.name} cannot be shown as {wanted.type}", detail=str(error)
             ) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)

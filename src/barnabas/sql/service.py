@@ -30,6 +30,7 @@ POSTGRES = "postgres.listener"
 MECHANISM = "authentication.sasl.mechanism"
 METHOD, METHODS = "postgres.authentication.method", ("TRUST", "PASSWORD", "SCRAM")
 PRELOAD = "sql.preload"
+REGISTRY = "schema.registry.url"
 CONNECTING = ("ssl.", "security.protocol")  # settings of connections to the cluster, besides the log-in
 NUMBERS = {  # settings: fields of QueryLimits, and the unit of the setting
     "sql.query.memory.bytes": ("memory_bytes", 1),
@@ -74,7 +75,7 @@ class SqlService:
         from barnabas.sql.engine import SqlEngine
 
         limits = QueryLimits(spill_folder=self._spill_folder, **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
-        return SqlEngine(self._context.client, limits=limits)
+        return SqlEngine(self._context.client, limits=limits, registry=self._context.settings.get(REGISTRY))
 
     async def start(self) -> None:
         """Open the ports. Raises ServiceError if the Postgres port cannot be had."""

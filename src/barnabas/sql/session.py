@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from barnabas.client.blocking import BlockingClient
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
-from barnabas.sql.catalog.access import Access
+from barnabas.sql.catalog.access import TEMPORARY, Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
@@ -29,6 +30,7 @@ from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
+from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.writing.buffer import Buffer
@@ -59,6 +61,7 @@ class SqlSession:
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
+        self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
@@ -205,6 +208,7 @@ class SqlSession:
             self._closed = True
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
+        self._drop_temporary()
         self.access.close()
         self.producers.close()
         self.client.close()
@@ -215,6 +219,20 @@ class SqlSession:
         self.settings.reset()
         self.prepared.clear()
         self._plans.clear()
+        self._drop_temporary()
+
+    def temporary_name(self, name: str) -> str:
+        """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+        return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
+
+    def _drop_temporary(self) -> None:
+        """Drop the temporary tables. What the cluster refuses now stays behind as a topic, and the log says so."""
+        for name in self.temporary.values():
+            try:
+                drop_table(self, name)
+            except BarnabasError as error:
+                logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+        self.temporary.clear()
 
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
@@ -238,6 +256,9 @@ class SqlSession:
 
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
+        own = self.temporary.get(parts[-1]) or self.temporary.get(parts[-1].lower())
+        if own is not None and own in self.definitions.tables and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
+            parts = [own]
         return self.access.find(parts, position, self.caller.database)
 
     def planner(self) -> Any:

@@ -25,6 +25,23 @@ class _Parameter(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
+# Of Postgres' planner: clients and test suites set them. They change nothing here, as DuckDB plans.
+_PLANS = (
+    "async_append", "bitmapscan", "gathermerge", "hashagg", "hashjoin", "incremental_sort", "indexonlyscan", "indexscan", "material",
+    "memoize", "mergejoin", "nestloop", "parallel_append", "parallel_hash", "partition_pruning", "partitionwise_aggregate",
+    "partitionwise_join", "seqscan", "sort", "tidscan",
+)  # fmt: skip
+_PLANNER = {
+    "work_mem": "4MB", "maintenance_work_mem": "64MB", "temp_buffers": "8MB", "effective_cache_size": "4GB", "hash_mem_multiplier": "2",
+    "random_page_cost": "4", "seq_page_cost": "1", "cpu_tuple_cost": "0.01", "cpu_index_tuple_cost": "0.005",
+    "cpu_operator_cost": "0.0025", "parallel_setup_cost": "1000", "parallel_tuple_cost": "0.1", "min_parallel_table_scan_size": "8MB",
+    "min_parallel_index_scan_size": "512kB", "max_parallel_workers": "8", "max_parallel_workers_per_gather": "2",
+    "parallel_leader_participation": "on", "from_collapse_limit": "8", "join_collapse_limit": "8", "geqo": "on", "geqo_threshold": "12",
+    "cursor_tuple_fraction": "0.1", "plan_cache_mode": "auto", "default_statistics_target": "100", "force_parallel_mode": "off",
+    "debug_parallel_query": "off", "track_io_timing": "off", "vacuum_cost_delay": "0", "backslash_quote": "safe_encoding",
+    "array_nulls": "on", "transform_null_equals": "off", "gin_fuzzy_search_limit": "0", "default_toast_compression": "pglz",
+}  # fmt: skip
+
 _PARAMETERS = {
     each.name.lower(): each
     for each in (
@@ -74,9 +91,10 @@ _PARAMETERS = {
         _Parameter("wal_level", "replica", "fixed"),
         _Parameter("quote_all_identifiers", "off", "bool"),
         _Parameter("constraint_exclusion", "partition"),
-        _Parameter("enable_seqscan", "on", "bool"),
+        *(_Parameter(f"enable_{name}", "on", "bool") for name in _PLANS),
+        *(_Parameter(name, value) for name, value in _PLANNER.items()),
         _Parameter("datestyle_output", "ISO"),
-        _Parameter("engine", "duckdb", "text", ("duckdb", "spark")),
+        _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
         _Parameter("max_rows", "0", "int"),
     )
@@ -177,7 +195,7 @@ def _checked(known: _Parameter, value: str) -> str:
                 raise _invalid(known, value)
             return value.strip()
         case "encoding":
-            if value.upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
+            if value.strip("'\"").upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
                 raise SqlError("0A000", f'the encoding "{value}" is not supported', hint="use UTF8")
             return "UTF8"
         case "zone":

@@ -30,8 +30,8 @@ class Shared:
     dialect: str
     instances: Instances
     definitions: DefinitionStore
+    samples: Samples
     deadlines: Deadlines = field(default_factory=Deadlines)
-    samples: Samples = field(default_factory=Samples)
     live: LiveTables = field(default_factory=LiveTables)
     live_keys: LiveKeys = field(default_factory=LiveKeys)
 

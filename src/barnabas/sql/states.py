@@ -15,6 +15,7 @@ from barnabas.client.errors import ClientError, LoginFailed, PartitionError, Res
 from barnabas.columnar.encode import RecordTooLarge
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, ConfigError, KafkaError
+from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
 from barnabas.sql.interface import SqlError
 from barnabas.tables.errors import BadRecord, TableError
 
@@ -170,7 +171,7 @@ def of_failure(error: BarnabasError) -> SqlError:
         return SqlError(UNDEFINED_TABLE if "no topic" in str(error) else DATA_EXCEPTION, str(error))
     if isinstance(error, ConfigError):
         return SqlError(INVALID_PARAMETER, str(error))
-    if isinstance(error, ClientError):
+    if isinstance(error, (ClientError, RegistryError, RegistryUnreachable)):
         return SqlError(CONNECTION_FAILURE, str(error))
     return SqlError(INTERNAL, str(error))
 

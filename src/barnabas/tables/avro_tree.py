@@ -40,7 +40,7 @@ class Out(Struct):
 
 
 class Tree(Struct, frozen=True):
-    """What the kernel needs for one writer's schema: tables as `kernels.avro_tree` has them, without their second dimension."""
+    """The instructions of the kernel for one writer's schema: tables as `kernels.avro_tree` has them, without their second dimension."""
 
     nodes: Longs
     links: Longs

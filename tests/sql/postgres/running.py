@@ -157,7 +157,7 @@ class Client:
         return self.round(query(text))
 
     def rest(self) -> bytes:
-        """What comes until the server closes."""
+        """All bytes until the server closes."""
         found = self._buffer
         try:
             while data := self.socket.recv(65_536):

@@ -1,4 +1,4 @@
-"""What a client cannot make the listener do: hold memory, threads or sockets without bound."""
+"""A client cannot make the listener hold memory, threads or sockets without bound."""
 
 from __future__ import annotations
 

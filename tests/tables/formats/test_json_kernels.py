@@ -47,7 +47,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Field], list[bytes | None]]:
 
 
 @given(tables())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_bulk_equals_one_by_one(table: tuple[list[Field], list[bytes | None]]) -> None:
     bulk, single = decoded(table[0], binary(table[1]))
     assert texts(bulk) == texts(single)

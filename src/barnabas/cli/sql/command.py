@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from barnabas.sql.interface import Session
 
 FORMATS = ("table", "csv", "json", "jsonl", "vertical")
-NEEDED = ("duckdb", "pyarrow", "sqlglot")
 DATABASE = "barnabas"
 
 
@@ -68,7 +67,9 @@ def sql(
         return None
     if statements and files:
         raise click.UsageError("-c and -f exclude each other")
-    for library in NEEDED:
+    from barnabas.services.table import SQL
+
+    for library in SQL:
         if find_spec(library) is None:
             raise BadInput(f"SQL needs the library {library}: pip install 'barnabas[sql]'")
     options = _options(format_name, variables, header=not no_header, timing=timing)

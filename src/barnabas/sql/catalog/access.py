@@ -14,11 +14,12 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import Relation, Rows
 from barnabas.sql.catalog.store import TOPIC, DefinitionStore
-from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, registered, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.live.scan import MemoryScan, can_be_made
@@ -33,18 +34,40 @@ from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
 R = TypeVar("R")
-PUBLIC = "public"
+PUBLIC, TEMPORARY = "public", "pg_temp_"
+SCHEMA_VALID_S = 5.0  # so long the newest schema of a topic is not asked for again
+MOST_SAMPLES = 10_000  # topics that are remembered
 SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
 _UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
 class Samples:
-    """Which topics hold text, for all sessions of an engine. By topic id, or by name where the cluster has no ids."""
+    """What undeclared topics hold, for all sessions of an engine: by the schema registry, or by a look at their last records.
 
-    def __init__(self) -> None:
+    Args:
+        registry: None without one.
+    """
+
+    def __init__(self, registry: RegistryAddress | None = None) -> None:
+        self._registry = registry
+        self._registered: dict[str, tuple[float, TopicRelation | None]] = {}
         self._known: dict[str, tuple[float, tuple[bool, bool]]] = {}
         self._lock = threading.Lock()
+
+    def registered(self, topic: str) -> TopicRelation | None:
+        """A topic with the columns of its schema; None without one. Raises TableError, RegistryError, RegistryUnreachable."""
+        if self._registry is None:
+            return None
+        known = self._registered.get(topic)
+        if known is not None and time.monotonic() - known[0] < SCHEMA_VALID_S:
+            return known[1]
+        found = registered(topic, self._registry)
+        with self._lock:
+            if len(self._registered) >= MOST_SAMPLES:
+                self._registered.clear()
+            self._registered[topic] = time.monotonic(), found
+        return found
 
     def get(self, topic: str) -> tuple[bool, bool] | None:
         """The answer that is known and still valid. Bytes stay bytes."""
@@ -55,7 +78,7 @@ class Samples:
 
     def put(self, topic: str, held: tuple[bool, bool]) -> None:
         with self._lock:
-            if len(self._known) > 10_000:
+            if len(self._known) >= MOST_SAMPLES:
                 self._known.clear()
             self._known[topic] = time.monotonic(), held
 
@@ -139,6 +162,9 @@ class Access:
         found = topics.get(name)
         if found is None:
             return None
+        by_schema = self._samples.registered(name)
+        if by_schema is not None:
+            return by_schema
         known = f"{name} {found.topic_id.hex}"
         held = self._samples.get(known)
         if held is None:
@@ -155,11 +181,11 @@ class Access:
         return SqlError(UNDEFINED_TABLE, f'relation "{name}" does not exist', position=position, hint=hint)
 
     def names(self) -> list[str]:
-        """The names of all tables, declared or not."""
+        """The names of all tables, declared or not, without the temporary ones."""
         definitions = self._store.tables
         used = {each.topic for each in definitions.values()}
         topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
-        return sorted({*definitions, *topics})
+        return sorted(name for name in {*definitions, *topics} if not name.startswith(TEMPORARY))
 
     def _facts(self, database: str) -> Facts:
         """The facts for the rows of Postgres' catalogue."""

@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
+from barnabas.tables.declared import columns_of
 from barnabas.tables.formats import ColumnFormat, Raw
 from barnabas.tables.json_format import JsonFormat
 from barnabas.tables.scalar_format import ScalarFormat
@@ -55,6 +57,20 @@ def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRe
     value = Raw("value", pa.string() if is_text_value else pa.binary())
     columns = pa.schema([*key.fields, *value.fields])
     return TopicRelation(topic, topic, columns, pa.schema(META), Columns(key, value), key_alias="key")
+
+
+def registered(topic: str, registry: RegistryAddress) -> TopicRelation | None:
+    """A topic with the columns of the newest schema of its values; None if there is none. `*` does not show the columns of its key.
+
+    Raises:
+        TableError: the schema gives no columns.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
+    layout = columns_of(topic, format="auto", registry=registry)
+    if isinstance(layout.value, Raw):
+        return None
+    hidden = pa.schema([*layout.key.fields, *META])
+    return TopicRelation(topic, topic, pa.schema(list(layout.value.fields)), hidden, layout)
 
 
 def holds_text(source: TopicSource, snapshot: Snapshot) -> tuple[bool, bool]:

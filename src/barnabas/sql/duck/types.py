@@ -45,13 +45,29 @@ _PLAIN: dict[str, pa.DataType] = {
     "NULL": pa.string(),
     "SQLNULL": pa.string(),
 }
+_OIDS = {"UINTEGER": b"oid", "UINTEGER[]": b"oid"}
 _TAGGED = {"JSON": b"json", "UUID": b"uuid", "BIT": b"bit"}
 
 
-def field_of(name: str, kind: Any) -> pa.Field[Any]:
-    """The column of a result, of DuckDB's type."""
-    tag = _TAGGED.get(str(kind))
+def field_of(name: str, kind: Any, *, of_catalogue: bool = False) -> pa.Field[Any]:
+    """The column of a result, of DuckDB's type.
+
+    Args:
+        of_catalogue: whether the query reads Postgres' catalogue, where UINTEGER is an oid.
+    """
+    tag = _TAGGED.get(str(kind)) or (_OIDS.get(str(kind)) if of_catalogue else None)
     return pa.field(name, arrow_of(kind), metadata={KIND: tag} if tag else None)
+
+
+_EXTENSION: dict[bytes, dict[bytes | str, bytes | str]] = {
+    b"json": {b"ARROW:extension:name": b"arrow.json", b"ARROW:extension:metadata": b""}
+}
+
+
+def with_marks(schema: pa.Schema) -> pa.Schema:
+    """A schema whose columns of JSON are so for DuckDB, too."""
+    marks = [_EXTENSION.get((each.metadata or {}).get(KIND, b"")) for each in schema]
+    return pa.schema([each if mark is None else each.with_metadata(mark) for each, mark in zip(schema, marks, strict=True)])
 
 
 def arrow_of(kind: Any) -> pa.DataType:
@@ -67,6 +83,8 @@ def arrow_of(kind: Any) -> pa.DataType:
             return pa.list_(arrow_of(parts["child"]))
         case "struct":
             return pa.struct([pa.field(name, arrow_of(part)) for name, part in parts.items()])
+        case "tuple":
+            return pa.struct([pa.field(f"element{at}", arrow_of(part)) for at, (_, part) in enumerate(kind.children, 1)])
         case "map":
             return pa.map_(arrow_of(parts["key"]), arrow_of(parts["value"]))
         case "enum":
@@ -95,6 +113,8 @@ _WORDS: dict[pa.DataType, str] = {
     pa.date64(): "DATE",
     pa.month_day_nano_interval(): "INTERVAL",
     pa.null(): "VARCHAR",
+    pa.uuid(): "UUID",
+    pa.json_(): "JSON",
 }
 
 
@@ -156,6 +176,8 @@ _SQL: dict[str, pa.DataType] = {
     "SMALLINT": pa.int16(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
+    "OID": pa.uint32(),
+    "UINT": pa.uint32(),
     "SERIAL": pa.int32(),
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),

@@ -8,13 +8,19 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import UNDEFINED_OBJECT
+from barnabas.sql.states import NOT_SUPPORTED, UNDEFINED_OBJECT
 
+Change = tuple[str, str | None, bool]  # a setting, its value, and whether it ends with the transaction
 Setting = Callable[[str], str | None]
 
 
-def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Setting) -> None:
-    """Replace calls of functions without arguments by `facts`, and `current_setting`. Raises SqlError."""
+def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Setting) -> list[Change]:
+    """Replace calls of functions without arguments by `facts`, `current_setting`, and `set_config`, whose changes are returned.
+
+    Raises:
+        SqlError: there is no such setting, or `set_config` has no literals.
+    """
+    changes: list[Change] = []
     for node in list(tree.walk()):
         if isinstance(node, (exp.Column, exp.Table)) and node.args.get("db") and _is_qualified(node):
             node.set("db", None)
@@ -26,8 +32,12 @@ def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Settin
             continue
         if name == "current_setting":
             _replace(node, _setting(node, setting), name)
+        elif name == "set_config":
+            changes.append(_change(node))
+            _replace(node, exp.cast(_value(changes[-1][1]), "text"), name)
         elif name in facts:
             _replace(node, _value(facts[name]), name)
+    return changes
 
 
 _SCHEMAS = ("pg_catalog", "information_schema")
@@ -84,6 +94,14 @@ def _replace(node: Any, value: Any, name: str) -> None:
     if isinstance(target.parent, exp.Select) and target.arg_key == "expressions":
         value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
     target.replace(value)
+
+
+def _change(node: Any) -> Change:
+    arguments = node.expressions
+    if len(arguments) != 3 or not all(isinstance(each, (exp.Literal, exp.Null)) for each in arguments[:2]):
+        raise SqlError(NOT_SUPPORTED, "set_config needs literals", hint="SET name = value")
+    value = None if isinstance(arguments[1], exp.Null) else arguments[1].name
+    return arguments[0].name, value, arguments[2].sql().upper() == "TRUE"
 
 
 def _setting(node: Any, setting: Setting) -> exp.Expression:

@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.sql.dialect import WRITTEN
+
 UNNAMED = "?column?"
 _NAMES: dict[type[exp.Expression], str] = {
     exp.Case: "case",
@@ -36,6 +38,8 @@ def with_names(tree: Any) -> Any:
 
 def name_outputs(tree: exp.Expression) -> None:
     """Give each output of each SELECT a name."""
+    for values in list(tree.find_all(exp.Values)):
+        _name_columns(values)
     for select in list(tree.find_all(exp.Select)):
         if isinstance(select.parent, (exp.In, exp.Exists)):
             continue
@@ -43,9 +47,24 @@ def name_outputs(tree: exp.Expression) -> None:
             if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)) or item.alias:
                 continue
             if isinstance(item, (exp.Unnest, exp.Explode, exp.Posexplode)):
-                _name(item, "unnest" if isinstance(item, exp.Unnest) else "col")
+                _name(item, item.meta.get(WRITTEN) or ("unnest" if isinstance(item, exp.Unnest) else "col"))
             else:
                 _name(item, name_of(item))
+
+
+def _name_columns(values: exp.Values) -> None:
+    """Let VALUES in FROM have the columns `column1`, `column2`, … where it names none."""
+    holder: Any = values
+    if isinstance(values.parent, exp.Subquery) and not values.args.get("alias"):
+        holder = values.parent
+    alias = holder.args.get("alias")
+    if not isinstance(holder.parent, (exp.From, exp.Join)) or (alias is not None and alias.args.get("columns")):
+        return
+    name = alias.this if alias is not None and alias.this is not None else exp.to_identifier("*VALUES*", quoted=True)
+    first = values.expressions[0] if values.expressions else None
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    columns = [exp.to_identifier(f"column{number}") for number in range(1, count + 1)]
+    holder.set("alias", exp.TableAlias(this=name, columns=columns))
 
 
 def _name(item: Any, name: str) -> None:
@@ -68,13 +87,15 @@ def name_of(item: Any) -> str:
             selects = item.this.selects if isinstance(item.this, exp.Query) else []
             return name_of(selects[0]) if selects else UNNAMED
         case exp.Extract():
-            return "extract"
+            return str(item.meta.get(WRITTEN, "extract"))
         case exp.Dot():
             return name_of(item.expression)
         case exp.Anonymous():
             return str(item.this).lower()
     if type(item) in _NAMES:
         return _NAMES[type(item)]
+    if item.meta.get(WRITTEN):
+        return str(item.meta[WRITTEN])
     if isinstance(item, exp.Func) and not isinstance(item, (exp.And, exp.Or, exp.Xor, exp.Connector, exp.Binary)):
         return str(item.sql_name()).lower()
     return UNNAMED

@@ -19,12 +19,15 @@ from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
+from barnabas.sql.planning.literals import read_literals
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
-from barnabas.sql.planning.operators import rename_functions, rewrite_operators
+from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
 
 Find = Callable[[Sequence[str], int | None], Relation]
@@ -69,6 +72,7 @@ class QueryPlan:
         parameters: their types; pa.null() where nothing tells one.
         tree: of the query before it became text, for values of unknown types.
         numbers: of the parameters that the query uses.
+        changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
     """
@@ -78,6 +82,7 @@ class QueryPlan:
     parameters: list[pa.DataType]
     tree: Any
     numbers: tuple[int, ...] = ()
+    changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
 
@@ -117,7 +122,9 @@ def plan_query(
     """
     _refuse(tree)
     tree = with_names(tree)
-    answer_calls(tree, facts, setting)
+    read_literals(tree)
+    order_stars(tree)
+    changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
@@ -127,17 +134,21 @@ def plan_query(
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
     for number, relation in enumerate(relations):
-        inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree), is_pending=relation.name in pending))
-    types = infer(places, given, _columns(tables, relations))
+        shows_all = _has_star(tree) or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
+        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=relation.name in pending))
+    field_of = _columns(tables, relations)
+    types = infer(places, given, lambda column: None if (found := field_of(column)) is None else arrow_type(found))
     name_outputs(tree)
+    read_documents(tree, field_of)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
+    keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point)
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
 
 
 def _rewritten(tree: Any, find: Find) -> Any:
@@ -182,21 +193,22 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, i
     return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
 
 
-def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.DataType | None]:
+def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.Field[Any] | None]:
     by_name: dict[str, Relation] = {}
     for table, relation in zip(tables, relations, strict=True):
         by_name.setdefault(table.alias_or_name.lower(), relation)
 
-    def type_of(column: exp.Column) -> pa.DataType | None:
+    def field_of(column: exp.Column) -> pa.Field[Any] | None:
         name = column.name.lower()
         wanted = [by_name[column.table.lower()]] if column.table.lower() in by_name else [] if column.table else by_name.values()
         for relation in wanted:
             for each in (*relation.columns, *relation.hidden):
                 if each.name.lower() == name:
-                    return arrow_type(each)
+                    found: pa.Field[Any] = each
+                    return found
         return None
 
-    return type_of
+    return field_of
 
 
 def arrow_type(field: pa.Field[Any]) -> pa.DataType:
@@ -266,6 +278,24 @@ def _with_pending(view: exp.Select, made: Input) -> Any:
 
 def _quoted(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
+    """A column of the result, with the mark of the table's column that it is: DuckDB has no word for a UUID that is text."""
+    if field.metadata or not pa.types.is_string(field.type) or not isinstance(plan.tree, exp.Select):
+        return field
+    for item in plan.tree.expressions:
+        if item.is_star:
+            name = field.name
+        elif isinstance(item.unalias(), exp.Column) and item.alias_or_name == field.name:
+            name = item.unalias().name
+        else:
+            continue
+        for made in plan.inputs:
+            metadata = made.schema.field(name).metadata if name in made.schema.names else None
+            if metadata:
+                return field.with_metadata(dict[bytes | str, bytes | str](metadata.items()))
+    return field
 
 
 def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:

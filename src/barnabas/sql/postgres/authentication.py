@@ -47,9 +47,9 @@ class Login:
         self._channel.send(answers.authentication(kind, data))
 
     def caller(self, user: str | None = None, settings: dict[str, str] | None = None) -> Caller:
-        """The owner of the session."""
+        """The owner of the session. It has Postgres' rules for division and nulls unless the client asks for Spark's."""
         startup = self.startup
-        return Caller(user or startup.user, startup.database, settings or {}, startup.parameters)
+        return Caller(user or startup.user, startup.database, settings or {}, {"sql_dialect": "postgres", **startup.parameters})
 
 
 class Authenticator(Protocol):

@@ -1,4 +1,4 @@
-"""What a session's thread sees of its client."""
+"""The client of a session, as the session's thread sees it."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class Channel(Protocol):
         """Bytes for the client, now or later; waits while the client is behind. Raises Gone."""
 
     def flush(self) -> None:
-        """What was sent goes now. Raises Gone."""
+        """Send at once all that `send` took. Raises Gone."""

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from barnabas import limits
 from barnabas.sql.interface import Session, SqlError
 from barnabas.sql.postgres import answers, messages
+from barnabas.sql.postgres.binary_copy import binary_copy_of
 from barnabas.sql.postgres.channel import Channel, Gone
 from barnabas.sql.postgres.cursors import Declare, action_of
 from barnabas.sql.postgres.execution import Execution
+from barnabas.sql.postgres.fitting import fitted
 from barnabas.sql.postgres.messages import Fatal, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
 from barnabas.sql.postgres.portals import Portal, Statement
@@ -30,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def told(failure: Exception) -> SqlError:
-    """What a client is told about a failure."""
+    """The error for the client."""
     if isinstance(failure, SqlError):
         return failure
     if isinstance(failure, MemoryError):
@@ -171,17 +174,20 @@ class Connection:
         if action is not None and not isinstance(action, Declare):
             return Statement(text, None, (), action)
         given = [arrow_type(oid) for oid in oids]
-        query = text if action is None else action.query
+        binary_copy = binary_copy_of(text)
+        query = action.query if action is not None else binary_copy.text if binary_copy is not None else text
         try:
             prepared = self._session.prepare(query, given)
         except SqlError as error:
             if action is not None and error.position is not None:
                 error.position += action.at
+            elif binary_copy is not None:
+                error.position = None
             raise
         kinds = [oid_of(kind) for kind in prepared.parameters]
         declared = [oid if oid not in (0, UNKNOWN) else 0 for oid in oids]
         known = [(declared[index] if index < len(declared) else 0) or kind for index, kind in enumerate(kinds)]
-        return Statement(text, prepared, known, action)
+        return Statement(text, prepared, known, action, binary_copy, given)
 
     def _parse(self, body: bytes) -> None:
         name, text, oids = messages.parse_parse(body)
@@ -214,8 +220,16 @@ class Connection:
             value_of(value, oid, format_of(bind.formats, index))
             for index, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
         ]
+        statement = self._fitted(statement, values)
         execution.add_portal(bind.portal, Portal(statement, values, bind.result_formats))
         self._channel.send(answers.BIND_COMPLETE)
+
+    def _fitted(self, statement: Statement, values: Sequence[Any]) -> Statement:
+        """The statement, checked again if the declared types do not fit the values."""
+        types = fitted(statement.given, values)
+        if types is None or statement.prepared is None:
+            return statement
+        return replace(statement, prepared=self._session.prepare(statement.prepared.text, types), given=types)
 
     def _describe(self, body: bytes) -> None:
         kind, name = messages.parse_target(body)

@@ -14,7 +14,7 @@ import numpy as np
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Numbers, bytes_of, fixed_size, join, variable
 from barnabas.sql.postgres.channel import Channel
-from barnabas.sql.postgres.messages import BINARY, COPY_DATA, COPY_DONE, COPY_FAIL, FLUSH, SYNC, TEXT, Fatal, decoded
+from barnabas.sql.postgres.messages import COPY_DATA, COPY_DONE, COPY_FAIL, FLUSH, SYNC, Fatal, decoded
 
 _OPTIONS = re.compile(r"\b(?:to\s+stdout|from\s+stdin)\b(?P<options>.*)$", re.IGNORECASE | re.DOTALL)
 _FORMAT = re.compile(r"\b(?:format\s+'?(?P<named>\w+)|(?P<old>csv|binary))\b", re.IGNORECASE)
@@ -30,12 +30,7 @@ class CopyFormat:
         options = found["options"] if found else ""
         named = _FORMAT.search(options)
         self.name = (named["named"] or named["old"]).lower() if named else "text"
-        self.has_header = bool(_HEADER.search(options)) and self.name != "binary"
-
-    @property
-    def code(self) -> int:
-        """For the answer to a COPY."""
-        return BINARY if self.name == "binary" else TEXT
+        self.has_header = bool(_HEADER.search(options))
 
 
 class Incoming:
@@ -67,10 +62,6 @@ class Incoming:
 
 def outgoing(pieces: Iterable[bytes], form: CopyFormat) -> Iterator[tuple[bytes | memoryview, int]]:
     """CopyData messages, and for each portion the count of its rows."""
-    if form.name == "binary":
-        for piece in pieces:
-            yield _messages(piece, np.array([len(piece)])), 0
-        return
     rest = b""
     for piece in pieces:
         data = rest + piece

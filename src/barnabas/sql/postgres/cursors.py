@@ -77,7 +77,7 @@ def first_word(text: str) -> str:
 
 
 def action_of(text: str) -> Action | None:
-    """What a statement does with cursors or prepared statements. Raises SqlError 42601 and 55000."""
+    """The action of a statement about cursors or prepared statements; None for others. Raises SqlError 42601 and 55000."""
     word = first_word(text)
     if word == "DECLARE":
         return _declare(text)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
 from barnabas import limits
-from barnabas.sql.interface import Notifies, Result, Session, SqlError
+from barnabas.sql.interface import Notifies, Prepared, Result, Session, SqlError
 from barnabas.sql.postgres import answers
+from barnabas.sql.postgres.binary_copy import lines_in, rows_out
 from barnabas.sql.postgres.channel import Channel
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
 from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch
-from barnabas.sql.postgres.messages import BINARY
+from barnabas.sql.postgres.messages import BINARY, TEXT
 from barnabas.sql.postgres.portals import Portal, Rows, Statement
 from barnabas.sql.postgres.rows import RowWriter
 from barnabas.sql.postgres.transaction_block import Transaction
@@ -103,7 +104,12 @@ class Execution:
         if isinstance(statement.action, Fetch):
             cursor = self._cursor(statement.action.name)
             return None if statement.action.moves or cursor.rows is None else cursor.rows.schema
-        if statement.prepared is None or statement.action is not None or statement.prepared.copy:
+        if (
+            statement.prepared is None
+            or statement.action is not None
+            or statement.binary_copy is not None
+            or statement.prepared.copy
+        ):
             return None
         return statement.prepared.schema
 
@@ -141,7 +147,9 @@ class Execution:
             self._fetch(portal, action, describe=describe)
         elif action is not None:
             self._serve(portal)
-        elif portal.statement.prepared is not None and portal.statement.prepared.copy:
+        elif portal.statement.binary_copy is not None or (
+            portal.statement.prepared is not None and portal.statement.prepared.copy
+        ):
             self._copy(portal)
         else:
             self._run_prepared(portal, most, describe=describe)
@@ -276,22 +284,36 @@ class Execution:
         self._channel.send(answers.command_complete(tag))
 
     def _copy(self, portal: Portal) -> None:
-        prepared = portal.statement.prepared
+        statement, prepared = portal.statement, portal.statement.prepared
         assert prepared is not None
-        form = CopyFormat(prepared.text)
-        columns = 0 if prepared.schema is None else len(prepared.schema)
+        columns = prepared.schema if prepared.schema is not None else pa.schema([])
         if prepared.copy == "in":
-            self._channel.send(answers.copy_response(b"G", form.code, columns))
-            self._channel.flush()
-            incoming = Incoming(self._channel)
-            result = self._session.copy_in(prepared, iter(incoming))
-            incoming.drop()
-            self._complete(portal, result)
-            return
-        pieces = self._session.copy_out(prepared)
-        self._channel.send(answers.copy_response(b"H", form.code, columns))
-        count = -int(form.has_header)
-        for data, rows in outgoing(pieces, form):
+            self._copy_in(portal, prepared, columns)
+        elif statement.binary_copy is not None:
+            result = self._session.execute(prepared, portal.values)
+            try:
+                self._copy_out(portal, rows_out(columns, result.batches()), BINARY, columns)
+            finally:
+                result.close()
+        else:
+            form = CopyFormat(prepared.text)
+            pieces = self._session.copy_out(prepared)
+            self._copy_out(portal, outgoing(pieces, form), TEXT, columns, -int(form.has_header))
+
+    def _copy_in(self, portal: Portal, prepared: Prepared, columns: pa.Schema) -> None:
+        is_binary = portal.statement.binary_copy is not None
+        self._channel.send(answers.copy_response(b"G", BINARY if is_binary else TEXT, len(columns)))
+        self._channel.flush()
+        incoming = Incoming(self._channel)
+        result = self._session.copy_in(prepared, lines_in(columns, incoming) if is_binary else iter(incoming))
+        incoming.drop()
+        self._complete(portal, result)
+
+    def _copy_out(
+        self, portal: Portal, messages: Iterator[tuple[bytes | memoryview, int]], form: int, columns: pa.Schema, count: int = 0
+    ) -> None:
+        self._channel.send(answers.copy_response(b"H", form, len(columns)))
+        for data, rows in messages:
             self._check_cancelled()
             count += rows
             self._channel.send(data)

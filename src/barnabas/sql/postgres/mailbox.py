@@ -153,7 +153,7 @@ class Mailbox:
             self.flush()
 
     def flush(self) -> None:
-        """What was sent goes to the loop. Raises Gone, also if the client reads nothing for too long."""
+        """Hand to the loop all that `send` took. Raises Gone, also if the client reads nothing for too long."""
         if not self._gathered:
             return
         data = b"".join(self._gathered)

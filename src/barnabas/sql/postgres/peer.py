@@ -50,7 +50,7 @@ class Host(Protocol):
 
 
 class Phase(Enum):
-    """What the next bytes are."""
+    """The kind of the next bytes."""
 
     STARTUP = "a startup packet"
     TLS = "a handshake"

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.sql.interface import Prepared, Result
+from barnabas.sql.postgres.binary_copy import BinaryCopy
 from barnabas.sql.postgres.cursors import Action
 
 MAX_ROWS = 2**63 - 1
@@ -22,12 +23,16 @@ class Statement:
         text: as the client sent it.
         prepared: by the session; None for one that the protocol serves itself, apart from DECLARE.
         oids: types of its parameters.
+        given: the types that the client declared.
+        binary_copy: for a COPY in the binary format, of which `prepared` is another form.
     """
 
     text: str
     prepared: Prepared | None
     oids: Sequence[int] = ()
     action: Action | None = None
+    binary_copy: BinaryCopy | None = None
+    given: Sequence[pa.DataType | None] = ()
 
 
 @dataclass(slots=True)

@@ -28,9 +28,16 @@ _HEAD = np.dtype([("kind", "S1"), ("length", ">u4"), ("columns", ">u2")])
 
 
 class RowWriter:
-    """Writes the rows of one result. Raises SqlError where a value does not fit its type."""
+    """Writes the rows of one result. Raises SqlError where a value does not fit its type.
 
-    def __init__(self, schema: pa.Schema, formats: Sequence[int] = (), zone: tzinfo = UTC) -> None:
+    Args:
+        formats: as in Bind.
+        zone: for timestamps in text.
+        kind: of the messages; rows of a COPY are written alike.
+    """
+
+    def __init__(self, schema: pa.Schema, formats: Sequence[int] = (), zone: tzinfo = UTC, *, kind: bytes = b"D") -> None:
+        self._kind = kind
         if len(formats) > 1 and len(formats) != len(schema):
             raise SqlError("08P01", f"bind message has {len(formats)} result formats but query has {len(schema)} columns")
         self.schema, self.formats, self.zone = schema, tuple(formats), zone
@@ -54,14 +61,14 @@ class RowWriter:
     def _few(self, batch: pa.RecordBatch) -> bytes:
         count = len(self.codecs)
         if not count:
-            return _ROW.pack(b"D", 6, 0) * batch.num_rows
+            return _ROW.pack(self._kind, 6, 0) * batch.num_rows
         columns = [_fields(codec, column) for codec, column in zip(self.codecs, batch.columns, strict=True)]
         found = []
         for row in zip(*columns, strict=True):
             body = b"".join(row)
             if len(body) > limits.MAX_POSTGRES_ROW_BYTES:
                 raise _too_large()
-            found.append(_ROW.pack(b"D", 6 + len(body), count) + body)
+            found.append(_ROW.pack(self._kind, 6 + len(body), count) + body)
         return b"".join(found)
 
     def _many(self, batch: pa.RecordBatch) -> bytes | memoryview:
@@ -69,14 +76,14 @@ class RowWriter:
         parts: list[Array] = []
         total = np.full(rows, 6, np.int64)
         for codec, column in zip(self.codecs, batch.columns, strict=True):
-            fields = _binary(codec, column)
+            fields = fields_of(codec, column)
             lengths = compute.binary_length(fields).fill_null(-1).to_numpy(zero_copy_only=False)
             parts += [fixed_size(lengths.astype(">i4")), fields]
             total += 4 + np.maximum(lengths, 0)
         if rows and total.max() > limits.MAX_POSTGRES_ROW_BYTES:
             raise _too_large()
         head = np.empty(rows, _HEAD)
-        head["kind"], head["length"], head["columns"] = b"D", total, count
+        head["kind"], head["length"], head["columns"] = self._kind, total, count
         return bytes_of(join_all(fixed_size(head), *parts))
 
 
@@ -85,7 +92,8 @@ def _fields(codec: Codec, column: Array) -> list[bytes]:
     return [NULL if each is None else with_length(write(each)) for each in codec.values(column)]
 
 
-def _binary(codec: Codec, column: Array) -> Array:
+def fields_of(codec: Codec, column: Array) -> Array:
+    """A column as binary fields; nulls stay null."""
     found = None if codec.bulk is None else codec.bulk(column)
     if found is not None:
         return found

@@ -14,7 +14,7 @@ from typing import Any
 Write = Callable[[Any], bytes]
 Interval = tuple[int, int, int]  # months, days, microseconds
 DAY_US = 86_400_000_000
-INFINITE_DAYS, INFINITE_US = 2**31 - 1, 2**63 - 1  # what DuckDB has for infinity
+INFINITE_DAYS, INFINITE_US = 2**31 - 1, 2**63 - 1  # DuckDB's infinity
 FLOAT8_DIGITS, FLOAT4_DIGITS = 15, 6  # from ten to this power on floats have an exponent
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _QUOTED = frozenset('{}",\\ \t\n\r\v\f')

@@ -19,7 +19,7 @@ An Arrow field may name another type of its family in its metadata: `barnabas.ty
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -61,7 +61,8 @@ VECTORS = frozenset({"int2vector", "oidvector"})
 _ARROW: dict[str, pa.DataType] = {
     "bool": pa.bool_(), "bytea": pa.binary(), "int8": pa.int64(), "int2": pa.int16(), "int4": pa.int32(), "float4": pa.float32(),
     "float8": pa.float64(), "date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 10),
+    "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 18),
+    "json": pa.json_(), "jsonb": pa.json_(), "uuid": pa.uuid(),
     **dict.fromkeys(NUMBERS, pa.int64()),
     **dict.fromkeys(TEXTS - {"unknown"}, pa.string()),
 }  # fmt: skip
@@ -101,8 +102,11 @@ def describe(field: Field) -> Described:
 
 
 def oid_of(kind: pa.DataType) -> int:
-    """Of a parameter; text for one of no known type."""
-    return describe(pa.field("", kind)).oid
+    """Of a parameter; text for one of no known type. An unsigned number of four bytes is an oid: tables have no such columns."""
+    element: Any = kind
+    while _is_list(element):
+        element = element.value_type
+    return describe(pa.field("", kind, metadata={TYPE_KEY: b"oid"} if kinds.is_uint32(element) else None)).oid
 
 
 def arrow_type(oid: int) -> pa.DataType | None:

@@ -19,7 +19,7 @@ from barnabas.sql.results import Done
 from barnabas.sql.statements.create import check, column_of, default_text, folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
-from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 
 Change = Callable[[TableDefinition], TableDefinition]
@@ -42,6 +42,8 @@ def definition_named(session: Host, table: Any) -> TableDefinition:
 
 def drop(session: Host, statement: Statement, _: Any) -> Ready:
     """DROP TABLE [IF EXISTS] name, …; a topic that was made for the table goes with it."""
+    if statement.word(1) == "INDEX":
+        return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
     if statement.word(1) != "TABLE":
         raise not_supported(f"DROP {statement.word(1)} is not supported", statement.position(1), "there is DROP TABLE")
     tree = parse(statement)
@@ -65,8 +67,14 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
         if if_exists and error.sqlstate == "42P01":
             return
         raise
-    session.definitions.change(session.client, lambda tables: {definition.name: None} if definition.name in tables else {})
-    if definition.owns_topic:
+    drop_table(session, definition.name)
+
+
+def drop_table(session: Host, name: str) -> None:
+    """Drop a table by the name of its definition; nothing if there is none. Raises KafkaError, ClientError."""
+    definition = session.definitions.tables.get(name)
+    session.definitions.change(session.client, lambda tables: {name: None} if name in tables else {})
+    if definition is not None and definition.owns_topic:
         try:
             session.client.delete_topics([definition.topic])
         except KafkaError as error:

@@ -1,122 +1,87 @@
-"""Rows as the lines of COPY TO, with values as Postgres writes them."""
+"""Rows as the lines of COPY TO, with values as Postgres writes them.
+
+Whole columns become texts by Arrow's kernels, and Arrow joins them to lines. Only values that need escapes or quotes are changed one
+by one.
+"""
 
 from __future__ import annotations
 
-import datetime
-import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, tzinfo
 from typing import Any
 
 import pyarrow as pa
 
+from barnabas.sql.postgres.arrays import Array, bytes_of, compute, join, keep
+from barnabas.sql.postgres.codecs import codec_of
+from barnabas.sql.postgres.messages import TEXT
+from barnabas.sql.postgres.rows import fields_of
 from barnabas.sql.statements.copy_options import CopyOptions
 
-PIECE_ROWS = 1_000
-_SPECIAL = re.compile(r"[\\\b\f\n\r\t\v]")
-_ESCAPES = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-_PLAIN_ITEM = re.compile(r'[^{},"\\\s]+\Z')
+PIECE_ROWS = 10_000
+_ESCAPES = {ord(char): f"\\{code}" for char, code in zip("\\\b\f\n\r\t\v", "\\bfnrtv", strict=True)}
+Cells = Callable[[Array, int], Array]  # texts of a column, null where it is, and the column's place
 
 
-def lines_of(schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: CopyOptions) -> Iterator[bytes]:
-    """The lines, some at a time."""
-    render = _csv(schema, options) if options.is_csv else _text(options)
+def lines_of(schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: CopyOptions, zone: tzinfo = UTC) -> Iterator[bytes]:
+    """The lines, some at a time; timestamps with a zone are shown in `zone`."""
+    codecs = [codec_of(field, TEXT, zone) for field in schema]
+    cells = _csv(schema, options) if options.is_csv else _text(options)
     if options.header:
-        yield render(list(schema.names), is_header=True)
-    writers = [writer_of(each.type) for each in schema]
+        plain = options._replace(force_quote=())
+        named = _csv(schema, plain) if options.is_csv else _text(plain)
+        yield _lines([named(pa.array([name]), place) for place, name in enumerate(schema.names)], options, 1)
     for batch in batches:
         for start in range(0, batch.num_rows, PIECE_ROWS):
-            columns = [column.to_pylist() for column in batch.slice(start, PIECE_ROWS).columns]
-            rows = zip(*columns, strict=True) if columns else ()
-            yield b"".join(
-                render([None if cell is None else write(cell) for write, cell in zip(writers, row, strict=True)]) for row in rows
-            )
+            piece = batch.slice(start, PIECE_ROWS)
+            texts = [fields_of(codec, column).cast(pa.string()) for codec, column in zip(codecs, piece.columns, strict=True)]
+            yield _lines([cells(each, place) for place, each in enumerate(texts)], options, piece.num_rows)
 
 
-def _text(options: CopyOptions) -> Callable[..., bytes]:
-    delimiter = options.delimiter
-
-    def escape(text: str) -> str:
-        made = _SPECIAL.sub(lambda found: _ESCAPES[found[0]], text)
-        return made if delimiter in "\t" else made.replace(delimiter, "\\" + delimiter)
-
-    def render(cells: list[str | None], *, is_header: bool = False) -> bytes:
-        return (delimiter.join(options.null if cell is None else escape(cell) for cell in cells) + "\n").encode()
-
-    return render
+def _lines(columns: list[Array], options: CopyOptions, rows: int) -> bytes:
+    if not columns:
+        return b"\n" * rows
+    delimiter, end = (pa.scalar(each.encode(), pa.binary()) for each in (options.delimiter, "\n"))
+    parts: list[Any] = []
+    for column in columns:
+        parts += [delimiter, keep(compute.fill_null(column, options.null)).cast(pa.binary())]
+    return bytes(bytes_of(join(*parts[1:], end)))
 
 
-def _csv(schema: pa.Schema, options: CopyOptions) -> Callable[..., bytes]:
+def _changed(texts: Any, those: Any, change: Callable[[str], str]) -> Array:
+    """With some texts changed."""
+    those = compute.fill_null(those, False)
+    if not compute.any(those).as_py():
+        return keep(texts)
+    changed = pa.array([change(each) for each in texts.filter(those).to_pylist()], pa.string())
+    return keep(compute.replace_with_mask(texts, those, changed))
+
+
+def _text(options: CopyOptions) -> Cells:
+    escapes = _ESCAPES | ({} if options.delimiter == "\t" else {ord(options.delimiter): f"\\{options.delimiter}"})
+    special = "[" + re.escape("".join(map(chr, escapes))) + "]"
+
+    def cells(texts: Array, _: int) -> Array:
+        return _changed(texts, compute.match_substring_regex(texts, special), lambda each: each.translate(escapes))
+
+    return cells
+
+
+def _csv(schema: pa.Schema, options: CopyOptions) -> Cells:
     forced = [options.force_quote is None or each.name in options.force_quote for each in schema]
-    special = re.compile("[" + re.escape(options.delimiter + options.quote + "\r\n") + "]")
+    special = "[" + re.escape(options.delimiter + options.quote + "\r\n") + "]"
 
-    def cell_of(cell: str | None, is_forced: bool, is_only: bool) -> str:
-        if cell is None:
-            return options.null
-        if is_forced or cell == options.null or special.search(cell) or (is_only and cell == "\\."):
-            made = cell.replace(options.escape, options.escape * 2) if options.escape != options.quote else cell
-            return options.quote + made.replace(options.quote, options.escape + options.quote) + options.quote
-        return cell
+    def quoted(text: str) -> str:
+        made = text.replace(options.escape, options.escape * 2) if options.escape != options.quote else text
+        return options.quote + made.replace(options.quote, options.escape + options.quote) + options.quote
 
-    def render(cells: list[str | None], *, is_header: bool = False) -> bytes:
-        parts = [
-            cell_of(cell, is_forced and not is_header, len(cells) == 1) for cell, is_forced in zip(cells, forced, strict=True)
-        ]
-        return (options.delimiter.join(parts) + "\n").encode()
+    def cells(texts: Array, place: int) -> Array:
+        if forced[place]:
+            return _changed(texts, texts.is_valid(), quoted)
+        those = compute.or_(compute.match_substring_regex(texts, special), compute.equal(texts, options.null))
+        if len(schema) == 1:
+            those = compute.or_(those, compute.equal(texts, "\\."))
+        return _changed(texts, those, quoted)
 
-    return render
-
-
-def writer_of(kind: pa.DataType) -> Callable[[Any], str]:
-    """Makes the text of a value that is not null."""
-    given: Any = kind
-    if pa.types.is_boolean(kind):
-        return lambda value: "t" if value else "f"
-    if pa.types.is_binary(kind):
-        return lambda value: "\\x" + value.hex()
-    if pa.types.is_floating(kind):
-        return _float
-    if pa.types.is_timestamp(kind):
-        return _moment
-    if pa.types.is_list(kind):
-        inner = writer_of(given.value_type)
-        return lambda value: "{" + ",".join("NULL" if each is None else _item(inner(each), each) for each in value) + "}"
-    if pa.types.is_struct(kind) or pa.types.is_map(kind):
-        return lambda value: json.dumps(dict(value) if isinstance(value, list) else value, default=str, ensure_ascii=False)
-    if pa.types.is_interval(kind):
-        return _interval
-    return str
-
-
-def _float(value: float) -> str:
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    text = repr(value)
-    return text.removesuffix(".0")
-
-
-def _moment(value: datetime.datetime) -> str:
-    text = value.isoformat(" ")
-    return text.removesuffix(":00") if value.tzinfo is not None else text
-
-
-def _item(text: str, value: Any) -> str:
-    if isinstance(value, list) or (_PLAIN_ITEM.match(text) and text.upper() != "NULL"):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _interval(value: Any) -> str:
-    months, days, nanoseconds = value
-    years, months = divmod(months, 12)
-    parts = [
-        f"{count} {word}{'' if count == 1 else 's'}" for count, word in ((years, "year"), (months, "mon"), (days, "day")) if count
-    ]
-    seconds, fraction = divmod(abs(nanoseconds) // 1_000, 1_000_000)
-    if seconds or fraction or not parts:
-        sign = "-" if nanoseconds < 0 else ""
-        clock = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        parts.append(clock + (f".{fraction:06}".rstrip("0") if fraction else ""))
-    return " ".join(parts)
+    return cells

@@ -20,7 +20,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     DUPLICATE_TABLE,
@@ -34,6 +34,13 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
+STORAGE = (
+    "fillfactor",
+    "parallel_workers",
+    "oids",
+    "toast_tuple_target",
+    "user_catalog_table",
+)  # of Postgres' pages; topics have none
 _OTHER = {
     "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
@@ -66,6 +73,7 @@ class Options(NamedTuple):
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     definition, options = definition_of(tree)
+    definition = private(session, tree, definition, options)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
@@ -87,12 +95,30 @@ def tree_of(statement: Statement) -> Any:
     return tree
 
 
+def create_index(session: Host, statement: Statement) -> Ready:
+    """CREATE INDEX: it is taken without effect, as its table needs none. A unique one would be a promise that nothing keeps."""
+    tree = parse(statement)
+    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Index):
+        raise not_supported("this form of CREATE INDEX is not supported", hint=_OTHER["INDEX"])
+    if tree.args.get("unique"):
+        raise not_supported("CREATE UNIQUE INDEX is not supported", statement.position(1), "declare a PRIMARY KEY")
+    table = tree.this.args["table"]
+    session.find([part.name for part in table.parts], position_in(table))
+    return done(statement.text, "CREATE INDEX")
+
+
+def private(session: Host, tree: Any, definition: TableDefinition, options: Options) -> TableDefinition:
+    """The definition of a temporary table: under a name that only this session has. Others stay as they are."""
+    if tree.find(exp.TemporaryProperty) is None:
+        return definition
+    name = session.temporary_name(definition.name)
+    return msgspec.structs.replace(definition, name=name, topic=options.topic or name)
+
+
 def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
-    for node in tree.find_all(
-        exp.TemporaryProperty, exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty
-    ):
+    for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
         word = node.key.removesuffix("property").upper()
         raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
 
@@ -220,7 +246,9 @@ def options_of(properties: Any) -> Options:
     found: dict[str, str] = {}
     configs: dict[str, str] = {}
     for each in properties.expressions if properties is not None else ():
-        if not isinstance(each, (exp.Property, exp.FileFormatProperty)):
+        if isinstance(each, exp.TemporaryProperty):
+            continue
+        if type(each) not in (exp.Property, exp.FileFormatProperty):
             raise not_supported(f"{each.sql('postgres')} is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
         if isinstance(each, exp.FileFormatProperty):
             found["format"] = each.this.name.lower()
@@ -229,6 +257,8 @@ def options_of(properties: Any) -> Options:
         value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
         if name in OPTIONS:
             found[name] = value
+        elif name in STORAGE or name.startswith(("autovacuum_", "toast.")):
+            continue
         elif "." in name:
             configs[name] = value
         else:

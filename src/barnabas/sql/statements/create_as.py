@@ -14,7 +14,7 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import RESERVED, Options, check, folded, make_table, options_of, table_name
+from barnabas.sql.statements.create import RESERVED, Options, check, folded, make_table, options_of, private, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
@@ -32,7 +32,7 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
     wants_rows = not any(isinstance(each, exp.WithDataProperty) and each.args.get("no") for each in _each(properties))
     plan = checked(session, source, statement.text, given)
     options = options_of(_without_data(properties))
-    definition = _definition(tree, plan, options)
+    definition = private(session, tree, _definition(tree, plan, options), options)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.statements import alter, inspect, modify, prepared, transaction_control, utility
 from barnabas.sql.statements.copy import copy
-from barnabas.sql.statements.create import create, tree_of
+from barnabas.sql.statements.create import create, create_index, tree_of
 from barnabas.sql.statements.create_as import create_as
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
@@ -42,6 +42,8 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
 
 def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """CREATE TABLE, with columns or from a query."""
+    if statement.word(1) == "INDEX" or (statement.word(1) == "UNIQUE" and statement.word(2) == "INDEX"):
+        return create_index(session, statement)
     tree = tree_of(statement)
     if tree.args.get("expression") is not None:
         return create_as(session, statement, tree, given)

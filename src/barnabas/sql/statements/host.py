@@ -64,6 +64,9 @@ class Host(Protocol):
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
 
+    def temporary_name(self, name: str) -> str:
+        """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
 

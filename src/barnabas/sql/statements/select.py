@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.catalog.postgres.relations import CatalogueRelation
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement
-from barnabas.sql.duck.types import field_of
+from barnabas.sql.duck.types import field_of, with_marks
 from barnabas.sql.interface import Result, SqlError
-from barnabas.sql.planning.query import QueryPlan, check_values, plan_query
+from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
@@ -29,6 +30,8 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
 
     def execute(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
+        for name, value, is_local in plan.changes:
+            session.settings.set(name, value, is_local=is_local)
         return run(session, plan, values, statement.text)
 
     lasts = plan.point is not None and plan.point.outputs is not None
@@ -58,12 +61,14 @@ def checked(
     cursor = session.planner()
     try:
         for each in plan.inputs:
-            cursor.register(each.alias, each.schema.empty_table())
+            cursor.register(each.alias, with_marks(each.schema).empty_table())
             if each.is_pending:
                 cursor.register(each.pending_alias, each.pending_schema.empty_table())
         sql, values = plan.bound([None] * len(plan.parameters))
         found = cursor.sql(sql, params=values or None)
-        plan.schema = pa.schema([field_of(name, kind) for name, kind in zip(found.columns, found.types, strict=True)])
+        of_catalogue = any(isinstance(each.relation, CatalogueRelation) for each in plan.inputs)
+        fields = [field_of(name, kind, of_catalogue=of_catalogue) for name, kind in zip(found.columns, found.types, strict=True)]
+        plan.schema = pa.schema([marked(field, plan) for field in fields])
     except SqlError:
         raise
     except Exception as error:  # noqa: BLE001 - DuckDB has many types of errors

@@ -53,15 +53,16 @@ class PartitionView:
             is_active = segment is self.segments[-1]
             with segment.opened() as fileno:
                 position = segment.start_position(fileno, start)
-                stop = segment.end_position(end) if is_last else None
-                for block in reader.read(segment, fileno, position, stop, may_end_early=is_active):
-                    table = block.table
-                    last = table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA]
-                    wanted = table[(last >= start) & (table[:, k.BASE_OFFSET] < end)]
-                    if len(wanted):
-                        yield from self._split(block.data, wanted)
-                    if int(last[-1]) + 1 >= end:
-                        return
+                likely_stop = segment.end_position(end) if is_last else None
+                for stop in (None,) if likely_stop is None else (likely_stop, None):
+                    for block in reader.read(segment, fileno, position, stop, may_end_early=is_active):
+                        position, table = block.end, block.table
+                        last = table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA]
+                        wanted = table[(last >= start) & (table[:, k.BASE_OFFSET] < end)]
+                        if len(wanted):
+                            yield from self._split(block.data, wanted)
+                        if int(last[-1]) + 1 >= end:
+                            return
             if is_active:
                 raise TableError(f"{segment.path}: the log ends before offset {end}, where the snapshot ends")
 

@@ -146,7 +146,7 @@ class LogSegment:
         return entry[1] if entry is not None and self._is_batch(fileno, *entry) else 0
 
     def end_position(self, offset: int) -> int | None:
-        """A position behind the batches with records below `offset`; None if only the end of the file is sure to be."""
+        """A position that is likely behind the batches with records below `offset`; None if there is none but the end of the file."""
         with self._index(INDEX_SUFFIX) as index:
             slot = index.first_from(offset - self.base_offset - 1)
             entry = index.entry(slot + 1)
@@ -163,12 +163,11 @@ class LogSegment:
             entry = index.entry(index.count - 1)
             return entry[0] if entry is not None else None
 
-    def last_indexed_position(self) -> int:
+    def last_indexed_position(self, fileno: int) -> int:
         """The position of a batch that surely was written as a whole, as its index entry was; 0 if none is known."""
         with self._index(INDEX_SUFFIX) as index:
-            slot = index.first_from(NO_ENTRY_MARK)
-            entry = index.entry(slot - 1)
-            return entry[1] if entry is not None else 0
+            entry = index.entry(index.first_from(NO_ENTRY_MARK) - 1)
+            return entry[1] if entry is not None and self._is_batch(fileno, *entry) else 0
 
     def _floor(self, suffix: str, key: int) -> tuple[int, int] | None:
         """The last entry with a key at or below `key`."""
@@ -177,7 +176,7 @@ class LogSegment:
 
     def _is_batch(self, fileno: int, last_offset_delta: int, position: int) -> bool:
         """Whether a batch with this last offset begins at `position`: an index that a loss of power left may lie."""
-        data = os.pread(fileno, HEADER_SIZE, position)
+        data = os.pread(fileno, HEADER_SIZE, position) if position >= 0 else b""
         if len(data) < HEADER_SIZE:
             return False
         header = read_header(data)

@@ -86,7 +86,7 @@ class TransactionProgress:
             return
         with segment.opened() as fileno:
             position = self._position_in(segment, fileno)
-            unsure_from = segment.last_indexed_position() if is_last and not is_written else None
+            unsure_from = segment.last_indexed_position(fileno) if is_last and not is_written else None
             for block in BlockReader(BLOCK_BYTES).read(segment, fileno, position, may_end_early=is_last):
                 wanted = self._wanted(block, limit, unsure_from)
                 if len(wanted):

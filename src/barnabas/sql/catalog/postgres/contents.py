@@ -120,7 +120,10 @@ _SYSTEM_NUMBERS = {
 
 def system_number(schema: str, name: str) -> int:
     """The number of a table of the catalogue."""
-    return _SYSTEM_NUMBERS.get(name) or 3_000 + zlib.crc32(f"{schema}.{name}".encode()) % 9_000
+    if name in _SYSTEM_NUMBERS and schema == "pg_catalog":
+        return _SYSTEM_NUMBERS[name]
+    first, count = (INFORMATION + 1, 3_000) if schema == "information_schema" else (3_000, 9_000)
+    return first + [each for each in shapes() if each[0] == schema].index((schema, name)) * (count // 200)
 
 
 _ATTRIBUTE: Row = {

@@ -61,8 +61,8 @@ _NAMES = {
     "REGROLE": _ROLE,
 }
 _PLAIN = {
-    "OID": "BIGINT", "NAME": "TEXT", "REGPROC": "TEXT", "REGPROCEDURE": "TEXT", "REGOPER": "TEXT", "REGOPERATOR": "TEXT", "XID": "BIGINT",
-    "CID": "BIGINT", "TID": "TEXT", "CHAR": "TEXT", "INT2VECTOR": "SMALLINT[]", "OIDVECTOR": "BIGINT[]", "REGCOLLATION": "TEXT",
+    "OID": "UINTEGER", "NAME": "TEXT", "REGPROC": "TEXT", "REGPROCEDURE": "TEXT", "REGOPER": "TEXT", "REGOPERATOR": "TEXT", "XID": "BIGINT",
+    "CID": "BIGINT", "TID": "TEXT", "CHAR": "TEXT", "INT2VECTOR": "SMALLINT[]", "OIDVECTOR": "UINTEGER[]", "REGCOLLATION": "TEXT",
     "XML": "TEXT", "CSTRING": "TEXT", "CITEXT": "TEXT", "INET": "TEXT", "PG_LSN": "TEXT", "ACLITEM": "TEXT", "BPCHAR": "TEXT",
 }  # fmt: skip
 
@@ -129,7 +129,7 @@ def _cast(node: exp.Cast, find: FindOid) -> None:
     value = node.this
     if isinstance(value, exp.Literal) and value.is_string:
         found = _number(word, value.name, find)
-        made: Any = exp.cast(exp.Literal.number(found), "BIGINT")
+        made: Any = exp.cast(exp.Literal.number(found), "UINTEGER", dialect="duckdb")
     elif isinstance(value, exp.Parameter):
         made = _filled(_QUERIES["to_regclass" if word == "REGCLASS" else "to_regtype"], [exp.cast(value.copy(), "TEXT")])
     else:

@@ -8,7 +8,7 @@ from importlib import resources
 import pyarrow as pa
 
 _LETTERS: dict[str, pa.DataType] = {
-    "o": pa.int64(),
+    "o": pa.uint32(),
     "n": pa.string(),
     "t": pa.string(),
     "c": pa.string(),
@@ -20,7 +20,7 @@ _LETTERS: dict[str, pa.DataType] = {
     "d": pa.float64(),
     "z": pa.timestamp("us", tz="UTC"),
     "S": pa.list_(pa.int16()),
-    "O": pa.list_(pa.int64()),
+    "O": pa.list_(pa.uint32()),
     "N": pa.list_(pa.string()),
     "T": pa.list_(pa.string()),
 }

@@ -96,6 +96,8 @@ def oid_of(field: pa.Field[Any]) -> int:
     if mark == UUID:
         return 2950
     kind: Any = field.type
+    if pa.types.is_uint32(kind):  # only the catalogue has them
+        return 26
     if pa.types.is_list(kind):
         return _ARRAYS.get(oid_of(kind.value_field), 1009) or 1009
     word = duckdb_of(kind)
