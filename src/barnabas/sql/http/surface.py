@@ -98,7 +98,7 @@ class Surface:
         if self.engine is None:
             raise HttpError(503, "SQL is not ready")
         waiting = self._idle.take(caller)
-        session: Session = waiting or await asyncio.to_thread(_guarded, self.engine.session, caller)
+        session: Session = await asyncio.to_thread(_guarded, self.engine.session, caller) if waiting is None else waiting
         running = _Running(session, lambda: self._idle.give(caller, session))
         try:
             return await running.answer(asked, WRITERS[name]())
