@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -40,6 +40,7 @@ class Execution:
         self.cancelled = False
         self._told: dict[str, str] = {}
         self._zone: tzinfo = UTC
+        self._writer: RowWriter | None = None  # the last one: many statements are the same as the one before
 
     def tell_settings(self) -> None:
         """Send those that the client does not know yet."""
@@ -118,7 +119,14 @@ class Execution:
         if schema is None:
             self._channel.send(answers.NO_DATA)
         else:
-            self._send_description(portal, RowWriter(schema, portal.formats, self._zone))
+            self._send_description(portal, self._writer_of(schema, portal.formats))
+
+    def _writer_of(self, schema: pa.Schema, formats: Sequence[int]) -> RowWriter:
+        """Writes rows with this schema."""
+        writer = self._writer
+        if writer is None or writer.schema is not schema or writer.formats != tuple(formats) or writer.zone is not self._zone:
+            writer = self._writer = RowWriter(schema, formats, self._zone)
+        return writer
 
     def _send_description(self, portal: Portal, writer: RowWriter) -> None:
         portal.described = [each.described.oid for each in writer.codecs]
@@ -158,13 +166,13 @@ class Execution:
                 self._complete(portal, result)
                 return
             portal.rows = Rows(result, result.schema)
-            writer = RowWriter(result.schema, portal.formats, self._zone)
+            writer = self._writer_of(result.schema, portal.formats)
             if describe:
                 self._send_description(portal, writer)
             elif portal.described is not None and portal.described != [each.described.oid for each in writer.codecs]:
                 raise SqlError("0A000", "cached plan must not change result type", hint="Prepare the statement again.")
         else:
-            writer = RowWriter(portal.rows.schema, portal.formats, self._zone)
+            writer = self._writer_of(portal.rows.schema, portal.formats)
         self._send_rows(portal.rows, writer, most)
         if not portal.rows.ended and most is not None and portal.rows.taken == most:
             self._channel.send(answers.PORTAL_SUSPENDED)
@@ -211,7 +219,7 @@ class Execution:
             for _ in cursor.rows.take(action.rows):
                 self._check_cancelled()
         else:
-            writer = RowWriter(cursor.rows.schema, portal.formats or cursor.formats, self._zone)
+            writer = self._writer_of(cursor.rows.schema, portal.formats or cursor.formats)
             if describe:
                 self._send_description(portal, writer)
             self._send_rows(cursor.rows, writer, action.rows)
