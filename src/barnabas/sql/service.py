@@ -11,6 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.digits import is_number
@@ -75,7 +76,8 @@ class SqlService:
         from barnabas.sql.engine import SqlEngine
 
         limits = QueryLimits(spill_folder=self._spill_folder, **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
-        return SqlEngine(self._context.client, limits=limits, registry=self._context.settings.get(REGISTRY))
+        key_index = None if self._spill_folder is None else Path(self._spill_folder) / "keys"
+        return SqlEngine(self._context.client, limits=limits, registry=self._context.settings.get(REGISTRY), key_index=key_index)
 
     async def start(self) -> None:
         """Open the ports. Raises ServiceError if the Postgres port cannot be had."""

@@ -56,7 +56,14 @@ class SqlSession:
         self.config = shared.config_of(caller)
         self.client = BlockingClient(self.config)
         self.access = Access(
-            self.client, self.config, shared.definitions, shared.samples, caller.user, self.settings, shared.live
+            self.client,
+            self.config,
+            shared.definitions,
+            shared.samples,
+            caller.user,
+            self.settings,
+            shared.live,
+            shared.key_index,
         )
         self.running = Running(shared.deadlines)
         self.producers = Producers(self.client)
