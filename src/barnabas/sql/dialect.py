@@ -32,6 +32,7 @@ class Barnabas(Postgres):
 
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+        NUMERIC_LITERALS = Spark.Tokenizer.NUMERIC_LITERALS  # 1L, 2S, 3Y, 1.5D, 1.5BD
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
 
@@ -168,7 +169,26 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     if len(trees) != 1 or trees[0] is None:
         raise syntax_error("the statement cannot be read")
     _remember_names(trees[0], text)
+    _read_arrows(trees[0])
     return trees[0]
+
+
+def _read_arrows(tree: Any) -> None:
+    """In arguments, `a -> 'x'` is read as a lambda. One whose body begins with a literal and knows no `a` is a part of a document."""
+    for node in list(tree.find_all(exp.Lambda)):
+        names = [each.name.lower() for each in node.expressions]
+        leaf: Any = node.this
+        while isinstance(leaf, (exp.Binary, exp.Cast, exp.JSONExtract, exp.JSONExtractScalar)):
+            leaf = leaf.this
+        used = any(each.name.lower() in names for each in node.this.find_all(exp.Column, exp.Identifier))
+        if len(names) != 1 or used or not isinstance(leaf, exp.Literal):
+            continue
+        part = exp.JSONExtract(this=exp.column(node.expressions[0].copy()), expression=leaf.copy(), only_json_types=True)
+        if leaf is node.this:
+            node.replace(part)
+        else:
+            leaf.replace(part)
+            node.replace(node.this)
 
 
 def _remember_names(tree: Any, text: str) -> None:
@@ -186,7 +206,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
-    and `ORDER BY x USING <`."""
+    `ORDER BY x USING <`, and the function `div` beside the operator."""
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -199,6 +219,9 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
             made.append(_like(token, TokenType.UINT, "uint") if is_list else token)
             continue
+        if token.token_type == TokenType.DIV and (before is None or before.token_type in _BEFORE_OPERANDS):
+            made.append(_like(token, TokenType.VAR, token.text))
+            continue
         if before is not None and before.token_type == TokenType.USING and token.token_type in _ORDERS:
             made[-1] = _like(before, *_ORDERS[token.token_type])
             continue
@@ -206,6 +229,9 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+_BEFORE_OPERANDS = frozenset(
+    (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)
+)
 _ORDERS = {TokenType.LT: (TokenType.ASC, "asc"), TokenType.GT: (TokenType.DESC, "desc")}
 _UNITS = frozenset(
     ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")

@@ -88,9 +88,10 @@ class SqlService:
     def _listen(self, host: str, port: int) -> None:
         try:
             self._listening = socket.create_server((host, port), backlog=BACKLOG)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
             raise ServiceError(
-                f"the Postgres port cannot listen on {host}:{port}: {error.strerror}; --postgres-listener takes another"
+                f"the Postgres port cannot listen on {host}:{port}: {reason}; --postgres-listener takes another"
             ) from None
         asyncio.get_running_loop().add_reader(self._listening, self._first_connection)
         self.ready_lines.append(f"barnabas Postgres port accepts connections on {host}:{self._listening.getsockname()[1]}")
@@ -112,6 +113,7 @@ class SqlService:
             tls=self._context.tls,
             authenticator=_authenticator(self._method, self._context),
             listening=self._listening,
+            requires_tls=self._context.tls is not None and self._method != "TRUST",
         )
 
     async def _preload(self) -> None:

@@ -76,3 +76,60 @@ CREATE MACRO quote_literal(a) AS '''' || replace(a::VARCHAR, '''', '''''') || ''
 CREATE MACRO generate_subscripts(a, b) AS unnest(generate_series(1, len(a)));
 CREATE MACRO array_upper(a, b) AS len(a);
 CREATE MACRO array_lower(a, b) AS CASE WHEN len(a) > 0 THEN 1 END;
+
+-- JSON as Postgres has it.
+CREATE MACRO __json_contained(a, b) AS json_contains(b, a);
+CREATE MACRO __json_list(a) AS CASE WHEN json_type(a) = 'ARRAY' THEN a::JSON[] ELSE [a] END;
+CREATE MACRO __json_concat(a, b) AS CASE
+  WHEN json_type(a) = 'OBJECT' AND json_type(b) = 'OBJECT' THEN to_json(map_concat(a::MAP(VARCHAR, JSON), b::MAP(VARCHAR, JSON)))
+  ELSE to_json(list_concat(__json_list(a), __json_list(b))) END;
+CREATE MACRO __json_without(a, b VARCHAR) AS CASE
+  WHEN json_type(a) = 'OBJECT' THEN to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: e.key <> b)))
+  ELSE to_json(list_filter(a::JSON[], lambda e: (e ->> '$') IS DISTINCT FROM b)) END,
+  (a, b BIGINT) AS to_json(list_filter(a::JSON[], lambda e, i: i <> CASE WHEN b < 0 THEN json_array_length(a)::BIGINT + b + 1 ELSE b + 1 END)),
+  (a, b VARCHAR[]) AS to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: NOT list_contains(b, e.key))));
+CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
+CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
+CREATE MACRO __json_keys(a) AS unnest(json_keys(a::JSON));
+CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
+CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
+CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
+  WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END;
+CREATE MACRO jsonb_typeof(a) AS json_typeof(a);
+CREATE MACRO jsonb_array_length(a) AS json_array_length(a);
+CREATE MACRO jsonb_pretty(a) AS json_pretty(a::JSON);
+CREATE MACRO jsonb_contains(a, b) AS json_contains(a::JSON, b::JSON);
+CREATE MACRO jsonb_contained(a, b) AS json_contains(b::JSON, a::JSON);
+CREATE MACRO jsonb_exists(a, b) AS list_contains(json_keys(a::JSON), b);
+
+-- Functions of Postgres that DuckDB lacks.
+CREATE MACRO __pg_type(t) AS CASE t WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real'
+  WHEN 'BLOB' THEN 'bytea' WHEN 'TIMESTAMP' THEN 'timestamp without time zone' WHEN 'TIME' THEN 'time without time zone'
+  WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'timestamp with time zone' WHEN 'HUGEINT' THEN 'bigint' WHEN '"NULL"' THEN 'unknown'
+  ELSE CASE WHEN t LIKE 'DECIMAL%' THEN 'numeric' WHEN t LIKE 'STRUCT%' OR t LIKE 'TUPLE%' THEN 'record' ELSE lower(t) END END;
+CREATE MACRO __pg_typeof(a) AS CASE WHEN typeof(a) LIKE '%[]' THEN __pg_type(rtrim(typeof(a), '[]')) || '[]' ELSE __pg_type(typeof(a)) END;
+CREATE MACRO scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN length(split_part(a::VARCHAR, '.', 2))::INTEGER ELSE 0 END;
+CREATE MACRO min_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN length(rtrim(split_part(a::VARCHAR, '.', 2), '0'))::INTEGER ELSE 0 END;
+CREATE MACRO width_bucket(a, low, high, count) AS CASE
+  WHEN count <= 0 THEN error('count must be greater than zero') WHEN low = high THEN error('lower bound cannot equal upper bound')
+  WHEN low < high THEN CASE WHEN a < low THEN 0 WHEN a >= high THEN count + 1 ELSE floor((a - low) * count / (high - low))::INTEGER + 1 END
+  ELSE CASE WHEN a > low THEN 0 WHEN a <= high THEN count + 1 ELSE floor((low - a) * count / (low - high))::INTEGER + 1 END END;
+CREATE MACRO array_remove(a, b) AS list_filter(a, lambda e: e IS DISTINCT FROM b);
+CREATE MACRO array_replace(a, b, c) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM b THEN c ELSE e END);
+CREATE MACRO array_positions(a, b) AS list_filter(list_transform(a, lambda e, i: CASE WHEN e IS NOT DISTINCT FROM b THEN i END), lambda i: i IS NOT NULL);
+CREATE MACRO array_ndims(a) AS CASE WHEN a IS NULL OR len(a) = 0 THEN NULL ELSE (length(typeof(a)) - length(rtrim(typeof(a), '[]'))) // 2 END;
+CREATE MACRO trim_array(a, b) AS a[:len(a) - b];
+CREATE MACRO array_fill(a, b) AS list_transform(range(b[1]), lambda i: a);
+CREATE MACRO string_to_table(a, b) AS unnest(CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END);
+CREATE MACRO regexp_count(a, b) AS len(regexp_extract_all(a, b)), (a, b, c) AS len(regexp_extract_all(substr(a, c), b));
+CREATE MACRO regexp_substr(a, b) AS CASE WHEN regexp_matches(a, b) THEN regexp_extract(a, b) END,
+  (a, b, c) AS CASE WHEN regexp_matches(substr(a, c), b) THEN regexp_extract(substr(a, c), b) END,
+  (a, b, c, d) AS regexp_extract_all(substr(a, c), b)[d];
+CREATE MACRO regexp_instr(a, b) AS CASE WHEN regexp_matches(a, b) THEN instr(a, regexp_extract(a, b)) ELSE 0 END;
+CREATE MACRO quote_nullable(a) AS CASE WHEN a IS NULL THEN 'NULL' ELSE '''' || replace(a::VARCHAR, '''', '''''') || '''' END;
+CREATE MACRO div(a, b) AS trunc(a / __nonzero(b));
+CREATE MACRO sind(a) AS sin(radians(a));
+CREATE MACRO cosd(a) AS cos(radians(a));
+CREATE MACRO tand(a) AS tan(radians(a));
+CREATE MACRO isfinite(a) AS a NOT IN ('infinity', '-infinity');
+CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER;

@@ -113,6 +113,8 @@ _WORDS: dict[pa.DataType, str] = {
     pa.date64(): "DATE",
     pa.month_day_nano_interval(): "INTERVAL",
     pa.null(): "VARCHAR",
+    pa.uuid(): "UUID",
+    pa.json_(): "JSON",
 }
 
 

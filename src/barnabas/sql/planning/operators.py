@@ -36,15 +36,38 @@ _NAMES = {
     "char_length": "length",
     "character_length": "length",
     "cardinality": "len",
+    "pg_typeof": "__pg_typeof",
+    "every": "bool_and",
+}
+_CASTS = {
+    "bool": "boolean", "int2": "smallint", "int4": "integer", "int8": "bigint", "float4": "real", "float8": "double", "text": "text",
+    "varchar": "text", "numeric": "decimal(38, 9)", "timestamptz": "timestamptz",
+}  # fmt: skip
+_FRACTIONS = {
+    **dict.fromkeys(("SECOND", "SECONDS"), ("0.000001", "DECIMAL(18, 6)")),
+    **dict.fromkeys(("MILLISECOND", "MILLISECONDS"), ("0.001", "DECIMAL(18, 3)")),
 }
 
 
 def rename_functions(tree: Any) -> None:
     """Functions that DuckDB has by another name."""
     for node in tree.find_all(exp.Anonymous):
-        name = _NAMES.get(str(node.this).lower())
+        written = str(node.this).lower()
+        name = _NAMES.get(written)
         if name is not None:
             node.set("this", name)
+        elif written in _CASTS and len(node.expressions) == 1:
+            node.replace(exp.cast(node.expressions[0].copy(), _CASTS[written], dialect="duckdb"))
+
+
+def keep_fractions(tree: Any) -> None:
+    """Let EXTRACT of seconds keep their fraction, as DuckDB does for microseconds only."""
+    for node in list(tree.find_all(exp.Extract)):
+        unit = _FRACTIONS.get(node.name.upper())
+        if unit is not None:
+            micros = exp.Extract(this=exp.var("MICROSECOND"), expression=node.expression.copy())
+            scaled = exp.Paren(this=exp.Mul(this=micros, expression=exp.Literal.number(unit[0])))
+            node.replace(exp.cast(scaled, unit[1], dialect="duckdb"))
 
 
 def rewrite_operators(tree: Any, *, is_spark: bool) -> None:

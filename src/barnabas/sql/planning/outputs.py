@@ -87,7 +87,7 @@ def name_of(item: Any) -> str:
             selects = item.this.selects if isinstance(item.this, exp.Query) else []
             return name_of(selects[0]) if selects else UNNAMED
         case exp.Extract():
-            return "extract"
+            return str(item.meta.get(WRITTEN, "extract"))
         case exp.Dot():
             return name_of(item.expression)
         case exp.Anonymous():

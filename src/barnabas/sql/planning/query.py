@@ -19,12 +19,15 @@ from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
+from barnabas.sql.planning.literals import read_literals
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
-from barnabas.sql.planning.operators import rename_functions, rewrite_operators
+from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
@@ -121,6 +124,8 @@ def plan_query(
     """
     _refuse(tree)
     tree = with_names(tree)
+    read_literals(tree, is_spark=is_spark)
+    order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
     places = parameters_of(tree)
@@ -131,14 +136,18 @@ def plan_query(
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
     inputs = []
     for number, relation in enumerate(relations):
-        inputs.append(_input(f"__{number}", relation, named, has_star=_has_star(tree), is_pending=relation.name in pending))
-    types = infer(places, given, _columns(tables, relations))
+        shows_all = _has_star(tree) or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
+        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=relation.name in pending))
+    field_of = _columns(tables, relations)
+    types = infer(places, given, lambda column: None if (found := field_of(column)) is None else arrow_type(found))
     name_outputs(tree)
+    read_documents(tree, field_of)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
+    keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
     return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
@@ -190,21 +199,22 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, i
     return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
 
 
-def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.DataType | None]:
+def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.Field[Any] | None]:
     by_name: dict[str, Relation] = {}
     for table, relation in zip(tables, relations, strict=True):
         by_name.setdefault(table.alias_or_name.lower(), relation)
 
-    def type_of(column: exp.Column) -> pa.DataType | None:
+    def field_of(column: exp.Column) -> pa.Field[Any] | None:
         name = column.name.lower()
         wanted = [by_name[column.table.lower()]] if column.table.lower() in by_name else [] if column.table else by_name.values()
         for relation in wanted:
             for each in (*relation.columns, *relation.hidden):
                 if each.name.lower() == name:
-                    return arrow_type(each)
+                    found: pa.Field[Any] = each
+                    return found
         return None
 
-    return type_of
+    return field_of
 
 
 def arrow_type(field: pa.Field[Any]) -> pa.DataType:

@@ -1,0 +1,129 @@
+"""Operators and functions of JSON that DuckDB has in another form.
+
+DuckDB tells `@>`, `||` and `-` of documents from those of lists and texts by the types of their sides. Columns of documents are text there,
+so the sides are looked at here: a cast to JSON, a column that is marked as JSON, or a function of JSON makes an operator one of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.duck.types import KIND
+
+FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
+_PATHS = {exp.JSONBExtract: "json_extract", exp.JSONBExtractScalar: "json_extract_string"}
+_OPERATORS: dict[type[Any], str] = {
+    exp.ArrayContainsAll: "json_contains",
+    exp.ArrayContainedBy: "__json_contained",
+    exp.DPipe: "__json_concat",
+    exp.Sub: "__json_without",
+}
+_KEYS = {
+    exp.JSONBContainsTopKey: "list_contains",
+    exp.JSONBContainsAnyTopKeys: "list_has_any",
+    exp.JSONBContainsAllTopKeys: "list_has_all",
+}
+_ROWS = {  # functions that give rows: the columns, and DuckDB's expressions of `x`
+    "json_array_elements": (("value", "__json_items"),),
+    "json_array_elements_text": (("value", "__json_texts"),),
+    "json_each": (("key", "__json_keys"), ("value", "__json_values")),
+    "json_each_text": (("key", "__json_keys"), ("value", "__json_value_texts")),
+    "json_object_keys": (("json_object_keys", "__json_keys"),),
+}
+
+
+def read_documents(tree: Any, field_of: FieldOf) -> None:
+    """Rewrite a tree.
+
+    Args:
+        field_of: the column that a name means, None if it is not of a table.
+    """
+    for node in reversed(list(tree.walk())):
+        if type(node) in _PATHS:
+            pointer = _pointer(node.expression)
+            if pointer is not None:
+                node.replace(_call(_PATHS[type(node)], _json(node.this), exp.Literal.string(pointer)))
+        elif type(node) in _KEYS:
+            node.replace(_call(_KEYS[type(node)], _call("json_keys", _json(node.this)), node.expression.copy()))
+        elif type(node) in _OPERATORS:
+            _operate(node, field_of)
+        elif isinstance(node, exp.Anonymous):
+            _give_rows(node)
+
+
+def _operate(node: Any, field_of: FieldOf) -> None:
+    left, right = node.this, node.expression
+    if isinstance(node, exp.Sub):
+        if _is_json(left, field_of):
+            node.replace(_call("__json_without", _json(left), right.copy()))
+    elif _is_json(left, field_of) or (_is_json(right, field_of) and not isinstance(node, exp.DPipe)):
+        node.replace(_call(_OPERATORS[type(node)], _json(left), _json(right)))
+
+
+def _is_json(node: Any, field_of: FieldOf) -> bool:
+    match node:
+        case exp.Paren():
+            return _is_json(node.this, field_of)
+        case exp.Cast():
+            return str(getattr(node.to.this, "value", "")) in ("JSON", "JSONB")
+        case exp.Column():
+            field = field_of(node)
+            return field is not None and (field.metadata or {}).get(KIND) == b"json"
+        case exp.JSONExtract():
+            return True
+        case exp.Anonymous():
+            return str(node.this).lower() in ("json_extract", "__json_concat", "__json_without")
+    return False
+
+
+def _pointer(path: Any) -> str | None:
+    """A JSON pointer of a path in braces or of an array of literals."""
+    from barnabas.sql.planning.literals import array_of
+
+    if isinstance(path, exp.Literal) and path.is_string:
+        steps = array_of(path.name)
+    elif isinstance(path, exp.Array) and all(isinstance(each, exp.Literal) for each in path.expressions):
+        steps = [each.name for each in path.expressions]
+    else:
+        return None
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _give_rows(node: Any) -> None:
+    name = str(node.this).lower().replace("jsonb_", "json_", 1)
+    columns = _ROWS.get(name)
+    table = node.parent
+    if columns is None or len(node.expressions) != 1:
+        return
+    argument = _without_arrows(node.expressions[0])
+    if not isinstance(table, exp.Table) or table.this is not node:
+        if len(columns) == 1:
+            node.replace(_call(columns[0][1], argument.copy()))
+        return
+    items = [exp.alias_(_call(function, argument.copy()), column) for column, function in columns]
+    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(str(node.this).lower()))
+    lateral = exp.Subquery(this=exp.select(*items), alias=alias.copy())
+    for clause in ("joins", "laterals"):
+        lateral.set(clause, table.args.get(clause))
+    table.replace(lateral)
+
+
+def _without_arrows(argument: Any) -> Any:
+    """An argument with functions for `->` and `->>`: within a list function, DuckDB takes an arrow for a lambda."""
+    whole = exp.Paren(this=argument.copy())
+    for each in list(whole.find_all(exp.JSONExtract, exp.JSONExtractScalar)):
+        name = "json_extract_string" if isinstance(each, exp.JSONExtractScalar) else "json_extract"
+        each.replace(_call(name, each.this.copy(), each.expression.copy()))
+    return whole.this
+
+
+def _json(node: Any) -> Any:
+    return exp.cast(node.copy(), "json", dialect="duckdb")
+
+
+def _call(name: str, *arguments: Any) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
