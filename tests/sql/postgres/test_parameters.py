@@ -135,7 +135,8 @@ def test_types_that_a_client_may_declare() -> None:
 @given(st.binary(max_size=80).map(lambda data: b"PGCOPY\n\xff\r\n\0" + bytes(8) + data), st.integers(1, 9))
 def test_any_bytes_of_a_binary_copy_are_rows_or_an_error(data: bytes, size: int) -> None:
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    schema = pa.schema({"a": pa.int32(), "b": pa.string()})
+    columns: dict[str, pa.DataType] = {"a": pa.int32(), "b": pa.string()}
+    schema = pa.schema(columns)
     assert state_of(lambda: list(lines_in(schema, pieces))) in {"", "22P03", "22P04", "22021"}
 
 
