@@ -56,8 +56,8 @@ def sql(
     barnabas sql -f report.sql --format csv -o report.csv
     echo 'SHOW TABLES' | barnabas sql
 
-    Without -c and -f it reads statements from the terminal or from standard input. There it stops at the first error,
-    with exit code 1.
+    Without -c and -f it reads statements from the terminal or from standard input. Input that is not typed ends at the first
+    error, with exit code 1; an open transaction is rolled back then.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
