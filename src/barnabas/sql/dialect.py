@@ -260,5 +260,5 @@ def to_duckdb(tree: Any) -> str:
         return str(tree.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE, comments=False))
     except RecursionError:
         raise SqlError(TOO_COMPLEX, "the statement has too many expressions inside of each other") from None
-    except (SqlglotError, ValueError, AttributeError, TypeError) as error:
+    except (SqlglotError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
         raise syntax_error(f"the statement cannot be run: {error}") from None

@@ -29,7 +29,7 @@ def test_views_of_views_have_a_number_of_parts(engine: SqlEngine, monkeypatch: p
         text = f"create temp view v{number} as select a from v{number - 1} union all select a from v{number - 1}"
         try:
             asked(text)
-        except Exception as error:
+        except SqlError as error:
             states.append(getattr(error, "sqlstate", str(error)))
             break
     assert states == ["54000"]

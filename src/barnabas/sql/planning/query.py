@@ -21,6 +21,7 @@ from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
+from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_literals
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
@@ -125,6 +126,7 @@ def plan_query(
     _refuse(tree)
     tree = with_names(tree)
     read_literals(tree, is_spark=is_spark)
+    read_intervals(tree)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
