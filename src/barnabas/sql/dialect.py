@@ -32,6 +32,7 @@ class Barnabas(Postgres):
 
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+        NUMERIC_LITERALS = Spark.Tokenizer.NUMERIC_LITERALS  # 1L, 2S, 3Y, 1.5D, 1.5BD
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
 

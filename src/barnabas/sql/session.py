@@ -26,6 +26,7 @@ from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
@@ -55,12 +56,20 @@ class SqlSession:
         self.config = shared.config_of(caller)
         self.client = BlockingClient(self.config)
         self.access = Access(
-            self.client, self.config, shared.definitions, shared.samples, caller.user, self.settings, shared.live
+            self.client,
+            self.config,
+            shared.definitions,
+            shared.samples,
+            caller.user,
+            self.settings,
+            shared.live,
+            shared.key_index,
         )
         self.running = Running(shared.deadlines)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
+        self.views = Views()
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self._plans = Plans()
         self._state = "I"
@@ -73,8 +82,9 @@ class SqlSession:
 
     @property
     def is_fresh(self) -> bool:
-        kept = self.prepared or self.temporary or self.buffer or self.settings.are_changed
-        return self._state == "I" and not (kept or self._closed)
+        return self._state == "I" and not (
+            self._closed or self.prepared or self.buffer or self.temporary or self.views or self.settings.are_changed
+        )
 
     @property
     def is_spark(self) -> bool:
@@ -82,9 +92,9 @@ class SqlSession:
         return self.settings.get("sql_dialect") == "spark"
 
     @property
-    def version(self) -> tuple[int, int, bool]:
+    def version(self) -> tuple[int, int, int, bool]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
-        return self._shared.definitions.version, self.buffer.generation, self.is_spark
+        return self._shared.definitions.version, self.buffer.generation, self.views.version, self.is_spark
 
     @property
     def definitions(self) -> DefinitionStore:
@@ -222,6 +232,7 @@ class SqlSession:
         self.settings.reset()
         self.prepared.clear()
         self._plans.clear()
+        self.views.clear()
         self._drop_temporary()
 
     def temporary_name(self, name: str) -> str:
@@ -229,7 +240,7 @@ class SqlSession:
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def _drop_temporary(self) -> None:
-        """Drop the temporary tables. What the cluster refuses now stays behind as a topic, and the log says so."""
+        """Drop the temporary tables. If the cluster refuses, the topic stays, and the log says so."""
         for name in self.temporary.values():
             try:
                 drop_table(self, name)

@@ -151,3 +151,12 @@ VALUES = [
 def test_values_keep_their_types(connection: psycopg.Connection[Any], value: Any, format_: str) -> None:
     assert connection.execute(f"select {format_} as a", [value]).fetchone() == (value,)
     assert connection.execute("select %s as a", [Jsonb({"a": 1})]).fetchone() == ({"a": 1},)
+
+
+async def test_a_pool_of_asyncpg(server: Running, table: str) -> None:
+    async with asyncpg.create_pool(
+        host="127.0.0.1", port=server.port, user="anna", database="flights", min_size=1, max_size=3
+    ) as pool:
+        for number in range(6):
+            await pool.execute(f"insert into {table} values ($1, $2)", number, "x")
+        assert await pool.fetchval(f"select count(*) from {table}") == 6

@@ -6,6 +6,7 @@ import difflib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -43,7 +44,7 @@ WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
 class Samples:
-    """What undeclared topics hold, for all sessions of an engine: by the schema registry, or by a look at their last records.
+    """The contents of undeclared topics, for all sessions of an engine: by the schema registry, or by a look at their last records.
 
     Args:
         registry: None without one.
@@ -93,6 +94,7 @@ class Access:
         samples: shared too.
         user, settings: of the session, for Postgres' catalogue.
         live: the tables in memory; shared by all sessions.
+        key_index: the folder of the indexes of keys; None: no index.
     """
 
     def __init__(
@@ -104,8 +106,9 @@ class Access:
         user: str,
         settings: Settings,
         live: LiveTables,
+        key_index: Path | None = None,
     ) -> None:
-        self._user, self._settings = user, settings
+        self._user, self._settings, self._key_index = user, settings, key_index
         self._client, self._config, self._store, self._samples, self._live = client, config, store, samples, live
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
@@ -251,7 +254,9 @@ class Access:
                     continue
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
-            table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
+            table = Table(
+                self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed, key_index=self._key_index
+            )
             made.append((each.alias, Rows(table, each.schema, running)))
         return made
 

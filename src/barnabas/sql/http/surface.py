@@ -224,7 +224,7 @@ def _guarded(function: Any, *arguments: Any) -> Any:
 
 
 def _statement(request: Request) -> Statement:
-    """What a request asks for. Raises HttpError 400 or 415."""
+    """The statement of a request. Raises HttpError 400 or 415."""
     if request.method != "POST":
         text = request.query.get("statement")
         if text is None:

@@ -81,7 +81,7 @@ class LiveTables:
         check: Callable[[], None],
         use: Callable[[LiveRows], R],
     ) -> R | None:
-        """What `use` makes of the rows at this moment; None if the table does not fit into memory.
+        """The result of `use` for the rows at this moment; None if the table does not fit into memory.
 
         Args:
             client: of the caller.

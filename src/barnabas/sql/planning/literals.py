@@ -37,8 +37,17 @@ _DATES = tuple(
 _ZONE = re.compile(r"(?P<time>:\d\d(?:\.\d+)?) *(?:(?P<offset>[+-]\d{1,2}(?::?\d\d)?)|(?P<name>[A-Za-z]{1,4}))\Z")
 
 
-def read_literals(tree: Any) -> None:
-    """Rewrite the literals of a tree. Raises SqlError."""
+def read_literals(tree: Any, *, is_spark: bool) -> None:
+    """Rewrite the literals of a tree. Raises SqlError.
+
+    Args:
+        is_spark: whether a decimal without sizes has 10 digits and none of a fraction, instead of as many as its value.
+    """
+    for cast in tree.find_all(exp.Cast):
+        if str(getattr(cast.to.this, "value", "")) == "DECIMAL" and not cast.to.expressions:
+            precision, scale = (10, 0) if is_spark and not _is_number(cast.this) else sizes_of(cast.this)
+            sizes = [exp.DataTypeParam(this=exp.convert(each)) for each in (precision, scale)]
+            cast.to.set("expressions", sizes)
     for node in list(tree.find_all(exp.Cast, exp.Any)):
         literal = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
         if not isinstance(literal, exp.Literal) or not literal.is_string:
@@ -48,6 +57,24 @@ def read_literals(tree: Any) -> None:
                 node.set("this", _compared(node, array_of(literal.name)))
             continue
         _read(node, literal)
+
+
+def _is_number(node: Any) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+_DIGITS = re.compile(r"\s*[+-]?(\d*)(?:\.(\d*))?\s*\Z")
+MOST_DIGITS, USUAL_DIGITS, USUAL_FRACTION = 38, 18, 9  # of a decimal; of one that tells no sizes
+
+
+def sizes_of(value: Any) -> tuple[int, int]:
+    """Precision and scale that keep a value: those of a literal, and the usual ones for other expressions."""
+    value = value.this if isinstance(value, (exp.Neg, exp.Paren)) else value
+    found = _DIGITS.match(value.name) if isinstance(value, exp.Literal) else None
+    if found is None:
+        return MOST_DIGITS, USUAL_FRACTION
+    scale = min(len(found[2] or ""), MOST_DIGITS)
+    return min(MOST_DIGITS, max(USUAL_DIGITS, len(found[1]) + scale)), scale
 
 
 def _compared(node: exp.Any, values: list[Any]) -> exp.Array:

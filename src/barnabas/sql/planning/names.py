@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlglot import exp
 
+OF_VIEW = "of_view"  # the mark of a table in the query of a view: common table expressions around it do not hide it
+
 
 def tables_of(tree: exp.Expression) -> list[exp.Table]:
     """The tables that a query reads, functions and common table expressions left out, in the order of the text."""
@@ -14,7 +16,7 @@ def tables_of(tree: exp.Expression) -> list[exp.Table]:
 
 
 def _is_common(table: exp.Table) -> bool:
-    if table.args.get("db"):
+    if table.args.get("db") or table.meta.get(OF_VIEW):
         return False
     name = table.name.lower()
     done: Any = None

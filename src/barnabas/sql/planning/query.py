@@ -28,9 +28,15 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.stars import order_stars
+<<<<<<< HEAD
 from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
 from barnabas.tables.scan import OFFSET
+=======
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT
+>>>>>>> main
 
+_INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
+_RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
 Find = Callable[[Sequence[str], int | None], Relation]
 
 
@@ -123,7 +129,7 @@ def plan_query(
     """
     _refuse(tree)
     tree = with_names(tree)
-    read_literals(tree)
+    read_literals(tree, is_spark=is_spark)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
@@ -168,6 +174,10 @@ def _rewritten(tree: Any, find: Find) -> Any:
 def _refuse(tree: Any) -> None:
     for node in tree.find_all(exp.Into):
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
+    for node in tree.find_all(exp.Anonymous):
+        name = str(node.this).lower()
+        if name.startswith(_INNER) or name in _RUN_TEXT:
+            raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
 

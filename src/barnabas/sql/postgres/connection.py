@@ -144,7 +144,7 @@ class Connection:
         statements = self._session.statements(text)
         if not statements:
             self._channel.send(answers.EMPTY_QUERY)
-        block, at = ImplicitBlock(self._session, statements), 0
+        block, at = ImplicitBlock(self._session, execution.transaction, statements), 0
         try:
             for each in statements:
                 found = text.find(each, at)
@@ -156,6 +156,8 @@ class Connection:
         except BaseException:
             block.fail()
             raise
+        finally:
+            execution.transaction.is_implicit = False
 
     def _run_one(self, text: str) -> None:
         execution = self._execution

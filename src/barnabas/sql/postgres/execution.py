@@ -14,7 +14,7 @@ from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.binary_copy import lines_in, rows_out
 from barnabas.sql.postgres.channel import Channel
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
-from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch
+from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch, Unlisten
 from barnabas.sql.postgres.messages import BINARY, TEXT
 from barnabas.sql.postgres.portals import Portal, Rows, Statement
 from barnabas.sql.postgres.rows import RowWriter
@@ -140,6 +140,8 @@ class Execution:
         """
         self.transaction.admitted(portal.statement.text)
         self._check_cancelled()
+        if (warning := self.transaction.warning(portal.statement.text)) is not None:
+            self._channel.send(answers.notice(warning))
         action = portal.statement.action
         if portal.finished is not None:
             self._channel.send(answers.command_complete(portal.finished))
@@ -238,6 +240,8 @@ class Execution:
             self._finish(portal, "CLOSE CURSOR" + ("" if action.name is not None else " ALL"))
         elif isinstance(action, Deallocate):
             self._deallocate(portal, action)
+        elif isinstance(action, Unlisten):
+            self._finish(portal, "UNLISTEN")
         elif isinstance(action, DiscardAll):
             self.close()
             self.statements.clear()

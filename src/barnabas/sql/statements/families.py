@@ -19,6 +19,7 @@ from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.views import create_view, drop_view
 from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
 
@@ -44,10 +45,19 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
     """CREATE TABLE, with columns or from a query."""
     if statement.word(1) == "INDEX" or (statement.word(1) == "UNIQUE" and statement.word(2) == "INDEX"):
         return create_index(session, statement)
+    if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
+        return create_view(session, statement)
     tree = tree_of(statement)
     if tree.args.get("expression") is not None:
         return create_as(session, statement, tree, given)
     return create(session, statement, tree)
+
+
+def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """DROP VIEW, and DROP of what has a definition."""
+    if statement.word(1) == "VIEW":
+        return drop_view(session, statement)
+    return alter.drop(session, statement, given)
 
 
 _FAMILIES: dict[str, Make] = {
@@ -73,7 +83,7 @@ _FAMILIES: dict[str, Make] = {
     "SAVEPOINT": transaction_control.savepoint,
     "RELEASE": transaction_control.release,
     "CREATE": _create,
-    "DROP": alter.drop,
+    "DROP": _drop,
     "ALTER": alter.alter,
     "COMMENT": alter.comment,
     "TRUNCATE": alter.truncate,

@@ -15,6 +15,7 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.statements.ready import Ready
@@ -33,6 +34,7 @@ class Host(Protocol):
     client: BlockingClient
     running: Running
     buffer: Buffer
+    views: Views
     prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]]
 
     @property

@@ -56,7 +56,13 @@ def checked(
         return found or session.find(parts, position)
 
     plan = plan_query(
-        tree, find, session.facts(), session.settings.get, given, is_spark=session.is_spark, pending=session.buffer.names()
+        session.views.expanded(tree),
+        find,
+        session.facts(),
+        session.settings.get,
+        given,
+        is_spark=session.is_spark,
+        pending=session.buffer.names(),
     )
     cursor = session.planner()
     try:
