@@ -132,13 +132,15 @@ class SqlSession:
         """The statement, as it was checked before if nothing has changed."""
         if text in self._plans:
             self.definitions.refresh()
-        state = self.version, self.settings.generation
-        made = self._plans.get(text, given, state)
+        made = self._plans.get(text, given, self._plans_state())
         if made is None:
             made = checked(self, statement_of(text), given)
             made.given = given
-            self._plans.put(text, given, (self.version, self.settings.generation), made)
+            self._plans.put(text, given, self._plans_state(), made)
         return made
+
+    def _plans_state(self) -> object:
+        return self.version, self.settings.generation, tuple(self.temporary.items())
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         result: Result = self._guarded(lambda: self._current(prepared).run(values))

@@ -278,6 +278,7 @@ def test_limits_have_a_default(engine: SqlEngine) -> None:
         (["begin"], False),
         (["begin", "commit"], True),
         (["begin", "set local timezone = 'Europe/Zurich'", "rollback"], True),
+        (["create temporary table passing (id bigint)"], False),
         (["prepare p as select 1"], False),
         (["prepare p as select 1", "deallocate p"], True),
         (["select set_config('timezone', 'Europe/Zurich', false)"], None),
