@@ -6,6 +6,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.sql.engine import SqlEngine
+from barnabas.sql.interface import SqlError
 from tests.sql.engine.asking import asking
 
 
