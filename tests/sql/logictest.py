@@ -120,7 +120,7 @@ def fault_of(connection: psycopg.Connection[Any], record: Record, *, extended: b
 
 
 def _compared(record: Record, rows: Sequence[tuple[str | None, ...]]) -> str | None:
-    kinds, sort = record.words[0], (record.words + ["nosort"])[1]
+    kinds, sort = record.words[0], [*record.words, "nosort"][1]
     if rows and len(rows[0]) != len(kinds):
         return f"{len(rows[0])} columns instead of {len(kinds)}"
     values = [[shown(cell, kind) for cell, kind in zip(row, kinds, strict=True)] for row in rows]

@@ -131,5 +131,7 @@ def test_a_copy_shows_values_as_postgres_does(connection: psycopg.Connection[Any
     query = "select cast(1e20 as double) as a, timestamptz '2024-01-01 00:00:00+00' as b, cast(0 as decimal(20, 9)) as c, array('x y') as d"
     with connection.cursor().copy(f"copy ({query}) to stdout") as copy:
         assert b"".join(copy) == b'1e+20\t2024-01-01 05:30:00+05:30\t0.000000000\t{"x y"}\n'
-    with connection.cursor().copy("copy (select 'a,\"b' as a, '' as b, null as c, 'x' as d) to stdout (format csv, header)") as copy:
+    with connection.cursor().copy(
+        "copy (select 'a,\"b' as a, '' as b, null as c, 'x' as d) to stdout (format csv, header)"
+    ) as copy:
         assert b"".join(copy) == b'a,b,c,d\n"a,""b","",,x\n'
