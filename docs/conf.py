@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 CONTENTS: dict[str, list[str]] = {
-    "Start here": ["docs/getting-started", "docs/how-it-works", "docs/guides/demo"],
+    "Start here": ["docs/getting-started", "docs/how-it-works", "docs/tutorials/flights-in-sql", "docs/guides/demo"],
     "Build applications": [
         "docs/guides/python-clients",
         "docs/guides/testing",
         "docs/guides/schema-registry",
         "docs/guides/schemas-in-python",
+        "docs/guides/sql",
         "docs/guides/tables",
         "docs/guides/table-formats",
         "docs/guides/transactions",

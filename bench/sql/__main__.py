@@ -17,7 +17,7 @@ from psycopg.pq import ExecStatus
 
 from bench import report
 from bench.latency import percentile
-from bench.peers.process import resident_mb
+from bench.peers.process import cpu_of, resident_mb
 from bench.registry.systems import call
 from bench.servers import Barnabas
 from bench.sql import load
@@ -104,6 +104,7 @@ def _results(amounts: Amounts) -> dict[str, Result]:
         Result("p50", f"one row by its key, of {amounts.keys:,}: median", "ms", {}, "< 2"),
         Result("p99", f"one row by its key, of {amounts.keys:,}: p99", "ms", {}),
         *(_row_rates(amounts, count) for count in CONNECTIONS),
+        Result("row-cpu", f"one row by its key, {CONNECTIONS[-1]} connections, of CPU time", "queries/CPU s", {}, ">= 5,000"),
         Result("insert", "single-row inserts, table without a key, 1 connection", "rows/s", {}, ">= 1,000"),
         Result("insert-keyed", "single-row inserts, table with a primary key, 1 connection", "rows/s", {}, ">= 1,000"),
         Result("count", f"count of {amounts.rows:,} records", "s", {}, "< 1.5" if amounts == FULL else ""),
@@ -155,8 +156,10 @@ def _one_row(server: SqlServer, amounts: Amounts, results: dict[str, Result]) ->
         with connect(address) as line:
             _timed(results, label, load.delays_ms(line, turns, whole, amounts.timed))
         for connections in CONNECTIONS:
+            spent = cpu_of(server.pids)
             per_s = load.rate(address, connect, turns, whole, connections, amounts.seconds)
             _add(results, f"rows-{connections}", label, per_s)
+        _add(results, "row-cpu", label, per_s * amounts.seconds / (cpu_of(server.pids) - spent))
 
 
 def _timed(results: dict[str, Result], label: str, delays: list[float]) -> None:

@@ -14,6 +14,7 @@ NOTES = """
 - `barnabas sql start` is a process of its own beside a broker of barnabas. The load shares the machine with both.
 - *Postgres* sends Bind, Execute and Sync of a prepared statement as bytes, and takes results in binary. *HTTP* sends the whole statement
   with its parameters over a connection that stays open. *psycopg 3* prepares the statement and makes Python values of the row.
+- *Of CPU time* divides the queries by the user and system time of the SQL process, so that other work on the machine changes it less.
 - Each connection has one statement on its way at a time. Every insert is a statement and a transaction of its own, and it is answered
   after `acks=all`.
 - The counted topic has one partition, and its values are JSON. It has no primary key, so that each count reads the topic.

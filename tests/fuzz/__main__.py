@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TARGETS = [["fuzz_frames"], ["fuzz_records"], ["fuzz_values"]]
+TARGETS = [["fuzz_frames"], ["fuzz_records"], ["fuzz_values"], ["fuzz_postgres"]]
 GUIDED = [["fuzz_frames", "--guided", "corpus"]]
 
 

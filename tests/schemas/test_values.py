@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import time
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -180,6 +182,46 @@ def test_avro_data_that_the_readers_schema_cannot_hold_is_refused(written: Any, 
     data = codec_of(ours).encode("B" if isinstance(written, dict) else None)
     with pytest.raises(CannotDecode, match="the data does not fit the Avro schema"):
         codec_of(ours, theirs).decode(data)
+
+
+DAY = {"type": "int", "logicalType": "date"}
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+INNER = {
+    "type": "record",
+    "name": "In",
+    "fields": [{"name": "q", "type": "bytes", "default": "\u00fe"}, {"name": "d", "type": DAY}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("bytes", "\u00ff\u0000", b"\xff\0"),
+        ({"type": "fixed", "name": "F", "size": 1}, "\u00ff", b"\xff"),
+        ("double", 1, 1.0),
+        (DAY, 5, datetime.date(1970, 1, 6)),
+        (
+            [{"type": "long", "logicalType": "timestamp-millis"}, "null"],
+            1500,
+            datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, datetime.UTC),
+        ),
+        (DECIMAL, "\u0001\u0002", Decimal("2.58")),
+        ({"type": "array", "items": DAY}, [1], [datetime.date(1970, 1, 2)]),
+        ({"type": "map", "values": "bytes"}, {"k": "\u00ff"}, {"k": b"\xff"}),
+        (INNER, {"d": 0}, {"q": b"\xfe", "d": datetime.date(1970, 1, 1)}),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "B"),
+        (["null", "bytes"], None, None),
+        (["null", "int"], 7, 7),
+    ],
+)
+def test_avro_defaults_are_values(kind: Any, default: Any, value: Any) -> None:
+    old, new = (
+        RegisteredSchema(
+            None, None, "AVRO", json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}, *more]})
+        )
+        for more in ([], [{"name": "y", "type": kind, "default": default}])
+    )
+    assert codec_of(old, new).decode(codec_of(old).encode({"x": 1})) == {"x": 1, "y": value}
 
 
 def test_avro_containers_have_no_namespace() -> None:

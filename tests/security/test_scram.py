@@ -79,17 +79,25 @@ class PostgresClient(Client):
 
 @pytest.mark.parametrize("named", ["", "*"])
 def test_a_relayed_client_that_names_no_user(named: str) -> None:
-    server, client = exchange("SCRAM-SHA-256", credential_of("SCRAM-SHA-256", "geheim", SALT, 4096)), PostgresClient(named, "geheim")
+    server, client = (
+        exchange("SCRAM-SHA-256", credential_of("SCRAM-SHA-256", "geheim", SALT, 4096)),
+        PostgresClient(named, "geheim"),
+    )
     assert client.trusts(server.evaluate(client.final(server.evaluate(client.relayed("a=2Cb")))))
     assert server.identity == Identity("a,b")
-    server, client = exchange("SCRAM-SHA-256", credential_of("SCRAM-SHA-256", "geheim", SALT, 4096)), PostgresClient(named, "falsch")
+    server, client = (
+        exchange("SCRAM-SHA-256", credential_of("SCRAM-SHA-256", "geheim", SALT, 4096)),
+        PostgresClient(named, "falsch"),
+    )
     final = client.final(server.evaluate(client.relayed("alice")))
     with pytest.raises(AuthenticationFailed):
         server.evaluate(final)
     assert server.identity is None
 
 
-@pytest.mark.parametrize("first", [b"n,,n=,r=client", b"n,a=,n=,r=client", b"n,b=alice,n=,r=client", b"n,a=alice,n=bert,r=client"])
+@pytest.mark.parametrize(
+    "first", [b"n,,n=,r=client", b"n,a=,n=,r=client", b"n,b=alice,n=,r=client", b"n,a=alice,n=bert,r=client"]
+)
 def test_a_name_that_is_neither_the_users_nor_relayed(first: bytes) -> None:
     with pytest.raises(AuthenticationFailed):
         exchange("SCRAM-SHA-256", credential_of("SCRAM-SHA-256", "geheim", SALT, 4096)).evaluate(first)

@@ -36,7 +36,7 @@ class Record:
 
 @dataclass
 class Outcome:
-    """What became of a file."""
+    """The result of a file."""
 
     name: str
     passed: int = 0

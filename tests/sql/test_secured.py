@@ -100,6 +100,11 @@ def test_callers_act_with_their_own_rights(place: Place) -> None:
             alice.execute("insert into secrets values (2, 'y')")
 
 
+def test_sessions_need_tls(place: Place) -> None:
+    with pytest.raises(psycopg.OperationalError, match="the server accepts sessions over TLS only"):
+        psycopg.connect(host="127.0.0.1", port=place.port, user="admin", password=place.password, sslmode="disable")
+
+
 def test_wrong_passwords_are_refused(place: Place) -> None:
     assert place.asked("select 1", "admin", "wrong")[0] == 401
     assert place.asked("select 1", "admin", "wrong")[1]["sqlstate"] == "28000"

@@ -67,7 +67,7 @@ def arrow_times() -> st.SearchStrategy[Any]:
     units = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
     def scalar(seconds: int, more: int, unit: str, zone: str) -> Any:
-        return pa.scalar((START // 1000 + seconds) * units[unit] + more, pa.timestamp(unit, zone))  # type: ignore[call-overload]
+        return pa.scalar((START // 1000 + seconds) * units[unit] + more, pa.timestamp(unit, zone))  # type: ignore[call-overload]  # the stubs want literal units
 
     zones = st.sampled_from(["UTC", "Europe/Berlin", "+03:00"])
     return st.builds(scalar, st.integers(-2, 26), st.integers(-1, 1), st.sampled_from(list(units)), zones)

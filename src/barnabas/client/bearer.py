@@ -110,6 +110,7 @@ class GivenToken:
     text: str = field(repr=False)
 
     def token(self) -> str:
+        """The token."""
         return self.text
 
 

@@ -15,6 +15,7 @@ from fastavro.read import SchemaResolutionError
 
 from barnabas import limits
 from barnabas.schemas.avro_bounds import has_weightless_items, is_recursive
+from barnabas.schemas.avro_defaults import set_defaults
 from barnabas.schemas.avro_json import from_json
 from barnabas.schemas.avro_names import whole_schema
 from barnabas.schemas.errors import CannotDecode, CannotEncode
@@ -48,7 +49,10 @@ class AvroCodec:
     def __init__(self, written: Any, read: Any = None) -> None:
         self.schema = written
         self._parsed = fastavro.parse_schema(written)
-        self._reader = None if read is None else fastavro.parse_schema(read)
+        self._reader = None
+        if read is not None:
+            self._reader = fastavro.parse_schema(read)
+            set_defaults(self._reader)
         self._is_raw = written in ("bytes", {"type": "bytes"})  # Confluent's serialisers write bytes without their length
         self._is_recursive = is_recursive(written)
         self._is_unbounded = has_weightless_items(written)

@@ -51,8 +51,9 @@ def check_postgres(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_server((host.strip("[]"), int(port))).close()
-    except OSError as error:
-        reason = "another program has this port" if error.errno == errno.EADDRINUSE else error.strerror
+    except (OSError, ValueError) as error:
+        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "another program has this port" if taken else getattr(error, "strerror", None) or str(error)
         raise ServiceError(
             f"SQL cannot listen on {address} for Postgres clients: {reason}; "
             "--postgres-listener HOST:PORT chooses another address, and port 0 takes a free port"

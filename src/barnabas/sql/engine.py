@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
@@ -33,6 +34,7 @@ class SqlEngine:
         sessions: most sessions at once.
         dialect: `spark` or `postgres`, for sessions that do not choose: what `7 / 2` is, and where nulls are in an order.
         registry: of schemas: topics without a definition then have the columns of their newest schema.
+        key_index: the folder of the indexes of keys of topics; None: no index.
 
     Raises:
         ConfigError: an unknown dialect.
@@ -46,6 +48,7 @@ class SqlEngine:
         sessions: int = bounds.MAX_SQL_SESSIONS,
         dialect: str = "spark",
         registry: RegistryAddress | str | None = None,
+        key_index: Path | None = None,
     ) -> None:
         if dialect not in DIALECTS:
             raise ConfigError("sql_dialect", dialect, " or ".join(DIALECTS))
@@ -53,7 +56,9 @@ class SqlEngine:
         bounds_of_queries = limits or QueryLimits()
         instances = Instances(bounds_of_queries, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         address = RegistryAddress(registry) if isinstance(registry, str) else registry
-        self.shared = Shared(own, bounds_of_queries, dialect, instances, DefinitionStore(own), Samples(address))
+        self.shared = Shared(
+            own, bounds_of_queries, dialect, instances, DefinitionStore(own), Samples(address), key_index=key_index
+        )
         self._most = sessions
         self._numbers = itertools.count(1)
         self._sessions: set[SqlSession] = set()

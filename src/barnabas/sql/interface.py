@@ -99,7 +99,7 @@ class Session(Protocol):
     @property
     def is_fresh(self) -> bool:
         """Whether it is as it began, so that another request of its caller can have it: no transaction is open, no setting was changed,
-        no statement has a name."""
+        no statement has a name, there is no temporary table."""
 
     def statements(self, text: str) -> list[str]:
         """The single statements of a text, without comments around them. Raises SqlError."""

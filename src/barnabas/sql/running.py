@@ -19,6 +19,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED
 
 LEAST_TICKETS = 64
+INTERRUPT_AGAIN_S = 0.05
 
 
 class Deadlines:
@@ -89,7 +90,7 @@ class Running:
         self._deadlines = deadlines
         self._lock = threading.Lock()
         self._leases: list[Lease] = []
-        self._active = 0
+        self._active = self._number = 0
         self._reason: str | None = None
         self._ticket: list[Any] = []
         self.fault: BarnabasError | None = None
@@ -105,9 +106,9 @@ class Running:
             if self._active == 1:
                 self._reason = self.fault = None
                 if seconds:
-                    self._ticket = self._deadlines.add(
-                        seconds, lambda: self.cancel("canceling statement due to statement timeout")
-                    )
+                    self._number += 1
+                    number = self._number
+                    self._ticket = self._deadlines.add(seconds, lambda: self._expire(number))
 
     def stop(self) -> None:
         """It ended. A result that is still streamed keeps it alive by its leases."""
@@ -121,9 +122,21 @@ class Running:
             if not self._active and not self._leases:
                 return
             self._reason = self._reason or reason
-            leases = list(self._leases)
+        self._interrupt()
+
+    def _expire(self, number: int) -> None:
+        """The time of a statement is over; by now it may have ended, and another may run."""
+        if number == self._number:
+            self.cancel("canceling statement due to statement timeout")
+
+    def _interrupt(self) -> None:
+        """DuckDB forgets an interrupt that comes before its query has begun, so it is given again until the query has ended."""
+        with self._lock:
+            leases = list(self._leases) if self._reason is not None else []
         for lease in leases:
             lease.interrupt()
+        if leases:
+            self._deadlines.add(INTERRUPT_AGAIN_S, self._interrupt)
 
     def note(self, fault: BarnabasError) -> None:
         """Take note of a fault within a scan: DuckDB passes on its text alone."""
@@ -142,9 +155,8 @@ class Running:
         """Take note of an instance."""
         with self._lock:
             self._leases.append(lease)
-            cancelled = self._reason is not None
-        if cancelled:
-            lease.interrupt()
+        if self.is_cancelled:
+            self._interrupt()
 
     def release(self, lease: Lease) -> None:
         """Give an instance back."""

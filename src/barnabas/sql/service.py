@@ -11,6 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.digits import is_number
@@ -75,7 +76,8 @@ class SqlService:
         from barnabas.sql.engine import SqlEngine
 
         limits = QueryLimits(spill_folder=self._spill_folder, **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
-        return SqlEngine(self._context.client, limits=limits, registry=self._context.settings.get(REGISTRY))
+        key_index = None if self._spill_folder is None else Path(self._spill_folder) / "keys"
+        return SqlEngine(self._context.client, limits=limits, registry=self._context.settings.get(REGISTRY), key_index=key_index)
 
     async def start(self) -> None:
         """Open the ports. Raises ServiceError if the Postgres port cannot be had."""
@@ -88,9 +90,10 @@ class SqlService:
     def _listen(self, host: str, port: int) -> None:
         try:
             self._listening = socket.create_server((host, port), backlog=BACKLOG)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
             raise ServiceError(
-                f"the Postgres port cannot listen on {host}:{port}: {error.strerror}; --postgres-listener takes another"
+                f"the Postgres port cannot listen on {host}:{port}: {reason}; --postgres-listener takes another"
             ) from None
         asyncio.get_running_loop().add_reader(self._listening, self._first_connection)
         self.ready_lines.append(f"barnabas Postgres port accepts connections on {host}:{self._listening.getsockname()[1]}")
@@ -112,6 +115,7 @@ class SqlService:
             tls=self._context.tls,
             authenticator=_authenticator(self._method, self._context),
             listening=self._listening,
+            requires_tls=self._context.tls is not None and self._method != "TRUST",
         )
 
     async def _preload(self) -> None:

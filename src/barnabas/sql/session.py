@@ -56,7 +56,14 @@ class SqlSession:
         self.config = shared.config_of(caller)
         self.client = BlockingClient(self.config)
         self.access = Access(
-            self.client, self.config, shared.definitions, shared.samples, caller.user, self.settings, shared.live
+            self.client,
+            self.config,
+            shared.definitions,
+            shared.samples,
+            caller.user,
+            self.settings,
+            shared.live,
+            shared.key_index,
         )
         self.running = Running(shared.deadlines)
         self.producers = Producers(self.client)
@@ -125,13 +132,15 @@ class SqlSession:
         """The statement, as it was checked before if nothing has changed."""
         if text in self._plans:
             self.definitions.refresh()
-        state = self.version, self.settings.generation
-        made = self._plans.get(text, given, state)
+        made = self._plans.get(text, given, self._plans_state())
         if made is None:
             made = checked(self, statement_of(text), given)
             made.given = given
-            self._plans.put(text, given, (self.version, self.settings.generation), made)
+            self._plans.put(text, given, self._plans_state(), made)
         return made
+
+    def _plans_state(self) -> object:
+        return self.version, self.settings.generation, tuple(self.temporary.items())
 
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         result: Result = self._guarded(lambda: self._current(prepared).run(values))
@@ -231,7 +240,7 @@ class SqlSession:
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def _drop_temporary(self) -> None:
-        """Drop the temporary tables. What the cluster refuses now stays behind as a topic, and the log says so."""
+        """Drop the temporary tables. If the cluster refuses, the topic stays, and the log says so."""
         for name in self.temporary.values():
             try:
                 drop_table(self, name)

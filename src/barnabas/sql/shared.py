@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
@@ -23,6 +24,7 @@ class Shared:
     Args:
         config: of the engine's own clients.
         dialect: of sessions that do not choose.
+        key_index: the folder of the indexes of keys of topics; None: no index.
     """
 
     config: ClientConfig
@@ -34,6 +36,7 @@ class Shared:
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
     live_keys: LiveKeys = field(default_factory=LiveKeys)
+    key_index: Path | None = None
 
     def config_of(self, caller: Caller) -> ClientConfig:
         """The settings of a caller's clients. Raises SqlError for a bad one."""

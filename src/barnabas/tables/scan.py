@@ -183,7 +183,9 @@ class Scan:
             reasons = layout.decode(records.column(name), headers, [each.name for each in layout.fields]).reasons
             if reasons is not None:
                 found.append(reasons)
-        return pc.coalesce(*found) if found else None
+        if len(found) < 2:
+            return found[0] if found else None
+        return pc.coalesce(pc.binary_join_element_wise(*found, "; "), *found)
 
     def _records(self) -> Iterator[pa.RecordBatch]:
         for partition, ranges in self.report.planned.items():

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.cli.sql.backslash import run_command
 from barnabas.cli.sql.printers import Style
 from barnabas.cli.sql.shell import Failed, Options, Shell
 from barnabas.sql.interface import Caller, Session
@@ -20,7 +21,7 @@ class Told:
         self.errors: list[str] = []
         self._capsys = capsys
         options = keywords.pop("options", None) or Options(Style())
-        self.shell = Shell(lambda: cast(Session, engine.session(Caller())), self.errors.append, options, **keywords)
+        self.shell = Shell(lambda: cast(Session, engine.session(Caller())), self.errors.append, run_command, options, **keywords)
 
     def run(self, text: str) -> str:
         """The output of lines."""

@@ -176,3 +176,17 @@ def test_a_large_result_is_not_held(make_shell: Make) -> None:
 def test_zones() -> None:
     assert str(zone_of("Europe/Berlin")) == "Europe/Berlin"
     assert str(zone_of("UTC")) == str(zone_of(None)) == str(zone_of("+02")) == "UTC"
+
+
+def test_watch_runs_a_statement_until_ctrl_c(make_shell: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("barnabas.cli.sql.backslash.time.sleep", pause)
+    assert make_shell(typed=True).run("select 1 as a \\watch 0.5\n").count(" a \n---\n 1\n") == 3
+    assert pauses == [0.5] * 3
+    assert "\\watch takes a number of seconds" in make_shell().fail("select 1 \\watch often\n")

@@ -39,7 +39,7 @@ class Terminal:
         os.write(self._descriptor, text.encode())
 
     def expect(self, text: str) -> str:
-        """What is shown up to this text."""
+        """The output before this text."""
         wanted = text.encode()
 
         def has_come() -> bool:

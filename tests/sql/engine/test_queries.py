@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.sql.dialect import parse, statement_of
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.query import plan_query
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking
 
@@ -131,6 +133,9 @@ def test_postgres_rules_on_request(engine: SqlEngine) -> None:
         ("select * from read_csv('/etc/passwd')", "42501", None, None),
         ("select * from read_text('/etc/passwd')", "42501", None, None),
         ("select * from read_blob('/etc/passwd')", "42501", None, None),
+        ("select * from duckdb_settings()", "42883", None, None),
+        ("select * from pragma_version()", "42883", None, None),
+        ("select * from query('select 1')", "42883", None, None),
         ("attach '/tmp/x'", "0A000", 1, None),
         ("install httpfs", "0A000", 1, None),
         ("copy orders to '/tmp/x'", "0A000", 16, "STDOUT"),
@@ -188,3 +193,25 @@ def test_types_of_results(ask: Asking) -> None:
     marks = [(each.metadata or {}).get(b"barnabas.type") for each in schema]
     assert marks[-2:] == [b"json", b"uuid"]
     assert ask.error("select sum(x) from (values (9223372036854775807), (1)) t(x)").sqlstate == "22003"
+
+
+@pytest.mark.parametrize("options", ["", " with (mode = 'drop')"])
+def test_a_count_of_all_rows_decodes_none(engine: SqlEngine, ask: Asking, options: str) -> None:
+    ask("drop table if exists counted")
+    ask(f"create table counted (a bigint, b text, _hidden int){options}")
+    assert ask.rows("select count(*) from counted") == [(0,)]
+    ask("insert into counted select range, 'x' from range(700)")
+    assert ask.rows("select count(*) from counted") == [(700,)]
+    assert ask.rows("select count(*) as n, 1 as one from counted c") == [(700, 1)]
+    assert ask.rows("select count(*) from (select * from counted) s") == [(700,)]
+    assert ask.rows("select count(*) from counted x, counted y where x.a = y.a") == [(700,)]
+    assert ask.rows("select count(*) from counted natural join counted y") == [(0,)], "_hidden is null"
+    assert ask.rows("select count(*) filter (where a < 10), count(b) from counted") == [(10, 700)]
+    assert ask.rows("select exists (select 1 from counted)") == [(True,)]
+    assert len(ask.rows("select 1 from counted")) == 700
+    ask("begin")
+    ask("insert into counted (a) values (1)")
+    assert ask.rows("select count(*) from counted") == [(701,)]
+    ask("rollback")
+    plan = plan_query(parse(statement_of("select count(*) from counted")), ask.session.find, {}, lambda _: None)
+    assert plan.inputs[0].schema.names == ["_offset"]

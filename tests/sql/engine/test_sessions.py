@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
@@ -183,6 +185,65 @@ def test_hostile_statements(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> Non
     assert ask.error("select ((((1))))").sqlstate == "54001"
 
 
+WORDS = (
+    "'",
+    '"',
+    "(",
+    ")",
+    "$1",
+    "\\",
+    "\x00",
+    "--",
+    "/*",
+    ";",
+    "::",
+    "null",
+    "*",
+    ",",
+    "[",
+    "]",
+    "select",
+    "from",
+    "as",
+    "<",
+    "é",
+)
+SEEDS = (
+    "select a, sum(b) over (partition by a) from (values (1, 2)) t(a, b) where a in (1, 2) order by 1 limit 3",
+    "create table fuzzed (a text[], b struct<x int>, m map<text, int>, n numeric(10, 2) default 1, primary key (a)) with (topic = 'x')",
+    "insert into fuzzed (a, n) values ('{x}', 1), (default, null) on conflict (a) do update set n = excluded.n returning *",
+    "merge into fuzzed using (select 1 as i) s on a = s.i when matched then delete when not matched then insert (a) values (s.i)",
+    "copy fuzzed (a, n) from stdin with (format csv, header true, null 'x')",
+    "comment on column fuzzed.a is 'x'",
+    "alter table fuzzed add column if not exists c int not null default 3",
+    "prepare p (int, text) as select $1 + 1, $2",
+    "with recursive r(n) as (select 1 union all select n + 1 from r where n < 5) select * from r",
+    "select cast(a as int), 'x'::regclass, interval '1 day', extract(year from now()), current_setting('jit') from pg_class",
+    "explain (analyze, format text) select 1",
+)
+
+
+def test_statements_that_are_nearly_right(ask: Asking) -> None:
+    random = Random(7)
+    states = set()
+    for _ in range(500):
+        words = re.findall(r"\w+|\s+|[^\w\s]", random.choice(SEEDS))
+        for _ in range(random.randint(1, 3)):
+            place = random.randrange(len(words))
+            if random.random() < 0.5:
+                words.insert(place, random.choice([*WORDS, random.choice(words)]))
+            elif len(words) > 1:
+                del words[place]
+        try:
+            prepared = ask.session.prepare("".join(words))
+            states.add("prepared" if prepared.copy is None else "copy")
+        except SqlError as error:
+            states.add(error.sqlstate)
+    assert {"prepared", "42601"} <= states
+    assert "XX000" not in states
+    assert ask.rows("select 1") == [(1,)]
+
+
 def test_connections_to_topics_are_limited(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SQL_SOURCES", 1)
     for number in range(3):
@@ -217,6 +278,7 @@ def test_limits_have_a_default(engine: SqlEngine) -> None:
         (["begin"], False),
         (["begin", "commit"], True),
         (["begin", "set local timezone = 'Europe/Zurich'", "rollback"], True),
+        (["create temporary table passing (id bigint)"], False),
         (["prepare p as select 1"], False),
         (["prepare p as select 1", "deallocate p"], True),
         (["select set_config('timezone', 'Europe/Zurich', false)"], None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer
 
@@ -204,3 +205,28 @@ def test_the_limit_of_modified_rows(ask: Asking, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(limits, "MAX_SQL_MODIFIED_ROWS", 3)
     assert ask.error("update t set v = 1").sqlstate == "54000"
     assert ask.tag("update t set v = 1 where id < 2") == "UPDATE 2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-01 00:00:00+00",
+        "2026-06-01T12:30:00Z",
+        "2026-01-01 00:00:00.1+05:30",
+        "2026-01-01 00:00:00.123456-08",
+        "0001-01-01 00:00:00+00",
+        "9999-12-31 23:59:59.999999+00",
+        "2026-06-01 24:00:00+00",
+        "2026-06-01",
+        "2026-06-01 12:30:00",
+    ],
+)
+@pytest.mark.parametrize("kind", ["timestamptz", "timestamp"])
+def test_a_time_as_a_text_is_what_a_cast_makes_of_it(ask: Asking, text: str, kind: str) -> None:
+    ask(f"create table if not exists moments_{kind} (id int primary key, at {kind})")
+    ask(f"delete from moments_{kind}")
+    ask("set timezone = 'Europe/Zurich'")
+    ask(f"insert into moments_{kind} values ($1, $2)", 1, text, types=[None, pa.string()])
+    ask(f"insert into moments_{kind} select 2, cast('{text}' as {kind})")
+    found = ask.rows(f"select at from moments_{kind} order by id")
+    assert found[0] == found[1]

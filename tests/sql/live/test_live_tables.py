@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
@@ -15,8 +16,11 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import Caller, Session
+from barnabas.sql.live.decoded import AHEAD, DecodedRows
+from barnabas.sql.live.rows import LivePartition, LiveRows, Row, records_of
 from barnabas.sql.live.tables import Looks
 from barnabas.sql.session import SqlSession
+from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.testing import Broker
 from tests.waiting import wait_until
 
@@ -233,3 +237,48 @@ def test_statements_at_once_share_looks(engine: SqlEngine) -> None:
     assert followed.looks.ticket() == before + 1
     for each in sessions:
         each.close()
+
+
+def test_rows_that_were_decoded_ahead_are_the_newest(engine: SqlEngine, session: SqlSession) -> None:
+    rows(session, "create table ahead (id bigint primary key, name text) with (partitions = 3)")
+    rows(session, "insert into ahead select range, 'name ' || range from range(1000)")
+    one, name = "select * from ahead where id = $1", "select name from ahead where id = $1"
+    wanted = {number: f"name {number}" for number in range(1000)}
+    for step in range(400):
+        number = step * 7 % 1000
+        found = wanted.get(number)
+        assert rows(session, one, [number]) == ([] if found is None else [{"id": number, "name": found}])
+        assert rows(session, name, [number]) == ([] if found is None else [{"name": found}])
+        if step % 50 == 10:
+            rows(session, "update ahead set name = 'other' where id = $1", [number])
+            wanted[number] = "other"
+        if step % 50 == 20:
+            rows(session, "delete from ahead where id = $1", [number])
+            del wanted[number]
+        if step % 50 == 30:
+            rows(session, "insert into ahead values ($1, 'more')", [2_000 + step])
+            assert rows(session, one, [2_000 + step]) == [{"id": 2_000 + step, "name": "more"}]
+    rows(session, "alter table ahead add column size double precision")
+    assert rows(session, one, [1]) == [{"id": 1, "name": "name 1", "size": None}]
+
+
+def test_decoded_rows_take_no_more_memory_than_the_rows() -> None:
+    live = LiveRows(ScalarFormat(pa.field("id", pa.int64())))
+    count = 4 * AHEAD
+    records = [(0, str(number).encode(), Row(number, 0, b"x" * 9_000)) for number in range(count)]
+    live.partitions[0] = LivePartition()
+    live.take(0, records_of(records))
+    decoded, batches = DecodedRows(), []
+
+    def decode(records: pa.RecordBatch) -> pa.Table:
+        batches.append(records.num_rows)
+        return pa.table({"value": records.column("value")})
+
+    for turn, names in enumerate([["a"], ["b"], ["c"]]):
+        for number in range(count):
+            found = decoded.of_key(live, str(number).encode(), "definition", names, decode)
+            assert found.num_rows == 1
+            assert decoded._size <= live.size + 2 * max(batches) * 10_000
+        assert sum(batches) >= (turn + 1) * count
+    assert max(batches) <= AHEAD + 1
+    assert len(decoded._places) == 1

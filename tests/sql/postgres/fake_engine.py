@@ -20,7 +20,7 @@ SHOW = re.compile(r"show\s+(\w+)", re.IGNORECASE)
 SET = re.compile(r"set\s+(?:session\s+)?(\w+)\s*(?:=|to)\s*'?([^']*)'?", re.IGNORECASE)
 STATES = {"Parser": "42601", "Catalog": "42P01", "Binder": "42703", "Conversion": "22P02", "Constraint": "23505"}
 ARROW = {
-    "int": pa.int32(), "date": pa.date32(), "timestamptz": pa.timestamp("us", "UTC"), "numeric": pa.decimal128(38, 10),
+    "int": pa.int32(), "date": pa.date32(), "timestamptz": pa.timestamp("us", "UTC"), "numeric": pa.decimal128(38, 18),
     "bytea": pa.binary(), "float8": pa.float64(),
 }  # fmt: skip
 QUIET = ("RESET", "UNLISTEN")
@@ -200,7 +200,7 @@ def sql_of(kind: pa.DataType) -> str:
     names = {
         "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "bool": "BOOLEAN",
         "binary": "BLOB", "date32[day]": "DATE", "time64[us]": "TIME", "timestamp[us]": "TIMESTAMP",
-        "timestamp[us, tz=UTC]": "TIMESTAMPTZ", "month_day_nano_interval": "INTERVAL", "decimal128(38, 10)": "DECIMAL(38,10)",
+        "timestamp[us, tz=UTC]": "TIMESTAMPTZ", "month_day_nano_interval": "INTERVAL", "decimal128(38, 18)": "DECIMAL(38,18)",
     }  # fmt: skip
     return names.get(str(kind), "VARCHAR")
 

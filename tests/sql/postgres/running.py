@@ -55,14 +55,21 @@ class Running:
 
 @contextmanager
 def running(
-    tls: ssl.SSLContext | None = None, authenticator: Authenticator | None = None, engine: Any = None
+    tls: ssl.SSLContext | None = None,
+    authenticator: Authenticator | None = None,
+    engine: Any = None,
+    *,
+    requires_tls: bool = False,
 ) -> Iterator[Running]:
-    """A listener on a free port."""
+    """A listener on a free port, whose event loop must meet no fault."""
     engine, loop = engine or FakeEngine(), uvloop.new_event_loop()
+    faults: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, fault: faults.append(fault))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        server = asyncio.run_coroutine_threadsafe(serve(engine, "127.0.0.1", 0, tls, authenticator), loop).result(WITHIN_S)
+        starting = serve(engine, "127.0.0.1", 0, tls, authenticator, requires_tls=requires_tls)
+        server = asyncio.run_coroutine_threadsafe(starting, loop).result(WITHIN_S)
         found = Running(engine, server, loop)
         yield found
         found.close()
@@ -71,6 +78,7 @@ def running(
         thread.join()
         loop.close()
         engine.close()
+    assert faults == []
 
 
 @dataclass

@@ -69,6 +69,8 @@ def test_too_many_connections_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
         pack(">II", 10, (1234 << 16) + 5679) + b"xx",
         pack(">II", 14, 196_608) + b"user\0\0",
         pack(">II", 15, 196_608) + b"\xff\xfe\0x\0\0\0",
+        pack(">II", 18, 196_608) + b"user\0\xff\xfe\0\0\0",
+        pack(">II", 17, 196_608) + b"user\0\xff\xfe\0\0",
     ],
 )
 def test_a_bad_startup_packet_ends_the_connection(server: Running, packet: bytes) -> None:

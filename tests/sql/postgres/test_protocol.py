@@ -216,6 +216,22 @@ def test_settings_that_change_are_told(server: Running) -> None:
         assert client.query("select timestamptz '2024-01-01 00:00:00+00'")[1].row == [b"2024-01-01 05:30:00+05:30"]
 
 
+def test_warnings_about_transactions(server: Running) -> None:
+    with server.client() as client:
+        found = client.query("commit")
+        assert "".join(each.kind for each in found) == "NCZ"
+        assert (found[0].fields["S"], found[0].fields["C"]) == ("WARNING", "25P01")
+        client.query("begin")
+        assert client.query("begin")[0].fields["C"] == "25001"
+        assert kinds(client, query("rollback")) == "CZ"
+        assert kinds(client, query("insert into w values (1); begin; commit")) == "EZ"
+
+
+def test_nobody_listens(server: Running) -> None:
+    with server.client() as client:
+        assert [each.text for each in client.query("unlisten *; unlisten a") if each.kind == "C"] == ["UNLISTEN", "UNLISTEN"]
+
+
 def test_function_calls_and_copy_messages_out_of_place(server: Running) -> None:
     with server.client() as client:
         assert client.round(message("F", b"\0\0\0\1"))[0].fields["C"] == "0A000"
@@ -330,6 +346,9 @@ def test_tls(tmp_path: Path) -> None:
             assert b"no handshake" not in client.rest()
         with server.client() as client:
             assert kinds(client, query("select 1")) == "TDCZ"
+    with running(context, Trust(), requires_tls=True) as server, server.stranger() as client:
+        answer = client.start()[-1]
+        assert (answer.fields["C"], answer.fields["M"]) == ("28000", "the server accepts sessions over TLS only")
 
 
 def test_password_messages_belong_to_the_log_in(server: Running) -> None:

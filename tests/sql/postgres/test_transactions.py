@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 import asyncpg
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
@@ -135,3 +138,25 @@ def test_a_copy_shows_values_as_postgres_does(connection: psycopg.Connection[Any
         "copy (select 'a,\"b' as a, '' as b, null as c, 'x' as d) to stdout (format csv, header)"
     ) as copy:
         assert b"".join(copy) == b'a,b,c,d\n"a,""b","",,x\n'
+
+
+VALUES = [
+    2**70, Decimal("0.12345678901234567890"), Decimal("-12345678901234567890123456789.5"), Decimal("1E+30"), uuid4(), [[1, 2], [3, 4]],
+    [Decimal("1.5"), None], timedelta(1, 2), datetime(2024, 1, 2, tzinfo=UTC), date.max, b"bytes", None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=[str(type(each).__name__) + str(place) for place, each in enumerate(VALUES)])
+@pytest.mark.parametrize("format_", ["%t", "%b"])
+def test_values_keep_their_types(connection: psycopg.Connection[Any], value: Any, format_: str) -> None:
+    assert connection.execute(f"select {format_} as a", [value]).fetchone() == (value,)
+    assert connection.execute("select %s as a", [Jsonb({"a": 1})]).fetchone() == ({"a": 1},)
+
+
+async def test_a_pool_of_asyncpg(server: Running, table: str) -> None:
+    async with asyncpg.create_pool(
+        host="127.0.0.1", port=server.port, user="anna", database="flights", min_size=1, max_size=3
+    ) as pool:
+        for number in range(6):
+            await pool.execute(f"insert into {table} values ($1, $2)", number, "x")
+        assert await pool.fetchval(f"select count(*) from {table}") == 6

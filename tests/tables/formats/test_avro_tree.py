@@ -72,7 +72,15 @@ def pairs(draw: st.DrawFn) -> tuple[RegisteredSchema, RegisteredSchema, list[byt
     data = [codec_of(writer).encode(value) for value in draw(st.lists(values, max_size=4))]
     for number, each in enumerate(data):
         at = draw(st.integers(0, len(each)))
-        damage = [each, each, each, each[:at], each + b"\0", each[:at] + b"\xff" + each[at:], each[:at] + b"\x7e" + each[at + 1 :]]
+        damage = [
+            each,
+            each,
+            each,
+            each[:at],
+            each + b"\0",
+            each[:at] + b"\xff" + each[at:],
+            each[:at] + b"\x7e" + each[at + 1 :],
+        ]
         data[number] = draw(st.sampled_from(damage))
     if draw(st.booleans()):
         return writer, writer, data
@@ -110,7 +118,11 @@ def test_bulk_equals_record_by_record(pair: tuple[RegisteredSchema, RegisteredSc
         assert bulk is ... or repr(bulk) == repr(single)
 
 
-PLACE = {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}, {"name": "zip", "type": ["null", "int"]}]}
+PLACE = {
+    "type": "record",
+    "name": "Place",
+    "fields": [{"name": "city", "type": "string"}, {"name": "zip", "type": ["null", "int"]}],
+}
 NESTED = schema_of([
     {"name": "place", "type": ["null", PLACE]},
     {"name": "places", "type": {"type": "array", "items": "Place"}},
@@ -162,7 +174,11 @@ def test_other_pairs_have_no_tree(ours: Any, theirs: Any) -> None:
 def test_a_schema_that_names_its_types_again_and_again_has_no_tree() -> None:
     last: Any = {"type": "record", "name": "T0", "fields": [{"name": "x", "type": "int"}]}
     for number in range(1, 14):
-        last = {"type": "record", "name": f"T{number}", "fields": [{"name": "a", "type": last}, {"name": "b", "type": f"T{number - 1}"}]}
+        last = {
+            "type": "record",
+            "name": f"T{number}",
+            "fields": [{"name": "a", "type": last}, {"name": "b", "type": f"T{number - 1}"}],
+        }
     writer = schema_of([{"name": "deep", "type": last}])
     reader = schema_of([{"name": "other", "type": ["null", "int"], "default": None}])
     assert tree_for(writer, reader) is None

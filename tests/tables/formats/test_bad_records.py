@@ -25,6 +25,7 @@ RECORDS: list[tuple[bytes | None, bytes | None]] = [
     (b"3", None),
     (b"four", b'{"a": 4, "b": "y"}'),
     (b"5", b'{"a": "5", "b": "z"}'),
+    (b"six", b"[6]"),
 ]
 
 
@@ -59,8 +60,8 @@ def rows(scanned: Scan) -> list[Any]:
 
 def test_permissive_keeps_every_row_and_the_columns_that_fit(source: ClientSource) -> None:
     scanned = scan(source, "permissive", ["k", "a", "b"])
-    assert rows(scanned) == [(1, 1, "x"), (2, None, None), (3, None, None), (None, 4, "y"), (5, None, "z")]
-    assert scanned.report.bad == 3
+    assert rows(scanned) == [(1, 1, "x"), (2, None, None), (3, None, None), (None, 4, "y"), (5, None, "z"), (None, None, None)]
+    assert scanned.report.bad == 4
     for names in (["k"], ["a"], ["b", "k"]):
         whole = dict(zip(("k", "a", "b"), zip(*rows(scan(source, "permissive", ["k", "a", "b"])), strict=True), strict=True))
         assert list(zip(*rows(scan(source, "permissive", names)), strict=True)) == [whole[name] for name in names]
@@ -70,7 +71,7 @@ def test_permissive_keeps_every_row_and_the_columns_that_fit(source: ClientSourc
 def test_drop_leaves_out_the_same_rows_for_all_columns(source: ClientSource, names: list[str]) -> None:
     scanned = scan(source, "drop", [*names, "_offset"] if names != ["_offset"] else names)
     assert [row[-1] for row in rows(scanned)] == [0, 2]
-    assert (scanned.report.bad, scanned.report.rows) == (3, 2)
+    assert (scanned.report.bad, scanned.report.rows) == (4, 2)
 
 
 @pytest.mark.parametrize("names", [["a"], ["_offset"]])
@@ -87,13 +88,14 @@ def test_bad_records_are_shown_with_their_reasons(source: ClientSource, mode: st
         (0, 1, b"2", b"oops", "it is no JSON: Expecting value at character 1"),
         (0, 3, b"four", RECORDS[3][1], "k is four, not bigint"),
         (0, 4, b"5", RECORDS[4][1], 'a is "5", not int'),
+        (0, 5, b"six", b"[6]", "k is six, not bigint; it is [6], not a JSON object"),
     ]
     assert scan(source, mode, []).bad_records(limit=2).column("_offset").to_pylist() == [1, 3]
 
 
 def test_a_table_shows_its_bad_records(topics: str) -> None:
     with table("records", topics, format="json", columns="a int", mode="drop") as records:
-        assert records.bad_records().column("_offset").to_pylist() == [1, 4]
+        assert records.bad_records().column("_offset").to_pylist() == [1, 4, 5]
         assert records.bad_records(limit=1).column("_reason").to_pylist() == ["it is no JSON: Expecting value at character 1"]
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
-from typing import Any
+from typing import Any, TypeAlias
 
 NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal")
+Schema: TypeAlias = Any  # of Arrow
+Batch: TypeAlias = Any
 Texts = Callable[[Any], Sequence[str | None]]
 
 

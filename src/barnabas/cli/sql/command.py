@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,16 +14,14 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs
+from barnabas.cli.sql.session_maker import SessionMaker, close_all, write_error
 from barnabas.cli.sql.variables import checked_name
 from barnabas.cli.types import ANY_TEXT, FilePath
-from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
-    from barnabas.cli.sql.shell import Options, Shell
-    from barnabas.sql.interface import Session
+    from barnabas.cli.sql.shell import Options
 
 FORMATS = ("table", "csv", "json", "jsonl", "vertical")
-DATABASE = "barnabas"
 
 
 @click.group(
@@ -59,8 +56,8 @@ def sql(
     barnabas sql -f report.sql --format csv -o report.csv
     echo 'SHOW TABLES' | barnabas sql
 
-    Without -c and -f it reads statements from the terminal or from standard input. There it stops at the first error,
-    with exit code 1.
+    Without -c and -f it reads statements from the terminal or from standard input. Input that is not typed ends at the first
+    error, with exit code 1; an open transaction is rolled back then.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
@@ -99,59 +96,13 @@ def _options(format_name: str, variables: Iterable[str], *, header: bool, timing
     return Options(Style(format_name, header), timing, variables=values)
 
 
-class SessionMaker:
-    """Makes sessions in this process, against the cluster of a connection. The engine is loaded with the first."""
-
-    def __init__(self, connection: Connection) -> None:
-        from barnabas.client.config import ClientConfig
-        from barnabas.sql.interface import Caller
-        from barnabas.sql.lazy import LazyEngine
-
-        given = {"client.id": "barnabas-sql", **connection.properties, "bootstrap.servers": connection.bootstrap}
-        try:
-            self._config = ClientConfig.from_options(given)
-        except ConfigError as error:
-            raise BadInput(str(error)) from error
-        connection.require_broker()
-        self._caller = Caller(user=connection.properties.get("sasl.username") or _user(), database=DATABASE)
-        self._engine = LazyEngine(self._load)
-
-    def _load(self) -> Any:
-        from barnabas.sql.engine import SqlEngine
-
-        return SqlEngine(self._config)
-
-    def load(self) -> None:
-        """Load the engine."""
-        self._engine.loaded()
-
-    def __call__(self) -> Session:
-        return self._engine.session(self._caller)
-
-    def close(self) -> None:
-        """End all sessions."""
-        self._engine.close()
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # no entry in the list of users
-        return "anonymous"
-
-
-def write_error(text: str) -> None:
-    """To standard error, after what standard output has."""
-    sys.stdout.flush()
-    click.echo(text, err=True, nl=False)
-
-
 def _run_input(
     maker: SessionMaker, options: Options, statements: tuple[str, ...], files: tuple[str, ...], output: str | None
 ) -> int:
+    from barnabas.cli.sql.backslash import run_command
     from barnabas.cli.sql.shell import Failed, Shell
 
-    shell = Shell(maker, write_error, options)
+    shell = Shell(maker, write_error, run_command, options)
     try:
         if output is not None:
             shell.redirect(output)
@@ -164,14 +115,6 @@ def _run_input(
     finally:
         close_all(shell, maker)
     return 0
-
-
-def close_all(shell: Shell, maker: SessionMaker) -> None:
-    """End the session and the engine."""
-    try:
-        shell.close()
-    finally:
-        maker.close()
 
 
 def _inputs(statements: tuple[str, ...], files: tuple[str, ...]) -> Iterator[tuple[str, Iterable[str]]]:

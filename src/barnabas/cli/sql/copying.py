@@ -19,7 +19,7 @@ class Copy(NamedTuple):
 
 
 def parse_copy(text: str) -> Copy | None:
-    r"""What a `\copy` asks for; None if it is not complete."""
+    r"""The parts of a `\copy`; None if it is not complete."""
     end = _end_of_source(text)
     found = _FILE.fullmatch(text, end)
     source = text[:end].strip()

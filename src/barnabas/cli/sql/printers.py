@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from barnabas.cli.sql.aligned import Aligned, Row, Vertical
-from barnabas.cli.sql.cells import Texts, is_numeric, texts_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from barnabas.cli.sql.cells import Batch, Schema, Texts, is_numeric, texts_of
 
 BLOCK_ROWS, BLOCK_BYTES = 1_000, 1 << 20  # rows that are aligned together
 FORMATS = ("table", "csv", "json", "jsonl", "vertical")
@@ -37,26 +34,26 @@ class Style(Struct):
 class Printer(Protocol):
     """Writes one result. `zone` is that of timestamps with a time zone."""
 
-    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str: ...
+    def begin(self, schema: Schema, zone: tzinfo = UTC) -> str: ...
 
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]: ...
+    def rows(self, batch: Batch) -> Iterator[str]: ...
 
     def end(self, count: int) -> str: ...
 
 
-def columns_of(schema: pa.Schema, zone: tzinfo) -> list[Texts]:
+def columns_of(schema: Schema, zone: tzinfo) -> list[Texts]:
     """For each column the function that makes texts of it."""
     return [texts_of(each, zone) for each in schema]
 
 
-def rows_of(batch: Any, columns: Sequence[Texts]) -> list[Row]:
+def rows_of(batch: Batch, columns: Sequence[Texts]) -> list[Row]:
     """The rows of a batch as text."""
     if not columns:
         return [()] * batch.num_rows
     return list(zip(*(texts(column) for texts, column in zip(columns, batch.columns, strict=True)), strict=True))
 
 
-def blocks(batch: Any) -> Iterator[Any]:
+def blocks(batch: Batch) -> Iterator[Batch]:
     """A batch in parts of at most BLOCK_ROWS rows, and of about BLOCK_BYTES."""
     step = BLOCK_ROWS if batch.nbytes <= BLOCK_BYTES else min(BLOCK_ROWS, max(1, batch.num_rows * BLOCK_BYTES // batch.nbytes))
     for at in range(0, batch.num_rows, step):
@@ -71,15 +68,15 @@ class BlockPrinter:
         self._pending: list[Row] = []
         self._bytes = 0
 
-    def _table(self, schema: pa.Schema) -> Aligned | Vertical:
+    def _table(self, schema: Schema) -> Aligned | Vertical:
         raise NotImplementedError
 
-    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+    def begin(self, schema: Schema, zone: tzinfo = UTC) -> str:
         self._columns = columns_of(schema, zone)
         self._shown = self._table(schema)
         return ""
 
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
+    def rows(self, batch: Batch) -> Iterator[str]:
         for part in blocks(batch):
             self._pending += rows_of(part, self._columns)
             self._bytes += part.nbytes
@@ -94,7 +91,7 @@ class BlockPrinter:
 class TablePrinter(BlockPrinter):
     """Aligned columns and the count of rows, as psql prints them."""
 
-    def _table(self, schema: pa.Schema) -> Aligned:
+    def _table(self, schema: Schema) -> Aligned:
         numeric = [is_numeric(each.type) for each in schema]
         return Aligned(schema.names, numeric, header=self._style.header, null=self._style.null)
 
@@ -105,7 +102,7 @@ class TablePrinter(BlockPrinter):
 class VerticalPrinter(BlockPrinter):
     """A line for each value."""
 
-    def _table(self, schema: pa.Schema) -> Vertical:
+    def _table(self, schema: Schema) -> Vertical:
         return Vertical(schema.names, header=self._style.header, null=self._style.null)
 
     def end(self, count: int) -> str:
@@ -118,11 +115,11 @@ class CsvPrinter:
     def __init__(self, style: Style) -> None:
         self._style = style
 
-    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+    def begin(self, schema: Schema, zone: tzinfo = UTC) -> str:
         self._columns = columns_of(schema, zone)
         return _csv_line(schema.names) if self._style.header else ""
 
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
+    def rows(self, batch: Batch) -> Iterator[str]:
         for part in blocks(batch):
             yield "".join(map(_csv_line, rows_of(part, self._columns)))
 
@@ -150,10 +147,10 @@ class JsonLinesPrinter:
 
         self._writer = JsonLines()
 
-    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+    def begin(self, schema: Schema, zone: tzinfo = UTC) -> str:
         return self._writer.begin(schema).decode()
 
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
+    def rows(self, batch: Batch) -> Iterator[str]:
         for part in blocks(batch):
             yield self._writer.rows(part).decode()
 
@@ -164,12 +161,12 @@ class JsonLinesPrinter:
 class JsonPrinter(JsonLinesPrinter):
     """A list with an object for each row."""
 
-    def begin(self, schema: pa.Schema, zone: tzinfo = UTC) -> str:
+    def begin(self, schema: Schema, zone: tzinfo = UTC) -> str:
         super().begin(schema, zone)
         self._is_first = True
         return "["
 
-    def rows(self, batch: pa.RecordBatch) -> Iterator[str]:
+    def rows(self, batch: Batch) -> Iterator[str]:
         for lines in super().rows(batch):
             yield ("" if self._is_first else ",\n ") + lines.rstrip("\n").replace("\n", ",\n ")
             self._is_first = False

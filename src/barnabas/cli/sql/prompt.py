@@ -22,11 +22,12 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from barnabas import __version__
+from barnabas.cli.sql.backslash import run_command
 from barnabas.cli.sql.colours import STYLE, SqlLexer
-from barnabas.cli.sql.command import SessionMaker, close_all, write_error
 from barnabas.cli.sql.pager import Paged, Sink, StandardOutput, pager_command
 from barnabas.cli.sql.reports import report
 from barnabas.cli.sql.scanner import Splitter
+from barnabas.cli.sql.session_maker import SessionMaker, close_all, write_error
 from barnabas.cli.sql.shell import Failed, Options, Shell, interrupted
 from barnabas.cli.sql.statement_thread import ctrl_c_calls
 from barnabas.cli.sql.suggestions import Suggestions
@@ -75,7 +76,7 @@ class Prompt:
     """
 
     def __init__(self, open_session: Callable[[], Session], options: Options, history: History, **keywords: Any) -> None:
-        self.shell = Shell(open_session, write_error, options, typed=True, terminal=terminal_sink)
+        self.shell = Shell(open_session, write_error, run_command, options, typed=True, terminal=terminal_sink)
         self.names = TableNames(open_session)
         self._draft = ""
         self._session: PromptSession[str] = PromptSession(

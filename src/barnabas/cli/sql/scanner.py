@@ -19,7 +19,7 @@ from barnabas import limits
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     SPACE = "space"
     COMMENT = "comment"
@@ -140,7 +140,7 @@ class Splitter:
 
     @property
     def mark(self) -> str:
-        """What the input is within: a quote's first character, `*` of a comment, `-` of a statement, or `=` of nothing."""
+        """The place of the input's end: within a quote its first character, `*` of a comment, `-` of a statement, `=` of nothing."""
         return self._mark or ("=" if self._first is None else "-")
 
     def feed(self, text: str) -> Iterator[Item]:

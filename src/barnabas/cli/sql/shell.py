@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
 
+from barnabas.cli.sql.cells import Schema
 from barnabas.cli.sql.pager import FileOutput, OutputClosed, Sink, StandardOutput
 from barnabas.cli.sql.printers import Style, printer_for
 from barnabas.cli.sql.reports import report, visible
@@ -28,8 +29,6 @@ from barnabas.errors import BarnabasError
 from barnabas.sql.interface import SqlError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from barnabas.sql.interface import Session
 
 COPY_END = "\\."
@@ -38,7 +37,7 @@ COPY_END = "\\."
 class Answer(Struct):
     """The start of a statement's outcome."""
 
-    schema: pa.Schema | None
+    schema: Schema | None
     tag: Callable[[], str]
     zone: tzinfo = UTC  # of timestamps
 
@@ -50,7 +49,7 @@ class CopyOut(Struct):
 
 
 class Options(Struct):
-    """What a user can set."""
+    """The options that a user can change."""
 
     style: Style = field(default_factory=Style)
     timing: bool = False
@@ -68,6 +67,7 @@ class Shell:
     Args:
         open_session: called with the first statement, in its thread, and after a session was given up.
         write_error: takes text for standard error.
+        run_command: runs a command with a backslash.
         typed: whether a person types the input.
         terminal: makes the sink for one result, where no file takes it.
     """
@@ -76,12 +76,13 @@ class Shell:
         self,
         open_session: Callable[[], Session],
         write_error: Callable[[str], None],
+        run_command: Callable[[Shell, Command], None],
         options: Options | None = None,
         *,
         typed: bool = False,
         terminal: Callable[[], Sink] = StandardOutput,
     ) -> None:
-        self._open_session, self._write_error = open_session, write_error
+        self._open_session, self._write_error, self._run_command = open_session, write_error, run_command
         self.options = options or Options()
         self.is_typed, self._terminal = typed, terminal
         self.session: Session | None = None
@@ -148,9 +149,7 @@ class Shell:
     def run_item(self, item: Item) -> None:
         """Run one statement or command. Raises Failed."""
         if isinstance(item, Command):
-            from barnabas.cli.sql.commands import run_command
-
-            run_command(self, item)
+            self._run_command(self, item)
         else:
             self.last = item.text
             self.run_statement(item.text, item.line)

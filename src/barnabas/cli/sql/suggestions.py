@@ -9,8 +9,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from barnabas.cli.sql.backslash import command_names, quoted
 from barnabas.cli.sql.colours import KEYWORDS
-from barnabas.cli.sql.commands import command_names, quoted
 from barnabas.cli.sql.printers import FORMATS
 from barnabas.cli.sql.scanner import Kind, Token, tokens
 from barnabas.cli.sql.table_names import TableNames
@@ -27,7 +27,7 @@ _USED = re.compile(
 
 
 class Suggestions(Completer):
-    """What may come next.
+    """Completions of the text before the cursor.
 
     Args:
         names: asks the cluster; called in the thread of completion.

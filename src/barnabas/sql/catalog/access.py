@@ -6,6 +6,7 @@ import difflib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -38,12 +39,12 @@ PUBLIC, TEMPORARY = "public", "pg_temp_"
 SCHEMA_VALID_S = 5.0  # so long the newest schema of a topic is not asked for again
 MOST_SAMPLES = 10_000  # topics that are remembered
 SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
-_UNKNOWN = pa.RecordBatch.from_arrays([], names=[])  # stands for rows of a key that other writers may have written otherwise
+_UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
 
 class Samples:
-    """What undeclared topics hold, for all sessions of an engine: by the schema registry, or by a look at their last records.
+    """The contents of undeclared topics, for all sessions of an engine: by the schema registry, or by a look at their last records.
 
     Args:
         registry: None without one.
@@ -93,6 +94,7 @@ class Access:
         samples: shared too.
         user, settings: of the session, for Postgres' catalogue.
         live: the tables in memory; shared by all sessions.
+        key_index: the folder of the indexes of keys; None: no index.
     """
 
     def __init__(
@@ -104,8 +106,9 @@ class Access:
         user: str,
         settings: Settings,
         live: LiveTables,
+        key_index: Path | None = None,
     ) -> None:
-        self._user, self._settings = user, settings
+        self._user, self._settings, self._key_index = user, settings, key_index
         self._client, self._config, self._store, self._samples, self._live = client, config, store, samples, live
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[int, int]] = {}
@@ -251,7 +254,9 @@ class Access:
                     continue
             if topic not in snapshots:
                 snapshots[topic] = self.snapshot(topic, running)
-            table = Table(self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed)
+            table = Table(
+                self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed, key_index=self._key_index
+            )
             made.append((each.alias, Rows(table, each.schema, running)))
         return made
 
@@ -268,15 +273,22 @@ class Access:
         if not can_be_made(relation.layout, names):
             return None
         payload = relation.layout.key.encode(key)[0].as_py()
-        records = self.live_records(relation, running, lambda rows: _of_key(rows, payload))
-        return None if records is None or records is _UNKNOWN else self._in_memory(relation, names, records)
+        found = self.live_records(relation, running, lambda rows: self._of_key(relation, names, rows, payload))
+        return None if found is _UNKNOWN else found
+
+    def _of_key(self, relation: TopicRelation, names: Sequence[str], rows: LiveRows, key: bytes) -> pa.Table:
+        if not rows.is_canonical:
+            return _UNKNOWN
+
+        def decode(records: pa.RecordBatch) -> pa.Table:
+            return self._in_memory(relation, names, records)
+
+        if relation.layout.mode != "permissive":  # then other rows may be missing, or fail
+            return decode(rows.of_key(key))
+        return self._live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(self.source(relation.topic), relation.topic, relation.layout, names, records).table()
-
-
-def _of_key(rows: LiveRows, key: bytes) -> pa.RecordBatch:
-    return rows.of_key(key) if rows.is_canonical else _UNKNOWN
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import NOT_SUPPORTED, UNDEFINED_OBJECT
+from barnabas.sql.states import NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
 
 KIND = b"barnabas.type"
 _PLAIN: dict[str, pa.DataType] = {
@@ -113,6 +113,8 @@ _WORDS: dict[pa.DataType, str] = {
     pa.date64(): "DATE",
     pa.month_day_nano_interval(): "INTERVAL",
     pa.null(): "VARCHAR",
+    pa.uuid(): "UUID",
+    pa.json_(): "JSON",
 }
 
 
@@ -218,7 +220,17 @@ def declared(kind: Any) -> pa.DataType:
     found = _SQL.get(word)
     if found is not None:
         return found
-    inner = kind.expressions
+    try:
+        found = _nested(word, kind.expressions)
+    except (ValueError, IndexError, KeyError, AttributeError):
+        raise SqlError(SYNTAX_ERROR, f'the type "{kind.sql("postgres").lower()}" cannot be read') from None
+    if found is None:
+        raise SqlError(UNDEFINED_OBJECT, f'type "{kind.sql("postgres").lower()}" does not exist')
+    return found
+
+
+def _nested(word: str, inner: Any) -> pa.DataType | None:
+    """A type with others inside, or with numbers; None if there is none of this name."""
     match word:
         case "DECIMAL" | "NUMERIC" | "BIGDECIMAL":
             sizes = [int(each.name) for each in inner]
@@ -232,4 +244,4 @@ def declared(kind: Any) -> pa.DataType:
             return pa.struct([pa.field(each.name, declared(each.args["kind"])) for each in inner])
         case "MAP":
             return pa.map_(declared(inner[0]), declared(inner[1]))
-    raise SqlError(UNDEFINED_OBJECT, f'type "{kind.sql("postgres").lower()}" does not exist')
+    return None

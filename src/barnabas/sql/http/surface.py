@@ -97,7 +97,8 @@ class Surface:
         caller = self._caller(request)
         if self.engine is None:
             raise HttpError(503, "SQL is not ready")
-        session = self._idle.take(caller) or await asyncio.to_thread(_guarded, self.engine.session, caller)
+        waiting = self._idle.take(caller)
+        session: Session = await asyncio.to_thread(_guarded, self.engine.session, caller) if waiting is None else waiting
         running = _Running(session, lambda: self._idle.give(caller, session))
         try:
             return await running.answer(asked, WRITERS[name]())
@@ -163,9 +164,10 @@ class _Running:
             result.close()
         result = self._result = self._session.execute(self._session.prepare(texts[-1]), asked.parameters)
         batches = result.batches() if result.schema is not None else iter(())
-        batch, body = next(batches, END), writer.begin(result.schema)
+        batch: Any = next(batches, END)
+        body = writer.begin(result.schema)
         if batch is END or batch.num_rows <= FEW_ROWS:  # a batch with fewer rows than the engine collects is the last one
-            after = END if batch is END else next(batches, END)
+            after: Any = END if batch is END else next(batches, END)
             if after is END:
                 rows = 0 if batch is END else batch.num_rows
                 body += (writer.rows(batch) if rows else b"") + writer.end(_tag(result.tag, rows))
@@ -222,7 +224,7 @@ def _guarded(function: Any, *arguments: Any) -> Any:
 
 
 def _statement(request: Request) -> Statement:
-    """What a request asks for. Raises HttpError 400 or 415."""
+    """The statement of a request. Raises HttpError 400 or 415."""
     if request.method != "POST":
         text = request.query.get("statement")
         if text is None:

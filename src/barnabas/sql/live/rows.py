@@ -95,19 +95,20 @@ class LiveRows:
     def of_key(self, key: bytes) -> pa.RecordBatch:
         """The records of one key."""
         found = [(partition, key, each.rows[key]) for partition, each in self.partitions.items() if key in each.rows]
-        return _records(found)
+        return records_of(found)
 
     def all(self) -> pa.RecordBatch:
         """All records, partition by partition."""
         parts = sorted(self.partitions.items())
-        return _records([(partition, key, row) for partition, each in parts for key, row in each.rows.items()])
+        return records_of([(partition, key, row) for partition, each in parts for key, row in each.rows.items()])
 
     def having(self, keys: Iterable[bytes]) -> set[bytes]:
         """Those of the keys that have a row."""
         return {key for key in keys if any(key in each.rows for each in self.partitions.values())}
 
 
-def _records(rows: Iterable[tuple[int, bytes, Row]]) -> pa.RecordBatch:
+def records_of(rows: Iterable[tuple[int, bytes, Row]]) -> pa.RecordBatch:
+    """Rows as records; each is a partition, a key and a row."""
     found = list(rows)
     columns: list[Any] = [
         pa.array([key for _, key, _ in found], pa.binary()),

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.live.decoded import DecodedRows
 from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.sql.live.rows import LiveRows
 
@@ -64,6 +66,12 @@ class LiveTables:
     def __init__(self) -> None:
         self._tables: dict[tuple[str, str, str], _Followed] = {}
         self._lock = threading.Lock()
+        self._decoded: WeakKeyDictionary[LiveRows, DecodedRows] = WeakKeyDictionary()
+
+    def decoded(self, rows: LiveRows) -> DecodedRows:
+        """The decoded form of the rows that `use` got."""
+        with self._lock:
+            return self._decoded.setdefault(rows, DecodedRows())
 
     def look(
         self,
@@ -73,7 +81,7 @@ class LiveTables:
         check: Callable[[], None],
         use: Callable[[LiveRows], R],
     ) -> R | None:
-        """What `use` makes of the rows at this moment; None if the table does not fit into memory.
+        """The result of `use` for the rows at this moment; None if the table does not fit into memory.
 
         Args:
             client: of the caller.

@@ -30,8 +30,11 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.stars import order_stars
-from barnabas.sql.states import INVALID_PARAMETER, WRONG_COUNT
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT
+from barnabas.tables.scan import OFFSET
 
+_INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
+_RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
 Find = Callable[[Sequence[str], int | None], Relation]
 
 
@@ -135,9 +138,9 @@ def plan_query(
     has_point = len(relations) == 1 and relations[0].name not in pending
     point = point_of(tree, relations[0]) if has_point else None
     named = {column.name.lower() for column in tree.find_all(exp.Column)}
-    inputs = []
+    inputs, has_star = [], _has_star(tree, is_alone=len(relations) == 1)
     for number, relation in enumerate(relations):
-        shows_all = _has_star(tree) or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
+        shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
         inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=relation.name in pending))
     field_of = _columns(tables, relations)
     types = infer(places, given, lambda column: None if (found := field_of(column)) is None else arrow_type(found))
@@ -171,12 +174,17 @@ def _rewritten(tree: Any, find: Find) -> Any:
 def _refuse(tree: Any) -> None:
     for node in tree.find_all(exp.Into):
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
+    for node in tree.find_all(exp.Anonymous):
+        name = str(node.this).lower()
+        if name.startswith(_INNER) or name in _RUN_TEXT:
+            raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
 
 
-def _has_star(tree: Any) -> bool:
-    return next(iter(tree.find_all(exp.Star)), None) is not None
+def _has_star(tree: Any, *, is_alone: bool) -> bool:
+    """Whether all columns are needed. `count(*)` over one table needs none."""
+    return any(not (is_alone and isinstance(star.parent, exp.Count)) for star in tree.find_all(exp.Star))
 
 
 def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, is_pending: bool) -> Input:
@@ -185,7 +193,10 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, i
     hidden = [each for each in relation.hidden if each.name.lower() in named and each.name.lower() not in own]
     shown += hidden
     if not shown and len(relation.columns):
-        shown = [relation.columns.field(0)]
+        counted = [each for each in relation.hidden if each.name == OFFSET and OFFSET not in own]
+        plain = not (is_pending or relation.filled)
+        hidden = counted if plain else []  # the records' offsets cost no decoding
+        shown = hidden or [relation.columns.field(0)]
     scanned = {each.name: each for each in shown}
     has_alias = relation.key_alias is not None and KEY in named and KEY not in own
     if has_alias and relation.key_alias is not None:

@@ -85,11 +85,6 @@ def copy_response(kind: bytes, form: int, columns: int) -> bytes:
     return message(kind, pack(f">bH{columns}H", form, columns, *[form] * columns))
 
 
-def copy_data(data: bytes) -> bytes:
-    """A piece of a COPY."""
-    return message(b"d", data)
-
-
 def error(failure: SqlError, *, offset: int = 0) -> bytes:
     """ErrorResponse.
 

@@ -42,7 +42,7 @@ class BinaryCopy(NamedTuple):
 
 
 def binary_copy_of(text: str) -> BinaryCopy | None:
-    """What to run for a COPY in the binary format; None for another statement."""
+    """The statement to run for a COPY in the binary format; None for another statement."""
     if text.lstrip()[:4].lower() != "copy" or (found := _BINARY_COPY.match(text)) is None:
         return None
     what, columns = found["what"], found["columns"] or ""

@@ -21,7 +21,6 @@ from barnabas.sql.postgres.types import NUMBERS, TEXTS, TYPES, VECTORS, Describe
 from barnabas.sql.postgres.values import Values, values_of
 
 Bulk = Callable[[Array], Array | None]  # to an array of binary, nulls stay
-NAME_BYTES = 63  # Postgres cuts names there
 
 
 @dataclass(frozen=True, slots=True)

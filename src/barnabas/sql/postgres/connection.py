@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from barnabas import limits
 from barnabas.sql.interface import Session, SqlError
@@ -21,6 +22,7 @@ from barnabas.sql.postgres.binary_copy import binary_copy_of
 from barnabas.sql.postgres.channel import Channel, Gone
 from barnabas.sql.postgres.cursors import Declare, action_of
 from barnabas.sql.postgres.execution import Execution
+from barnabas.sql.postgres.fitting import fitted
 from barnabas.sql.postgres.messages import Fatal, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
 from barnabas.sql.postgres.portals import Portal, Statement
@@ -142,7 +144,7 @@ class Connection:
         statements = self._session.statements(text)
         if not statements:
             self._channel.send(answers.EMPTY_QUERY)
-        block, at = ImplicitBlock(self._session, statements), 0
+        block, at = ImplicitBlock(self._session, execution.transaction, statements), 0
         try:
             for each in statements:
                 found = text.find(each, at)
@@ -154,6 +156,8 @@ class Connection:
         except BaseException:
             block.fail()
             raise
+        finally:
+            execution.transaction.is_implicit = False
 
     def _run_one(self, text: str) -> None:
         execution = self._execution
@@ -185,7 +189,7 @@ class Connection:
         kinds = [oid_of(kind) for kind in prepared.parameters]
         declared = [oid if oid not in (0, UNKNOWN) else 0 for oid in oids]
         known = [(declared[index] if index < len(declared) else 0) or kind for index, kind in enumerate(kinds)]
-        return Statement(text, prepared, known, action, binary_copy)
+        return Statement(text, prepared, known, action, binary_copy, given)
 
     def _parse(self, body: bytes) -> None:
         name, text, oids = messages.parse_parse(body)
@@ -218,8 +222,16 @@ class Connection:
             value_of(value, oid, format_of(bind.formats, index))
             for index, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
         ]
+        statement = self._fitted(statement, values)
         execution.add_portal(bind.portal, Portal(statement, values, bind.result_formats))
         self._channel.send(answers.BIND_COMPLETE)
+
+    def _fitted(self, statement: Statement, values: Sequence[Any]) -> Statement:
+        """The statement, checked again if the declared types do not fit the values."""
+        types = fitted(statement.given, values)
+        if types is None or statement.prepared is None:
+            return statement
+        return replace(statement, prepared=self._session.prepare(statement.prepared.text, types), given=types)
 
     def _describe(self, body: bytes) -> None:
         kind, name = messages.parse_target(body)

@@ -5,6 +5,7 @@
     CLOSE name | ALL
     DEALLOCATE [PREPARE] name | ALL
     DISCARD ALL
+    UNLISTEN name | *                    nobody can listen, but asyncpg's pools send it after each use of a connection
 
 All other statements are the engine's.
 """
@@ -30,6 +31,7 @@ _FETCH = re.compile(
 )  # fmt: skip
 _CLOSE = re.compile(_COMMENT + rf"close\s+{_NAME}{_END}", re.IGNORECASE | re.DOTALL)
 _DEALLOCATE = re.compile(_COMMENT + rf"deallocate\s+(?:prepare\s+)?{_NAME}{_END}", re.IGNORECASE | re.DOTALL)
+_UNLISTEN = re.compile(_COMMENT + rf"unlisten\s*(?:\*|{_NAME}){_END}", re.IGNORECASE | re.DOTALL)
 _DISCARD = re.compile(_COMMENT + rf"discard\s+{_NAME}{_END}", re.IGNORECASE | re.DOTALL)
 
 
@@ -67,7 +69,11 @@ class DiscardAll(NamedTuple):
     """Everything of the session."""
 
 
-Action = Declare | Fetch | CloseCursor | Deallocate | DiscardAll
+class Unlisten(NamedTuple):
+    """Does nothing."""
+
+
+Action = Declare | Fetch | CloseCursor | Deallocate | DiscardAll | Unlisten
 
 
 def first_word(text: str) -> str:
@@ -87,6 +93,8 @@ def action_of(text: str) -> Action | None:
         return CloseCursor(_name_or_all(_CLOSE, text, word))
     if word == "DEALLOCATE":
         return Deallocate(_name_or_all(_DEALLOCATE, text, word))
+    if word == "UNLISTEN" and _UNLISTEN.match(text):
+        return Unlisten()
     if word == "DISCARD" and (found := _DISCARD.match(text)) and found["name"].upper() == "ALL":
         return DiscardAll()
     return None

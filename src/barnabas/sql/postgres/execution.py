@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -14,7 +14,7 @@ from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.binary_copy import lines_in, rows_out
 from barnabas.sql.postgres.channel import Channel
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
-from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch
+from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch, Unlisten
 from barnabas.sql.postgres.messages import BINARY, TEXT
 from barnabas.sql.postgres.portals import Portal, Rows, Statement
 from barnabas.sql.postgres.rows import RowWriter
@@ -40,6 +40,7 @@ class Execution:
         self.cancelled = False
         self._told: dict[str, str] = {}
         self._zone: tzinfo = UTC
+        self._writer: RowWriter | None = None  # the last one: many statements are the same as the one before
 
     def tell_settings(self) -> None:
         """Send those that the client does not know yet."""
@@ -118,7 +119,14 @@ class Execution:
         if schema is None:
             self._channel.send(answers.NO_DATA)
         else:
-            self._send_description(portal, RowWriter(schema, portal.formats, self._zone))
+            self._send_description(portal, self._writer_of(schema, portal.formats))
+
+    def _writer_of(self, schema: pa.Schema, formats: Sequence[int]) -> RowWriter:
+        """Writes rows with this schema."""
+        writer = self._writer
+        if writer is None or writer.schema is not schema or writer.formats != tuple(formats) or writer.zone is not self._zone:
+            writer = self._writer = RowWriter(schema, formats, self._zone)
+        return writer
 
     def _send_description(self, portal: Portal, writer: RowWriter) -> None:
         portal.described = [each.described.oid for each in writer.codecs]
@@ -132,6 +140,8 @@ class Execution:
         """
         self.transaction.admitted(portal.statement.text)
         self._check_cancelled()
+        if (warning := self.transaction.warning(portal.statement.text)) is not None:
+            self._channel.send(answers.notice(warning))
         action = portal.statement.action
         if portal.finished is not None:
             self._channel.send(answers.command_complete(portal.finished))
@@ -156,13 +166,13 @@ class Execution:
                 self._complete(portal, result)
                 return
             portal.rows = Rows(result, result.schema)
-            writer = RowWriter(result.schema, portal.formats, self._zone)
+            writer = self._writer_of(result.schema, portal.formats)
             if describe:
                 self._send_description(portal, writer)
             elif portal.described is not None and portal.described != [each.described.oid for each in writer.codecs]:
                 raise SqlError("0A000", "cached plan must not change result type", hint="Prepare the statement again.")
         else:
-            writer = RowWriter(portal.rows.schema, portal.formats, self._zone)
+            writer = self._writer_of(portal.rows.schema, portal.formats)
         self._send_rows(portal.rows, writer, most)
         if not portal.rows.ended and most is not None and portal.rows.taken == most:
             self._channel.send(answers.PORTAL_SUSPENDED)
@@ -209,7 +219,7 @@ class Execution:
             for _ in cursor.rows.take(action.rows):
                 self._check_cancelled()
         else:
-            writer = RowWriter(cursor.rows.schema, portal.formats or cursor.formats, self._zone)
+            writer = self._writer_of(cursor.rows.schema, portal.formats or cursor.formats)
             if describe:
                 self._send_description(portal, writer)
             self._send_rows(cursor.rows, writer, action.rows)
@@ -230,6 +240,8 @@ class Execution:
             self._finish(portal, "CLOSE CURSOR" + ("" if action.name is not None else " ALL"))
         elif isinstance(action, Deallocate):
             self._deallocate(portal, action)
+        elif isinstance(action, Unlisten):
+            self._finish(portal, "UNLISTEN")
         elif isinstance(action, DiscardAll):
             self.close()
             self.statements.clear()

@@ -71,7 +71,9 @@ def _from_text(kind: PgType, shown: str) -> Any:
 
 def _from_binary(kind: PgType, data: bytes) -> Any:
     try:
-        return _KINDS[kind.name].from_binary(data) if kind.name in _KINDS else decoded(data)
+        if kind.name not in _KINDS:
+            raise SqlError("0A000", f"the binary format of type {kind.name} is not supported", hint="Send it as text.")
+        return _KINDS[kind.name].from_binary(data)
     except (error, ValueError, OverflowError):
         raise SqlError("22P03", f"incorrect binary data format for type {_SPELLED.get(kind.name, kind.name)}") from None
 
@@ -222,6 +224,13 @@ def _timestamptz_binary(data: bytes) -> datetime | str:
     )
 
 
+def _timetz_binary(data: bytes) -> str:
+    us, west_s = unpack(">qi", data)
+    if not 0 <= us <= text_format.DAY_US or abs(west_s) >= 86_400:
+        raise ValueError
+    return text_format.time(us).decode() + text_format.shown_offset(-west_s)
+
+
 def _interval_binary(data: bytes) -> timedelta | str:
     us, days, months = unpack(">qii", data)
     return text_format.interval((months, days, us)).decode() if months else timedelta(days, microseconds=us)
@@ -294,6 +303,8 @@ _KINDS: dict[str, _Kind] = {
     "time": _Kind(_time, _time_binary),
     "timestamp": _Kind(_timestamp, _timestamp_binary),
     "timestamptz": _Kind(_timestamptz, _timestamptz_binary),
+    "timetz": _Kind(_same, _timetz_binary),
+    "json": _Kind(_same, decoded),
     "interval": _Kind(_same, _interval_binary),
     "jsonb": _Kind(_same, _jsonb),
     **{name: _integer(name, ">I") for name in NUMBERS},

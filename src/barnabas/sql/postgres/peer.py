@@ -32,6 +32,7 @@ class Host(Protocol):
     engine: Engine
     tls: SSLContext | None
     authenticator: Authenticator
+    requires_tls: bool
     budget: Budget
 
     def new_process(self) -> int: ...
@@ -90,8 +91,8 @@ class Peer(asyncio.Protocol):
                 self._receive_startup(data)
             elif self._phase is Phase.MESSAGES:
                 self._receive_messages(data)
-        except Fatal as failure:
-            self.end(failure)
+        except SqlError as failure:
+            self.end(_fatal(failure))
 
     def _receive_startup(self, data: bytes) -> None:
         packet = self._reader.receive(data)
@@ -140,6 +141,8 @@ class Peer(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=limits.MAX_POSTGRES_UNSENT_BYTES // 2)
 
     def _start(self, startup: Startup) -> None:
+        if self._server.requires_tls and not self._is_encrypted:
+            raise Fatal("28000", "the server accepts sessions over TLS only", hint="Connect with sslmode=require.")
         self._startup = startup
         self._phase = Phase.MESSAGES
         self.secret = secrets.token_bytes(LONG_SECRET if startup.version == NEWEST else SHORT_SECRET)

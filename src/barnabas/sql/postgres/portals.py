@@ -23,6 +23,7 @@ class Statement:
         text: as the client sent it.
         prepared: by the session; None for one that the protocol serves itself, apart from DECLARE.
         oids: types of its parameters.
+        given: the types that the client declared.
         binary_copy: for a COPY in the binary format, of which `prepared` is another form.
     """
 
@@ -31,6 +32,7 @@ class Statement:
     oids: Sequence[int] = ()
     action: Action | None = None
     binary_copy: BinaryCopy | None = None
+    given: Sequence[pa.DataType | None] = ()
 
 
 @dataclass(slots=True)

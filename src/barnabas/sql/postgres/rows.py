@@ -40,14 +40,14 @@ class RowWriter:
         self._kind = kind
         if len(formats) > 1 and len(formats) != len(schema):
             raise SqlError("08P01", f"bind message has {len(formats)} result formats but query has {len(schema)} columns")
-        self._schema = schema
+        self.schema, self.formats, self.zone = schema, tuple(formats), zone
         self.codecs = [codec_of(field, format_of(formats, index), zone) for index, field in enumerate(schema)]
 
     def described(self) -> list[Described]:
         """The columns, for a RowDescription."""
         return [
             Described(field.name, each.described.oid, each.described.size, each.described.modifier, each.format)
-            for field, each in zip(self._schema, self.codecs, strict=True)
+            for field, each in zip(self.schema, self.codecs, strict=True)
         ]
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[bytes | memoryview]:

@@ -31,8 +31,8 @@ SPARE_THREADS = 16  # for cancellations and ends
 class Server:
     """A Postgres listener. `serve` makes it."""
 
-    def __init__(self, engine: Engine, tls: SSLContext | None, authenticator: Authenticator) -> None:
-        self.engine, self.tls, self.authenticator = engine, tls, authenticator
+    def __init__(self, engine: Engine, tls: SSLContext | None, authenticator: Authenticator, requires_tls: bool) -> None:
+        self.engine, self.tls, self.authenticator, self.requires_tls = engine, tls, authenticator, requires_tls
         self.budget = Budget()
         self.port = 0
         self._peers: dict[int, Peer] = {}
@@ -134,6 +134,7 @@ async def serve(
     authenticator: Authenticator | None = None,
     *,
     listening: socket | None = None,
+    requires_tls: bool = False,
 ) -> Server:
     """Serve an engine's sessions to Postgres clients.
 
@@ -141,11 +142,12 @@ async def serve(
         port: 0 takes a free one.
         listening: a socket that listens already, in the place of an address; the server closes it.
         tls: the context for clients that ask for TLS; without one they are refused it.
+        requires_tls: refuse a session without it.
         authenticator: by default every name is believed.
 
     Raises:
         OSError: the address cannot be had.
     """
-    server = Server(engine, tls, authenticator or Trust())
+    server = Server(engine, tls, authenticator or Trust(), requires_tls)
     await server.start(host, port, listening)
     return server

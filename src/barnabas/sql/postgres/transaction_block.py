@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.sql.interface import Session, SqlError
+from barnabas.sql.interface import Notice, Session, SqlError
 from barnabas.sql.postgres.cursors import first_word
 
 ENDS = frozenset({"ROLLBACK", "ABORT", "COMMIT", "END"})
@@ -23,6 +23,7 @@ class Transaction:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._failed = False
+        self.is_implicit = False  # that of the statements of one simple query
 
     @property
     def state(self) -> str:
@@ -46,6 +47,15 @@ class Transaction:
             return "ROLLBACK" if word in COMMITS else text
         return text
 
+    def warning(self, text: str) -> Notice | None:
+        """Postgres' warning about BEGIN within a transaction, and about COMMIT and ROLLBACK outside of one."""
+        word, state = first_word(text), self._session.state
+        if word in BEGINS and state == "T" and not self.is_implicit:
+            return Notice("there is already a transaction in progress", "WARNING", "25001")
+        if word in ENDS and state == "I":
+            return Notice("there is no transaction in progress", "WARNING", "25P01")
+        return None
+
     def went_on(self, text: str) -> None:
         """A statement succeeded; ROLLBACK TO makes a failed transaction whole."""
         if self._failed and first_word(text) in ENDS:
@@ -59,14 +69,15 @@ class ImplicitBlock:
     another.
     """
 
-    def __init__(self, session: Session, statements: Sequence[str]) -> None:
-        self._session = session
+    def __init__(self, session: Session, transaction: Transaction, statements: Sequence[str]) -> None:
+        self._session, self._transaction = session, transaction
         self._wanted = len(statements) > 1 and any(first_word(each) in WRITES for each in statements)
         self._open = False
 
     def before(self, text: str) -> None:
         """A statement comes. Raises SqlError."""
         word = first_word(text)
+        self._transaction.is_implicit = self._open
         if word in BEGINS or word in ENDS:
             self._open = False
         elif self._wanted and self._session.state == "I":

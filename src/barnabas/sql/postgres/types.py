@@ -61,7 +61,8 @@ VECTORS = frozenset({"int2vector", "oidvector"})
 _ARROW: dict[str, pa.DataType] = {
     "bool": pa.bool_(), "bytea": pa.binary(), "int8": pa.int64(), "int2": pa.int16(), "int4": pa.int32(), "float4": pa.float32(),
     "float8": pa.float64(), "date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 10),
+    "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 18),
+    "json": pa.json_(), "jsonb": pa.json_(), "uuid": pa.uuid(),
     **dict.fromkeys(NUMBERS, pa.int64()),
     **dict.fromkeys(TEXTS - {"unknown"}, pa.string()),
 }  # fmt: skip

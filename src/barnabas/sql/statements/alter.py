@@ -20,7 +20,7 @@ from barnabas.sql.statements.create import check, column_of, default_text, folde
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
-from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
+from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported, syntax_error
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -181,6 +181,8 @@ def comment(session: Host, statement: Statement, _: Any) -> Ready:
         name = definition_named(session, tree.this).name
         return _changing(session, statement, name, lambda made: msgspec.structs.replace(made, comment=text), "COMMENT")
     column = tree.this
+    if not isinstance(column, exp.Column) or not column.table:
+        raise syntax_error("COMMENT ON COLUMN needs table.column", statement.position(3))
     table = exp.table_(column.table)
     definition = definition_named(session, table)
     found = definition.column(column.name)

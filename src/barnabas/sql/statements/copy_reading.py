@@ -102,7 +102,7 @@ def _text(data: Iterator[bytes], names: Sequence[str], options: CopyOptions) -> 
         if len(rows) >= PIECE_ROWS:
             yield _table(rows, names)
             rows = []
-    for _ in data:  # what comes after the end is not read, but taken
+    for _ in data:  # bytes after the end are taken and ignored
         pass
     if rows:
         yield _table(rows, names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -136,6 +137,7 @@ class NewRows:
         return pa.table(columns, schema=self._schema)
 
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d(:\d\d)?)?", re.ASCII)
 _COMPLEX, _NOW, _UUID = object(), object(), object()
 _KINDS: dict[type, Any] = {
     int: pa.types.is_integer,
@@ -196,9 +198,14 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
 
 
 def _moments(cells: list[Any], kind: Any) -> Any:
-    """Times with a zone for a column with a zone, or without for one without."""
+    """Times with a zone for a column with a zone, or without for one without; also as texts in the common spelling."""
+    moments = [_moment(each) if isinstance(each, str) else each for each in cells]
     if not all(
-        each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in cells
+        each is None or (isinstance(each, datetime.datetime) and (each.tzinfo is None) == (kind.tz is None)) for each in moments
     ):
         return None
-    return pa.array(cells, kind)
+    return pa.array(moments, kind)
+
+
+def _moment(text: str) -> datetime.datetime | str:
+    return datetime.datetime.fromisoformat(text) if _MOMENT.fullmatch(text) else text

@@ -26,7 +26,9 @@ def create_view(session: Host, statement: Statement) -> Ready:
         raise not_supported("this form of CREATE VIEW is not supported", hint="CREATE TEMPORARY VIEW name AS query")
     if tree.find(exp.TemporaryProperty) is None:
         raise not_supported(
-            "CREATE VIEW is not supported", statement.position(1), "CREATE TEMPORARY VIEW is for one session, CREATE TABLE … AS keeps rows"
+            "CREATE VIEW is not supported",
+            statement.position(1),
+            "CREATE TEMPORARY VIEW is for one session, CREATE TABLE … AS keeps rows",
         )
     table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     name = folded(table.this)

@@ -22,7 +22,7 @@ MOST_NESTED = 16  # files that \i reads inside of each other
 
 
 class _Action(NamedTuple):
-    """What a command does with its arguments, and how many it takes."""
+    """The work of a command, and how many arguments it takes."""
 
     run: Callable[[Shell, list[str]], None]
     least: int = 0
