@@ -30,6 +30,11 @@ _SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if na
 class Barnabas(Postgres):
     """The dialect, for sqlglot."""
 
+    TIME_MAPPING = {  # noqa: RUF012 - sqlglot declares it as a plain attribute
+        **Postgres.TIME_MAPPING, "AM": "%p", "PM": "%p", "am": "%p", "pm": "%p", "Mon": "%b", "Month": "%B", "Dy": "%a", "Day": "%A",
+        "HH": "%I",
+    }  # fmt: skip
+
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         NUMERIC_LITERALS = Spark.Tokenizer.NUMERIC_LITERALS  # 1L, 2S, 3Y, 1.5D, 1.5BD

@@ -167,7 +167,10 @@ def test_truncate(ask: Asking, keyed: bool) -> None:
         ("create table bad (a int default b)", "0A000"),
         ("create table \"a b\" (a int)", "42602"),
         ("create table other.bad (a int)", "3F000"),
+        ("create unlogged table bad (a int)", "0A000"),
         ("create table bad", "0A000"),
+        ("create unique index i on bad (a)", "0A000"),
+        ("drop view bad", "42P01"),
         ("truncate bad", "42P01"),
     ],
 )  # fmt: skip

@@ -133,3 +133,8 @@ CREATE MACRO cosd(a) AS cos(radians(a));
 CREATE MACRO tand(a) AS tan(radians(a));
 CREATE MACRO isfinite(a) AS a NOT IN ('infinity', '-infinity');
 CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER;
+CREATE MACRO __hex(a) AS lower(hex(a));
+CREATE MACRO __octets(a VARCHAR) AS strlen(a), (a BLOB) AS octet_length(a);
+CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
+CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
+CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;

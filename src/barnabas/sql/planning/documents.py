@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.duck.types import KIND
+from barnabas.sql.planning.literals import array_of
 
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 _PATHS = {exp.JSONBExtract: "json_extract", exp.JSONBExtractScalar: "json_extract_string"}
@@ -82,8 +83,6 @@ def _is_json(node: Any, field_of: FieldOf) -> bool:
 
 def _pointer(path: Any) -> str | None:
     """A JSON pointer of a path in braces or of an array of literals."""
-    from barnabas.sql.planning.literals import array_of
-
     if isinstance(path, exp.Literal) and path.is_string:
         steps = array_of(path.name)
     elif isinstance(path, exp.Array) and all(isinstance(each, exp.Literal) for each in path.expressions):

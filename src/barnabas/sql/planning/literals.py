@@ -95,6 +95,11 @@ def _read(node: Any, literal: Any) -> None:
         node.set("this", _array(values))
         for _ in range(_depth(values) - _dimensions(node.to)):
             node.set("to", exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[node.to.copy()], nested=True))
+    elif word in ("VARBINARY", "BINARY", "BLOB") and text.startswith("\\x"):
+        digits = re.sub(r"\s+", "", text[2:])
+        if len(digits) % 2 or not re.fullmatch(r"[0-9A-Fa-f]*", digits):
+            raise SqlError(INVALID_TEXT, f'invalid hexadecimal data: "{text[:100]}"')
+        node.set("this", exp.func("UNHEX", exp.Literal.string(digits)))
     elif word in _MOMENTS:
         day = _DAYS.get(text.lower())
         if day is not None:

@@ -21,6 +21,7 @@ from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
+from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_literals
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
@@ -145,6 +146,7 @@ def plan_query(
     types = infer(places, given, lambda column: None if (found := field_of(column)) is None else arrow_type(found))
     name_outputs(tree)
     read_documents(tree, field_of)
+    read_functions(tree, is_spark=is_spark)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
     for table, made in zip(tables, inputs, strict=True):

@@ -1,0 +1,145 @@
+"""Functions and operators that DuckDB has under another name, or with another meaning for the same words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from barnabas.sql.dialect import WRITTEN
+
+_ENCODERS = {"base64": "to_base64", "hex": "__hex"}
+_DECODERS = {"base64": "from_base64", "hex": "unhex"}
+_SPECIFIER = re.compile(r"%(?:(?P<kind>[sIL%])|.?)")
+_QUOTES = {"I": "quote_ident", "L": "quote_nullable"}
+
+
+def read_functions(tree: Any, *, is_spark: bool) -> None:
+    """Rewrite a tree.
+
+    Args:
+        is_spark: whether a cast to `varchar(n)` keeps the whole text.
+    """
+    for node in reversed(list(tree.walk())):
+        made = _made(node, is_spark=is_spark)
+        if made is not None:
+            node.replace(made)
+
+
+def _made(node: Any, *, is_spark: bool) -> Any:
+    match node:
+        case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
+            return _call("__hex", node.this)
+        case exp.Encode() | exp.Decode() if isinstance(node.args.get("charset"), exp.Literal):
+            known = _ENCODERS if isinstance(node, exp.Encode) else _DECODERS
+            name = known.get(node.args["charset"].name.lower())
+            return None if name is None else _call(name, node.this)
+        case exp.Format() if isinstance(node.this, exp.Literal):
+            return _formatted(node.this.name, node.expressions)
+        case exp.Substring() if isinstance(node.args.get("start"), exp.Literal) and node.args["start"].is_string:
+            return _part(node.this, node.args["start"].name)
+        case exp.JSONArrayAgg():
+            return _call("json_group_array", node.this)
+        case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
+            return _escaped(node)
+        case exp.DPipe():
+            return _appended(node)
+        case exp.Cast() if not is_spark:
+            return _cut(node)
+        case exp.Anonymous():
+            return _anonymous(node)
+    return None
+
+
+def _anonymous(node: Any) -> Any:
+    name, arguments = str(node.this).lower(), node.expressions
+    if name == "octet_length":
+        return _call("__octets", *arguments)
+    if name not in ("regexp_match", "regexp_matches") or len(arguments) not in (2, 3):
+        return None
+    pattern, flags = arguments[1], arguments[2].name if len(arguments) == 3 else ""
+    if not isinstance(pattern, exp.Literal):
+        return None
+    wanted = f"(?i){pattern.name}" if "i" in flags else pattern.name
+    if name == "regexp_match":
+        return _match(arguments[0], wanted)
+    return _matches(arguments[0], wanted, repeated="g" in flags)
+
+
+def _groups(pattern: str) -> int:
+    try:
+        return re.compile(pattern).groups
+    except re.error:
+        return 0
+
+
+def _match(text: Any, pattern: str) -> Any:
+    """The groups of the first match, or the whole match; null if there is none."""
+    literal = exp.Literal.string(pattern)
+    numbers = range(1, _groups(pattern) + 1) if _groups(pattern) else (0,)
+    parts = exp.Array(expressions=[_call("regexp_extract", text, literal, exp.convert(number)) for number in numbers])
+    return exp.Case(ifs=[exp.If(this=_call("regexp_matches", text, literal), true=parts)])
+
+
+def _matches(text: Any, pattern: str, *, repeated: bool) -> Any:
+    """A row of groups for each match; None for several groups of several matches."""
+    count = _groups(pattern)
+    if not repeated:
+        return _call("__present", _match(text, pattern))
+    return (
+        _call("__each", _call("regexp_extract_all", text, exp.Literal.string(pattern), exp.convert(count))) if count < 2 else None
+    )
+
+
+def _formatted(text: str, arguments: list[Any]) -> Any:
+    """`format` of Postgres, if its text has plain specifiers only."""
+    parts: list[Any] = [exp.Literal.string("")]
+    at, used = 0, 0
+    for found in _SPECIFIER.finditer(text):
+        parts.append(exp.Literal.string(text[at : found.start()]))
+        at, kind = found.end(), found["kind"]
+        if kind == "%":
+            parts.append(exp.Literal.string("%"))
+            continue
+        if kind is None or used >= len(arguments):
+            return None
+        value = exp.cast(arguments[used].copy(), "text")
+        parts.append(_call(_QUOTES[kind], value) if kind in _QUOTES else value)
+        used += 1
+    return _call("concat", *parts, exp.Literal.string(text[at:]))
+
+
+def _part(text: Any, pattern: str) -> Any:
+    """`substring(text from pattern)`: its first group, or the whole match."""
+    return _call("list_extract", _match(text, pattern), exp.convert(1))
+
+
+def _escaped(node: Any) -> Any:
+    """A backslash escapes in patterns, unless another character is named."""
+    pattern = node.expression
+    if isinstance(pattern, (exp.Any, exp.All, exp.Paren)) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
+        return None
+    return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
+
+
+def _appended(node: Any) -> Any:
+    """An array and an element beside it."""
+    left, right = node.this, node.expression
+    if isinstance(left, exp.Array) and isinstance(right, exp.Literal) and not right.is_string:
+        return _call("list_append", left, right)
+    if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
+        return _call("list_prepend", left, right)
+    return None
+
+
+def _cut(node: Any) -> Any:
+    """A text that is as long as a type says."""
+    sizes = node.to.expressions
+    if str(getattr(node.to.this, "value", "")) not in ("VARCHAR", "CHAR", "BPCHAR") or len(sizes) != 1:
+        return None
+    return exp.Substring(this=exp.cast(node.this.copy(), "text"), start=exp.convert(1), length=exp.Literal.number(sizes[0].name))
+
+
+def _call(name: str, *arguments: Any) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
