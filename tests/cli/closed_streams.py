@@ -18,7 +18,13 @@ from barnabas.cli import main
 from barnabas.cli.reference import walk
 
 CLOSED = ((0,), (1,), (2,), (0, 1, 2))
-WHAT_COMMANDS_LOAD = ("barnabas.server.main", "barnabas.cli.wire", "confluent_kafka.admin", "barnabas.tls.authority", "barnabas.tables.table")
+WHAT_COMMANDS_LOAD = (
+    "barnabas.server.main",
+    "barnabas.cli.wire",
+    "confluent_kafka.admin",
+    "barnabas.tls.authority",
+    "barnabas.tables.table",
+)
 NAMES = ("stdin", "stdout", "stderr")
 WENT_WRONG = 99
 
