@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
@@ -18,6 +19,7 @@ import pytest
 
 from tests.parallel.plan import TESTS
 
+WITH_KERNELS = ("barnabas.sql.engine", "barnabas.columnar.encode", "barnabas.storage.compaction.kernels")
 OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin"]
 
 
@@ -29,7 +31,14 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     if part:
         options.insert(0, "--quick-first")
+    compile_kernels()
     return int(pytest.main([*OPTIONS, "-n", str(workers(len(os.sched_getaffinity(0)))), *options, str(folder)]))
+
+
+def compile_kernels() -> None:
+    """Have numba compile its kernels, which a fresh checkout lacks. It takes half a minute of one core: without this step each worker and
+    each process of a test would compile them at the same time, and tests would wait for that."""
+    subprocess.run([sys.executable, "-c", f"import {', '.join(WITH_KERNELS)}"], check=True)
 
 
 def read(arguments: Sequence[str]) -> tuple[str, list[str]]:

@@ -99,6 +99,7 @@ _PARAMETERS = {
         _Parameter("max_rows", "0", "int"),
     )
 }
+NAMES = tuple(_PARAMETERS)  # in lower case
 _OTHER_NAMES = {"time zone": "timezone", "transaction isolation level": "transaction_isolation", "names": "client_encoding"}
 
 

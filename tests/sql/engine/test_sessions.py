@@ -20,6 +20,14 @@ from tests.waiting import wait_until
 ENDLESS = "select sum(a.range * b.range) from range(100000000) a, range(1000000) b"
 
 
+def test_the_name_of_a_setting_may_be_a_parameter(ask: Asking) -> None:
+    text = "select current_setting($1)"
+    assert ask.rows(text, "default_table_access_method") == [("heap",)]
+    ask("set time zone 'Europe/Berlin'")
+    assert ask.rows(text, "TimeZone") == [("Europe/Berlin",)]
+    assert "unrecognized configuration parameter" in str(ask.error(text, "nope"))
+
+
 def test_parameters_of_a_session(ask: Asking) -> None:
     assert ask.rows("show server_version") == [("16.4",)]
     assert ask("show standard_conforming_strings").names == ["standard_conforming_strings"]

@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas.sql.interface import SqlError
+from barnabas.sql.settings import NAMES
 from barnabas.sql.states import NOT_SUPPORTED, UNDEFINED_OBJECT
 
 Change = tuple[str, str | None, bool]  # a setting, its value, and whether it ends with the transaction
@@ -106,11 +107,21 @@ def _change(node: Any) -> Change:
 
 def _setting(node: Any, setting: Setting) -> exp.Expression:
     arguments = node.expressions
+    if arguments and arguments[0].find(exp.Parameter) is not None:
+        return _setting_of_parameter(arguments[0], setting)
     name = arguments[0].name if arguments else ""
     found = setting(name)
     if found is None and not (len(arguments) > 1 and arguments[1].sql().upper() == "TRUE"):
         raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
     return exp.cast(_value(found), "text")
+
+
+def _setting_of_parameter(name: Any, setting: Setting) -> exp.Expression:
+    """The setting whose name is only known when the statement runs."""
+    named = exp.Lower(this=exp.cast(name.copy(), "text"))
+    known = [exp.If(this=exp.convert(each), true=exp.cast(_value(setting(each)), "text")) for each in NAMES]
+    unknown = exp.func("error", exp.convert("unrecognized configuration parameter"))
+    return exp.Case(this=named, ifs=known, default=exp.cast(unknown, "text"))
 
 
 def _value(value: Any) -> Any:
