@@ -63,7 +63,8 @@ class Election:
 
     def __init__(self, config: ClientConfig, group: str, identity: bytes, rules: Rules, changed: Changed) -> None:
         self._client = AsyncClient(replace(config, request_timeout_ms=REBALANCE_TIMEOUT_MS + 10_000))
-        self._group, self._identity, self._rules = group, identity, rules
+        self._group, self._rules = group, rules
+        self.identity = identity  # sent with the next join
         self._changed = changed
         self._member_id = ""
         self._generation = -1
@@ -144,7 +145,7 @@ class Election:
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             member_id=self._member_id,
             protocol_type=rules.protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=rules.protocol, metadata=self._identity)],
+            protocols=[JoinGroupRequestProtocol(name=rules.protocol, metadata=self.identity)],
         )
         response: JoinGroupResponse = await self._ask(request)
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:

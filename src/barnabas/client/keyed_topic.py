@@ -88,6 +88,11 @@ class KeyedTopic(Generic[V]):
         """By key, as of the last look; a snapshot that does not change."""
         return self._records
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of the cluster, as of the last look."""
+        return self._client.cluster.cluster_id
+
     def get(self, key: str) -> V | None:
         """The value of a key as of the last look."""
         return self._records.get(key)
