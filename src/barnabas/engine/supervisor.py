@@ -34,7 +34,7 @@ from barnabas.engine.stores import jobs_of, progress_of, states_of
 from barnabas.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
-POLL_S = 0.2
+POLL_S, IDLE_POLL_S = 0.2, 0.5  # between two looks at the jobs; while there are none
 STATES_AGE_S = 0.5  # how old the driver's states may be
 PROGRESS_S = 2.0  # between two records about the progress of a pipeline
 END_S = 8.0  # for all processes when the engine ends; the host of the services waits for ten seconds
@@ -127,7 +127,7 @@ class Supervisor:
                 self._tell_trouble(str(error))
             except Exception:  # the supervisor must go on, whatever one job brings
                 logger.exception("event=engine-step-failed")
-            self._wake.wait(POLL_S)
+            self._wake.wait(POLL_S if self.jobs.records else IDLE_POLL_S)
             self._wake.clear()
         self._end()
 
