@@ -24,6 +24,8 @@ PLAIN = (
     "columnar",
     "config",
     "coordination",
+    "engine",
+    "incremental",
     "pipelines",
     "plugins",
     "protocol",

@@ -1,4 +1,4 @@
-"""What people do with jobs: pause, resume, restart, create, delete. Each is one change of the topic of jobs."""
+"""The requests of people about jobs: pause, resume, restart, create, delete. Each is one change of the topic of jobs."""
 
 from __future__ import annotations
 
