@@ -32,7 +32,8 @@ class Snapshot(Struct, frozen=True):
     Args:
         topic_id: as hexadecimal digits; empty if the cluster has none. It tells a topic from a later one of the same name.
         partitions: the bounds of each.
-        epochs: the leader epoch of each partition, if the source knows them; an index needs them.
+        epochs: the leader epoch of the last record of each partition, or a later one; only of partitions whose epoch the source knows. An
+            index needs them.
     """
 
     topic: str

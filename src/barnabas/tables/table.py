@@ -55,15 +55,24 @@ def table(
 
     Raises:
         ConfigError: a setting has a bad value.
-        TableError: neither servers nor a folder are given, or both; there is no such folder; or the words for the columns do not fit.
+        TableError: neither servers nor a folder are given, or both; there is no such folder; the folder of the indexes cannot be made;
+            or the words for the columns do not fit.
         RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     source = _source(topic, bootstrap_servers, data_folder, settings)
     return Table(
         source,
         columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode),
-        key_index=None if key_index is None else Path(key_index),
+        key_index=None if key_index is None else _made(Path(key_index)),
     )
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TableError(f"the index of keys cannot have the folder {folder}: {error.strerror}") from error
+    return folder
 
 
 def _source(
@@ -158,11 +167,9 @@ class Table(TopicDataset):
 
     def _index(self, at: Snapshot) -> KeyIndex | None:
         """The index of keys; None if there is no folder for it, or the source does not tell what an index needs."""
-        return (
-            None
-            if self._key_index is None or not at.epochs or not at.topic_id
-            else KeyIndex(self._key_index, at.topic, at.topic_id)
-        )
+        if self._key_index is None or not at.epochs or not at.topic_id:
+            return None
+        return KeyIndex(self._key_index, at.topic, at.topic_id)
 
     def scan(
         self,
