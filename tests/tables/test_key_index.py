@@ -144,7 +144,7 @@ def test_a_scan_goes_on_without_an_index_that_cannot_be_written(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(key_index.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     built(tmp_path)
     assert stored(tmp_path) == []
     assert not list(tmp_path.rglob("*.tmp"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_a_full_disk_takes_no_rows_away(broker: Broker, tmp_path: Path, monkeypa
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(key_index.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
         assert orders.count(pc.field("_key") == b"k7") == 6
         assert orders.explain(None, pc.field("_key") == b"k7").indexed_offsets == 0

@@ -17,6 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.errors import BarnabasError
 from barnabas.tables import arrow_filter
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
@@ -121,13 +122,21 @@ class Reading:
         self.schema = pa.schema([self._rows.schema.field(each) for each in self._places])
         self._most, self._batch_size = most, batch_size
         self._topic, self._returned = topic, 0
+        self.fault: BarnabasError | None = None  # the error that ended the reading; a library may pass on its text alone
 
     @property
     def projected_schema(self) -> pa.Schema:
         return self.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, as Arrow batches that are made as they are taken. Raises TableError, BadRecord."""
+        """The rows, as Arrow batches that are made as they are taken. Raises TableError, BadRecord, ClientError, CorruptLog."""
+        try:
+            yield from self._batches()
+        except BarnabasError as error:
+            self.fault = error
+            raise
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         left = self._most
         if left == 0:
             return

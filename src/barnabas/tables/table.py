@@ -90,7 +90,8 @@ def _source(
 class Table(TopicDataset):
     """A topic with columns. Each reading sees the committed records of one moment.
 
-    It is also a `pyarrow.dataset.Dataset`: DuckDB takes a local variable as a table, and pushes columns and filters into it.
+    It is also a `pyarrow.dataset.Dataset`: DuckDB takes a local variable as a table, and pushes columns and filters into it. Functions of
+    pyarrow that know only files end with an error (see `dataset`).
 
     Args:
         source: where the records are.
