@@ -154,10 +154,6 @@ class Table(TopicDataset):
         """
         return Table(self._source, self._columns, self._at, newest=True, key_index=self._key_index)
 
-    def dataset(self) -> Table:
-        """The table at this moment, as a `pyarrow.dataset.Dataset` for libraries that read it several times."""
-        return self.snapshot()
-
     def read(self, columns: Sequence[str] | None = None, predicate: Predicate | None = None) -> Rows:
         """The rows for which the predicate may hold. Raises UnknownColumn, TableError."""
         names = self.schema.names if columns is None else columns
