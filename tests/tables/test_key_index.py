@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from barnabas import limits
 from barnabas.tables import key_index
@@ -103,6 +106,18 @@ def test_offsets_that_a_scan_leaves_out_are_in_no_stripe(tmp_path: Path) -> None
     assert stored(tmp_path) == [Bounds(at(0), at(256)), Bounds(at(700), at(956)), Bounds(at(956), at(1_212))]
     for number, key in enumerate(KEYS):
         assert key is None or holds(lookup(tmp_path).ranges(0, WHOLE, [key]), at(number))
+
+
+@given(scans=st.lists(st.lists(st.integers(0, 2_000), min_size=2, max_size=6, unique=True), min_size=1, max_size=5))
+@settings(max_examples=30, deadline=None)
+def test_scans_of_any_ranges_lose_no_key(scans: list[list[int]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        for cuts in scans:
+            ends = sorted(cuts)
+            scan(lookup(Path(name)), *(Bounds(at(low), at(high)) for low, high in zip(ends[::2], ends[1::2], strict=False)))
+            for key in (b"key-1", b"key-150", b"key-299"):
+                ranges = lookup(Path(name)).ranges(0, WHOLE, [key])
+                assert all(holds(ranges, at(number)) for number, each in enumerate(KEYS) if each == key)
 
 
 def test_a_later_scan_fills_the_parts_without_an_index(tmp_path: Path) -> None:
