@@ -61,7 +61,7 @@ def test_a_bad_record_is_named(where: str | None) -> None:
 
 def test_an_error_of_duckdb_has_one_line() -> None:
     table = Table(made(), Columns(Raw("_key"), Raw("value")))
-    with pytest.raises(TableError, match="^[^\n]*Conversion[^\n]*$"), Query(table, "cast(value::varchar as int)") as query:
+    with pytest.raises(TableError, match=r"^[^\n]*Conversion[^\n]*$"), Query(table, "cast(value::varchar as int)") as query:
         list(query.batches())
     with pytest.raises(BadText) as raised:
         Query(table, None, "nothing = 1")

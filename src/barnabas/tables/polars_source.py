@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -14,8 +14,11 @@ from barnabas.tables import polars_filter
 from barnabas.tables.expression import predicate_of
 from barnabas.tables.scan import META_FIELDS, Columns
 
+if TYPE_CHECKING:
+    from barnabas.tables.table import Table
 
-def lazy_frame(table: Any, columns: Columns) -> pl.LazyFrame:
+
+def lazy_frame(table: Table, columns: Columns) -> pl.LazyFrame:
     """The table as a lazy frame. Each run reads it again, at the same offsets."""
     schema = pl.Schema(_frame(table.schema.empty_table()).schema)
     names = list(schema)
@@ -30,7 +33,7 @@ def lazy_frame(table: Any, columns: Columns) -> pl.LazyFrame:
         if condition is not None and most is None:
             predicate = predicate_of(polars_filter.node_of(condition), [*META_FIELDS, *columns.key.fields])
         left = most
-        with closing(table.read([*needed, *extra], predicate).batches()) as batches:
+        with closing(table.read([*needed, *extra], predicate).batches()) as batches:  # type: ignore[type-var]  # it is a generator
             for batch in batches if left != 0 else ():
                 frame = _frame(pa.Table.from_batches([batch]))
                 if left is not None:
