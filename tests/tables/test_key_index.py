@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas import limits
-from barnabas.tables import key_index
+from barnabas.tables import key_index, key_lookup
 from barnabas.tables.key_index import KeyIndex, StripeBuilder, hashes_of
 from barnabas.tables.key_index_space import IndexSpace
 from barnabas.tables.key_lookup import KeyLookup
@@ -31,6 +31,7 @@ WHOLE = Bounds(10, 4_010)
 def _small_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "BLOCK_RECORDS", 16)
     monkeypatch.setattr(key_index, "STRIPE_RECORDS", 256)
+    monkeypatch.setattr(key_lookup, "WRITTEN_RECORDS", 48)
 
 
 def records(first: int, last: int) -> pa.RecordBatch:
@@ -41,6 +42,11 @@ def records(first: int, last: int) -> pa.RecordBatch:
 def lookup(folder: Path, epoch: int = EPOCH, end_of_epoch: int = 0, start: int = WHOLE.start) -> KeyLookup:
     snapshot = Snapshot("orders", "id", {0: Bounds(start, WHOLE.end)}, {0: epoch})
     return KeyLookup(KeyIndex(folder, "orders", "id"), snapshot, lambda _partition, _epoch: end_of_epoch)
+
+
+def full(*numbers: int) -> list[Bounds]:
+    """The bounds of full stripes from the first record on, by their numbers."""
+    return [Bounds(at(each * 256), at((each + 1) * 256)) for each in numbers]
 
 
 def scan(one: KeyLookup, *planned: Bounds) -> None:
@@ -80,7 +86,7 @@ def test_every_key_is_in_the_ranges_and_most_blocks_are_not(tmp_path: Path) -> N
         ranges = one.ranges(0, WHOLE, [key])
         assert ranges == sorted(ranges)
         assert all(holds(ranges, int(at)) for at, each in zip(OFFSETS, KEYS, strict=True) if each == key)
-        assert one.indexed_offsets == 7 * 256 * 2  # seven stripes are full, and the rest is read
+        assert one.indexed_offsets == WHOLE.end - WHOLE.start
         skipped += WHOLE.end - WHOLE.start - sum(each.end - each.start for each in ranges)
     assert skipped > 250 * 3_000
 
@@ -98,12 +104,40 @@ def test_bounds_cut_the_ranges(tmp_path: Path) -> None:
 def test_a_second_scan_goes_on_where_the_first_ended(tmp_path: Path) -> None:
     scan(lookup(tmp_path), Bounds(10, at(1_000)))
     scan(lookup(tmp_path), WHOLE)
-    assert stored(tmp_path) == [Bounds(at(each * 256), at((each + 1) * 256)) for each in range(7)]
+    found = stored(tmp_path)
+    assert len(found) == 8
+    assert [10, *(each.end for each in found)] == [*(each.start for each in found), WHOLE.end]
+
+
+def test_a_stripe_that_is_not_full_goes_on_with_the_records_behind_it(tmp_path: Path) -> None:
+    for number, expected in ((47, []), (48, [48]), (95, [48]), (96, [96]), (208, [208]), (400, [256, 400])):
+        scan(lookup(tmp_path), Bounds(10, at(number)))
+        found = stored(tmp_path)
+        assert [each.end for each in found] == [at(each) for each in expected]
+        names = sorted(each.name for each in tmp_path.rglob("*.keys"))
+        assert names == [f"{each.start:020}-{each.end:020}.keys" for each in found]
+        for key in (b"key-1", b"key-150", b"key-255"):
+            assert holds(lookup(tmp_path).ranges(0, WHOLE, [key]), at(KEYS.index(key)))
+    one = lookup(tmp_path)
+    assert one.ranges(0, Bounds(10, at(400)), [b"no such key"]) == []
+
+
+def test_of_a_stripe_and_a_longer_one_the_longer_one_is_used(tmp_path: Path) -> None:
+    """A kill, or another process, leaves both."""
+    scan(lookup(tmp_path), Bounds(10, at(100)))
+    (file,) = (tmp_path / "orders-id" / "0").iterdir()
+    content = file.read_bytes()
+    scan(lookup(tmp_path), Bounds(10, at(200)))
+    assert stored(tmp_path) == [Bounds(10, at(200))]
+    assert not file.exists()
+    file.write_bytes(content)
+    assert stored(tmp_path) == [Bounds(10, at(200))]
+    assert not file.exists()
 
 
 def test_offsets_that_a_scan_leaves_out_are_in_no_stripe(tmp_path: Path) -> None:
     scan(lookup(tmp_path), Bounds(10, at(300)), Bounds(at(700), at(1_300)))
-    assert stored(tmp_path) == [Bounds(at(0), at(256)), Bounds(at(700), at(956)), Bounds(at(956), at(1_212))]
+    assert stored(tmp_path) == [*full(0), Bounds(at(700), at(956)), Bounds(at(956), at(1_212)), Bounds(at(1_212), at(1_300))]
     for number, key in enumerate(KEYS):
         assert key is None or holds(lookup(tmp_path).ranges(0, WHOLE, [key]), at(number))
 
@@ -127,14 +161,14 @@ def test_a_later_scan_fills_the_parts_without_an_index(tmp_path: Path) -> None:
     one.ranges(0, WHOLE, [b"x"])
     assert stored(tmp_path)[0].start == 10
     assert [each.end for each in stored(tmp_path)[:-1]] == [each.start for each in stored(tmp_path)[1:]]
-    assert one.indexed_offsets > WHOLE.end - WHOLE.start - 2 * 256
+    assert one.indexed_offsets > WHOLE.end - WHOLE.start - 2 * 48
 
 
 def test_stripes_of_records_that_retention_removed_are_removed(tmp_path: Path) -> None:
     built(tmp_path)
     start = at(2 * 256 + 5)
     lookup(tmp_path, start=start).ranges(0, Bounds(start, WHOLE.end), [b"x"])
-    assert stored(tmp_path)[0] == Bounds(at(2 * 256), at(3 * 256))
+    assert stored(tmp_path)[:1] == full(2)
 
 
 def test_the_end_of_an_earlier_epoch_is_asked_for_once(tmp_path: Path) -> None:
@@ -150,16 +184,16 @@ def test_the_end_of_an_earlier_epoch_is_asked_for_once(tmp_path: Path) -> None:
     for bounds in (Bounds(10, 50), Bounds(60, WHOLE.end)):
         one.ranges(0, bounds, [b"x"])
     assert asked == [(0, EPOCH)]
-    assert len(stored(tmp_path)) == 7
+    assert len(stored(tmp_path)) == 8
 
 
 def test_a_scan_goes_on_without_an_index_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(*_: object, **__: object) -> None:
+    def no_room(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "replace", no_room)
     built(tmp_path)
     assert stored(tmp_path) == []
     assert not list(tmp_path.rglob("*.tmp"))
@@ -222,11 +256,11 @@ def test_a_damaged_file_counts_as_missing_until_a_scan_replaces_it(tmp_path: Pat
     data = bytearray(file.read_bytes())
     data[position] ^= 0x55
     file.write_bytes(data)
-    assert len(stored(tmp_path)) == 6
-    file.write_bytes(data[:20])
-    assert len(stored(tmp_path)) == 6
-    built(tmp_path)
     assert len(stored(tmp_path)) == 7
+    file.write_bytes(data[:20])
+    assert len(stored(tmp_path)) == 7
+    built(tmp_path)
+    assert len(stored(tmp_path)) == 8
 
 
 def test_topics_that_were_made_again_share_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.limits import MAX_INDEXED_KEYS
-from barnabas.tables import TableError, key_index, table
+from barnabas.tables import TableError, key_index, key_lookup, table
 from barnabas.testing import Broker
 
 RECORDS, KEYS = 4_000, 700
@@ -34,6 +34,7 @@ def broker() -> Iterator[Broker]:
 def _small_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "BLOCK_RECORDS", 32)
     monkeypatch.setattr(key_index, "STRIPE_RECORDS", 512)
+    monkeypatch.setattr(key_lookup, "WRITTEN_RECORDS", 512)
 
 
 @pytest.mark.parametrize("place", ["servers", "data folder"])

@@ -3,8 +3,9 @@
 Owns the index files of one topic. A scan for a key reads everything once and builds the index by the way; later scans for keys read the
 blocks that the index names, and whatever came after the last stripe.
 
-How it works: a stripe covers STRIPE_RECORDS records of a partition, divided into blocks of BLOCK_RECORDS. Its file has the blocks'
-offsets and, sorted by hash, every pair of a key's hash and a block.
+How it works: a stripe covers up to STRIPE_RECORDS records of a partition, divided into blocks of BLOCK_RECORDS. Its file has the blocks'
+offsets and, sorted by hash, every pair of a key's hash and a block. A stripe that is not full goes on with the records behind it: the
+longer stripe then takes its place.
 
 Rules
   1. Only committed offsets are indexed. Compaction and retention remove records and add none, so a stripe stays right.
@@ -12,7 +13,8 @@ Rules
   3. A partition can lose committed records in an unclean election, and get others at the same offsets. A stripe holds the leader
      epoch of its time, so that its user can find out (`key_lookup`).
   4. A file is written whole and renamed, so that several processes may share a folder. A damaged file counts as missing.
-  5. The indexes of a folder take at most MAX_KEY_INDEX_BYTES (`key_index_space`).
+  5. Of two stripes, one within the other, the longer one is used, and the other one is removed.
+  6. The indexes of a folder take at most MAX_KEY_INDEX_BYTES (`key_index_space`).
 """
 
 from __future__ import annotations
@@ -78,6 +80,10 @@ class Stripe(NamedTuple):
     def bounds(self) -> Bounds:
         return Bounds(int(self.blocks[0]), int(self.blocks[-1]))
 
+    @property
+    def is_full(self) -> bool:
+        return len(self.blocks) > STRIPE_RECORDS // BLOCK_RECORDS
+
     def holding(self, wanted: Hashes) -> list[Bounds]:
         """The blocks that may hold keys with these hashes, in the order of offsets."""
         firsts, lasts = (np.searchsorted(self.hashes, wanted, side) for side in ("left", "right"))
@@ -86,16 +92,24 @@ class Stripe(NamedTuple):
 
 
 class StripeBuilder:
-    """Collects the keys of a partition from `start` on; `add` returns the stripes that are full, `finish` the last one."""
+    """Collects the keys of a partition from `start` on; `add` returns the stripes that are full, `finish` the last one.
 
-    def __init__(self, start: int, epoch: int) -> None:
+    Args:
+        before: a stripe that ends at `start` and is not full; the first stripe also covers what it covers.
+    """
+
+    def __init__(self, start: int, epoch: int, before: Stripe | None = None) -> None:
         self._epoch = epoch
         self._begin(start)
+        if before is not None:
+            self._starts = before.blocks.tolist()
+            self._parts.append((before.hashes, before.places))
 
     def _begin(self, start: int) -> None:
         self._starts = [start]
         self._in_block = 0
-        self._parts: list[tuple[Hashes, int]] = []
+        self._parts: list[tuple[Hashes, int | npt.NDArray[np.uint8]]] = []
+        self.waiting = 0  # records that were added and are in no stripe yet
 
     def add(self, keys: Any, offsets: Longs) -> Iterator[Stripe]:
         """Take the keys at these offsets, which rise."""
@@ -108,6 +122,7 @@ class StripeBuilder:
             part = slice(position, position + taken)
             self._parts.append((hashes[part][valid[part]], len(self._starts) - 1))
             self._in_block += taken
+            self.waiting += taken
             position += taken
 
     def _next_block(self, start: int) -> Iterator[Stripe]:
@@ -123,7 +138,7 @@ class StripeBuilder:
         return self._stripe()
 
     def _stripe(self) -> Stripe:
-        places = np.concatenate([NO_PLACES, *(np.full(len(hashes), block, np.uint64) for hashes, block in self._parts)])
+        places = np.concatenate([NO_PLACES, *(np.full(len(hashes), blocks, np.uint64) for hashes, blocks in self._parts)])
         hashes = np.concatenate([NO_PLACES, *(hashes.astype(np.uint64) for hashes, _ in self._parts)])
         pairs = np.unique(hashes << np.uint64(8) | places)
         return Stripe(
@@ -145,10 +160,19 @@ class StoredStripe(NamedTuple):
     bounds: Bounds
     epoch: int
 
+    def read(self) -> Stripe | None:
+        """The stripe; None if its file is gone or has become unreadable."""
+        return _read(self.path, is_checked=True)
+
     def holding(self, wanted: Hashes) -> list[Bounds]:
         """The blocks that may hold keys with these hashes; the whole stripe if its file has become unreadable."""
-        stripe = _read(self.path, is_checked=True)
+        stripe = self.read()
         return [self.bounds] if stripe is None else stripe.holding(wanted)
+
+    def remove(self) -> None:
+        """Remove its file, if that is possible."""
+        with suppress(OSError):
+            self.path.unlink()
 
 
 class KeyIndex:
@@ -169,12 +193,16 @@ class KeyIndex:
         folder = self._folder / str(partition)
         names: list[str] = []
         with suppress(OSError):
-            names = sorted(os.listdir(folder))
+            names = os.listdir(folder)
             os.utime(self._folder)  # tells the indexes that are used from those that are not
-        for name in names:
-            stripe = _stored(folder / name) if _NAME.fullmatch(name) else None
-            if stripe is not None and (not found or found[-1].bounds.end <= stripe.bounds.start):
+        for name in sorted(filter(_NAME.fullmatch, names), key=_longest_first):
+            stripe = _stored(folder / name)
+            if stripe is None:
+                continue
+            if not found or found[-1].bounds.end <= stripe.bounds.start:
                 found.append(stripe)
+            elif stripe.bounds.end <= found[-1].bounds.end:
+                stripe.remove()
         return found
 
     def write(self, partition: int, stripe: Stripe) -> None:
@@ -184,6 +212,12 @@ class KeyIndex:
         self._space.take(len(content))
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{stripe.bounds.start:020}-{stripe.bounds.end:020}{SUFFIX}", content)
+
+
+def _longest_first(name: str) -> tuple[str, int]:
+    """The order of names by the first offset; the longest of those with the same one comes first."""
+    start, end = name.removesuffix(SUFFIX).split("-")
+    return start, -int(end)
 
 
 @lru_cache(KEPT)

@@ -4,23 +4,23 @@ Owns the builders of one scan.
 
 Rules
   1. The index is an aid: if it cannot be written, as on a full disk, the scan goes on without it, and one line of the log tells why.
-  2. Every part without an index that the scan reads is indexed in full stripes. The rest behind the last full stripe stays without an
-     index, unless a stripe follows it: so up to STRIPE_RECORDS records at the end of a partition are always read.
+  2. Every part without an index that the scan reads is indexed. Only a rest of fewer than WRITTEN_RECORDS records behind the last stripe
+     stays without an index, so that a file is not written for each scan of a partition that grows: these records are always read.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from barnabas.tables.key_index import KeyIndex, StoredStripe, Stripe, StripeBuilder, hashes_of
+from barnabas.tables.key_index import BLOCK_RECORDS, KeyIndex, StoredStripe, Stripe, StripeBuilder, hashes_of
 from barnabas.tables.source import Bounds, Snapshot
 
+WRITTEN_RECORDS = BLOCK_RECORDS * 16
 logger = logging.getLogger(__name__)
 
 
@@ -77,8 +77,7 @@ class KeyLookup:
             if is_valid:
                 kept.append(stripe)
             else:
-                with suppress(OSError):
-                    stripe.path.unlink()
+                stripe.remove()
         return kept
 
     def prepare(self, planned: Mapping[int, Sequence[Bounds]]) -> None:
@@ -89,13 +88,18 @@ class KeyLookup:
         """
         for partition, stripes in self._stripes.items():
             starts = {each.bounds.start for each in stripes}
-            epoch = self._snapshot.epochs[partition]
+            by_end = {each.bounds.end: each for each in stripes}
             self._parts[partition] = [
-                _Part(part, part.end in starts, StripeBuilder(part.start, epoch))
+                _Part(part, part.end in starts, self._builder(partition, part.start, by_end.get(part.start)))
                 for gap in _uncovered(self._snapshot.partitions[partition], stripes)
                 for each in planned.get(partition, ())
                 if (part := _meet(gap, each)) is not None
             ]
+
+    def _builder(self, partition: int, start: int, stored: StoredStripe | None) -> StripeBuilder:
+        """Collects keys from `start` on, and goes on with the stripe that ends there if it is not full."""
+        before = None if stored is None else stored.read()
+        return StripeBuilder(start, self._snapshot.epochs[partition], None if before is None or before.is_full else before)
 
     def observe(self, partition: int, records: pa.RecordBatch) -> None:
         """Take records of a scan, in the order of offsets."""
@@ -107,9 +111,8 @@ class KeyLookup:
 
     def finish(self, partition: int) -> None:
         """Take the end of a partition's records."""
-        self._write(
-            partition, (each.builder.finish(each.bounds.end) for each in self._parts.get(partition, ()) if each.is_closed)
-        )
+        done = [each for each in self._parts.get(partition, ()) if each.is_closed or each.builder.waiting >= WRITTEN_RECORDS]
+        self._write(partition, (each.builder.finish(each.bounds.end) for each in done))
 
     def _write(self, partition: int, stripes: Iterator[Stripe]) -> None:
         try:
