@@ -107,6 +107,7 @@ def test_duckdb_and_polars_close_a_reading_that_they_end_early(orders: Table, so
 
 
 def test_counts(orders: Table) -> None:
+    assert [orders.scan(limit=most).count_rows() for most in (0, 3, 20, 30)] == [0, 3, 20, 20]
     assert (orders.count(), orders.count(PARTITION == 1), orders.count_rows(VALUE == "v3")) == (20, 10, 1)
 
 

@@ -24,7 +24,7 @@ from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
 from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate, Unknown
-from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
+from barnabas.tables.scan import META_FIELDS, Columns, ScanReport
 
 BY_POSITION = "FieldPath("  # in the text of an expression that names columns by their position
 
@@ -180,8 +180,8 @@ class Reading:
         return pa.Table.from_batches(kept, self.schema)
 
     def count_rows(self) -> int:
-        """The number of rows; without a filter, records are not decoded unless a format may drop some."""
-        if self.filter.expression is None and isinstance(self._rows, Scan):
+        """The number of rows; without a filter and a limit, values are not decoded unless a format may drop some."""
+        if self.filter.expression is None and self._most is None:
             return self._rows.count()
         return sum(batch.num_rows for batch in self.batches())
 
