@@ -32,6 +32,7 @@ def _small_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "BLOCK_RECORDS", 16)
     monkeypatch.setattr(key_index, "STRIPE_RECORDS", 256)
     monkeypatch.setattr(key_lookup, "WRITTEN_RECORDS", 48)
+    monkeypatch.setattr(key_lookup, "MAX_GAP", 0)
 
 
 def records(first: int, last: int) -> pa.RecordBatch:
@@ -89,6 +90,16 @@ def test_every_key_is_in_the_ranges_and_most_blocks_are_not(tmp_path: Path) -> N
         assert one.indexed_offsets == WHOLE.end - WHOLE.start
         skipped += WHOLE.end - WHOLE.start - sum(each.end - each.start for each in ranges)
     assert skipped > 250 * 3_000
+
+
+def test_blocks_that_are_near_are_one_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built(tmp_path)
+    wanted = [KEYS[1], KEYS[40], KEYS[100]]  # in the blocks 0, 2 and 6
+    payloads = [each for each in wanted if each is not None]
+    bounds = Bounds(10, at(200))
+    for gap, expected in ((31, [(0, 16), (32, 48), (96, 112)]), (32, [(0, 48), (96, 112)]), (96, [(0, 112)])):
+        monkeypatch.setattr(key_lookup, "MAX_GAP", gap)
+        assert lookup(tmp_path).ranges(0, bounds, payloads) == [Bounds(at(low), at(high)) for low, high in expected]
 
 
 def test_bounds_cut_the_ranges(tmp_path: Path) -> None:

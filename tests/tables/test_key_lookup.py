@@ -35,6 +35,7 @@ def _small_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "BLOCK_RECORDS", 32)
     monkeypatch.setattr(key_index, "STRIPE_RECORDS", 512)
     monkeypatch.setattr(key_lookup, "WRITTEN_RECORDS", 512)
+    monkeypatch.setattr(key_lookup, "MAX_GAP", 0)
 
 
 @pytest.mark.parametrize("place", ["servers", "data folder"])

@@ -6,6 +6,8 @@ Rules
   1. The index is an aid: if it cannot be written, as on a full disk, the scan goes on without it, and one line of the log tells why.
   2. Every part without an index that the scan reads is indexed. Only a rest of fewer than WRITTEN_RECORDS records behind the last stripe
      stays without an index, so that a file is not written for each scan of a partition that grows: these records are always read.
+  3. Blocks with up to MAX_GAP offsets between them are read in one go: asking for another range would take longer. So a key that is
+     everywhere costs no more than a reading of everything.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.tables.key_index import BLOCK_RECORDS, KeyIndex, StoredStripe, Stripe, StripeBuilder, hashes_of
-from barnabas.tables.source import Bounds, Snapshot
+from barnabas.tables.source import Bounds, Snapshot, merged
 
 WRITTEN_RECORDS = BLOCK_RECORDS * 16
+MAX_GAP = BLOCK_RECORDS * 8
 logger = logging.getLogger(__name__)
 
 
@@ -52,7 +55,7 @@ class KeyLookup:
         self.indexed_offsets = 0  # looked up in the index instead of read
 
     def ranges(self, partition: int, bounds: Bounds, payloads: Iterable[bytes]) -> list[Bounds]:
-        """The ranges of `bounds` in which one of the keys may be, in order; neighbours are not merged."""
+        """The ranges of `bounds` in which one of the keys may be, in order."""
         wanted = hashes_of(pa.array(list(payloads), pa.binary()))
         stripes = self._stripes.get(partition)
         if stripes is None:
@@ -63,7 +66,7 @@ class KeyLookup:
             if covered is not None:
                 found += [part for block in stripe.holding(wanted) if (part := _meet(block, bounds)) is not None]
                 self.indexed_offsets += covered.end - covered.start
-        return sorted(found)
+        return merged(found, MAX_GAP)
 
     def _valid_stripes(self, partition: int) -> list[StoredStripe]:
         kept = []

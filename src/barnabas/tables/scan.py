@@ -23,7 +23,7 @@ from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.key_lookup import KeyLookup
 from barnabas.tables.parallel import interleaved
 from barnabas.tables.predicate import LOWEST, Every, Predicate, Region, regions_of
-from barnabas.tables.source import Bounds, Chunk, Snapshot, TopicSource
+from barnabas.tables.source import Bounds, Chunk, Snapshot, TopicSource, merged
 
 PARTITION, OFFSET, TIMESTAMP, HEADERS, VALUE = "_partition", "_offset", "_timestamp", "_headers", "_value"
 META_FIELDS: tuple[pa.Field[Any], ...] = (
@@ -141,7 +141,7 @@ class Scan:
                 if low < high:
                     found += self._with_keys(partition, Bounds(low, high), keys)
             if found:
-                plan[partition] = _merged(found)
+                plan[partition] = merged(found)
         return plan
 
     def _payloads(self, region: Region) -> list[bytes] | None:
@@ -292,14 +292,3 @@ class Scan:
 
 def _times(regions: Sequence[Region]) -> set[int]:
     return {each.timestamps.low for each in regions if each.timestamps.low != LOWEST}
-
-
-def _merged(ranges: list[Bounds]) -> list[Bounds]:
-    """The same offsets, in order, none twice."""
-    merged: list[Bounds] = []
-    for each in sorted(ranges):
-        if merged and each.start <= merged[-1].end:
-            merged[-1] = Bounds(merged[-1].start, max(merged[-1].end, each.end))
-        else:
-            merged.append(each)
-    return merged

@@ -11,7 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -24,6 +24,21 @@ class Bounds(NamedTuple):
 
     start: int
     end: int
+
+
+def merged(ranges: Iterable[Bounds], most: int = 0) -> list[Bounds]:
+    """The offsets of all ranges, in order and none twice.
+
+    Args:
+        most: offsets between two ranges that may become part of them.
+    """
+    found: list[Bounds] = []
+    for each in sorted(ranges):
+        if found and each.start <= found[-1].end + most:
+            found[-1] = Bounds(found[-1].start, max(found[-1].end, each.end))
+        else:
+            found.append(each)
+    return found
 
 
 class Snapshot(Struct, frozen=True):
