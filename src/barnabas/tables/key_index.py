@@ -49,6 +49,7 @@ _HEADER = np.dtype(
 Hashes = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.int64]
 NO_PLACES = np.empty(0, np.uint64)
+NO_PAIR = np.uint64(2**64 - 1)  # a pair has 40 bits
 
 
 def hashes_of(keys: Any) -> Hashes:
@@ -140,7 +141,8 @@ class StripeBuilder:
     def _stripe(self) -> Stripe:
         places = np.concatenate([NO_PLACES, *(np.full(len(hashes), blocks, np.uint64) for hashes, blocks in self._parts)])
         hashes = np.concatenate([NO_PLACES, *(hashes.astype(np.uint64) for hashes, _ in self._parts)])
-        pairs = np.unique(hashes << np.uint64(8) | places)
+        pairs = np.sort(hashes << np.uint64(8) | places)
+        pairs = pairs[np.diff(pairs, prepend=NO_PAIR) != 0]  # as np.unique does, which takes 50 times as long by hashing
         return Stripe(
             np.array(self._starts, np.int64),
             (pairs >> np.uint64(8)).astype(np.uint32),
