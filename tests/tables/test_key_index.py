@@ -51,7 +51,7 @@ def full(*numbers: int) -> list[Bounds]:
 
 
 def scan(one: KeyLookup, *planned: Bounds) -> None:
-    """What a scan of these ranges tells the index."""
+    """Tell the index what a scan of these ranges finds."""
     for bounds in planned:
         one.ranges(0, bounds, [b"x"])
     one.prepare({0: planned})
