@@ -233,7 +233,7 @@ class Table(TopicDataset):
         _polars()
         from barnabas.tables.polars_source import lazy_frame
 
-        return lazy_frame(self.snapshot(), self._columns)
+        return lazy_frame(self.snapshot().read, self._columns)
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The table at this moment as a relation of DuckDB.
