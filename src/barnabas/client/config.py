@@ -70,9 +70,7 @@ class ClientConfig:
             client_id=options.get("client.id", "barnabas"),
             request_timeout_ms=min(_integer(options, "request.timeout.ms", 30_000), longest_ms),
             default_api_timeout_ms=whole_ms,
-            socket_connection_setup_timeout_ms=min(
-                _integer(options, "socket.connection.setup.timeout.ms", 10_000), longest_ms
-            ),
+            socket_connection_setup_timeout_ms=min(_integer(options, "socket.connection.setup.timeout.ms", 10_000), longest_ms),
             retry_backoff_ms=_integer(options, "retry.backoff.ms", 100),
             retry_backoff_max_ms=_integer(options, "retry.backoff.max.ms", 1_000),
             metadata_max_age_ms=_integer(options, "metadata.max.age.ms", 300_000),
