@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -13,11 +14,30 @@ import pyarrow.types as pt
 from barnabas.tables.avro_program import Constant, Program
 from barnabas.tables.avro_tree import Tree
 from barnabas.tables.column_types import Field
-from barnabas.tables.formats import Array
-from barnabas.tables.json_columns import Bytes, Ints, Longs, Spans, buffer, texts
+from barnabas.tables.formats import Array, binary_parts
+from barnabas.tables.json_columns import Bytes, Ints, Longs, Spans, buffer, states_of, texts
 from barnabas.tables.kernels import avro, avro_tree, json_convert
 from barnabas.tables.kernels.json_spans import LATER, TAKEN
 from barnabas.tables.kernels.json_syntax import MISSING, NULL
+
+
+def decode_avro(
+    program: Program | Tree, fields: Sequence[Field], wanted: Sequence[Field], payloads: Array, prefix: int
+) -> tuple[list[Array], npt.NDArray[np.intp]]:
+    """The wanted ones of a program's fields, and the rows for which they are null because the kernel does not take them.
+
+    Args:
+        prefix: bytes before the data in each payload that is not null.
+    """
+    data, ends = binary_parts(payloads)
+    states = states_of(payloads)
+    begins = ends[:-1] + np.int32(prefix)
+    if isinstance(program, Tree):
+        made = decode_nested(program, data, begins, ends[1:], states)
+        columns = [made[fields.index(field)] for field in wanted]
+    else:
+        columns = decode_flat(program, fields, wanted, data, begins, ends[1:], states)
+    return columns, np.flatnonzero(states == LATER)
 
 
 def decode_flat(

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from barnabas import limits
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of
-from barnabas.tables.formats import Array
+from barnabas.tables.formats import Array, binary_parts
 from barnabas.tables.kernels import json_convert as convert
 from barnabas.tables.kernels import json_spans as scan
 from barnabas.tables.kernels import json_syntax as syntax
@@ -26,7 +26,6 @@ from barnabas.tables.kernels import json_times as times
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-NO_BYTES = np.zeros(0, np.uint8)
 
 
 class Spans(NamedTuple):
@@ -64,7 +63,7 @@ def decode_objects(fields: Sequence[Field], payloads: Array, prefix: int = 0) ->
         prefix: bytes before the JSON of each payload that is not null.
     """
     data, ends = binary_parts(payloads)
-    states = _states(payloads)
+    states = states_of(payloads)
     columns = members(fields, data, ends[:-1] + np.int32(prefix) if prefix else ends[:-1], ends[1:], states)
     return columns, np.flatnonzero(states == scan.LATER)
 
@@ -73,26 +72,18 @@ def decode_values(payloads: Array) -> Spans:
     """The spans of payloads that are one JSON value each. Payloads that are none, and `null`, have the state LATER."""
     rows = len(payloads)
     data, ends = binary_parts(payloads)
-    states = _states(payloads)
+    states = states_of(payloads)
     spans = Spans(data, np.zeros(rows, np.uint8), np.zeros(rows, np.int32), np.zeros(rows, np.int32), states)
     scan.scan_values(data, ends[:-1], ends[1:], states, *spans[1:4], limits.MAX_VALUE_DEPTH)
     return spans
 
 
-def _states(payloads: Array) -> Bytes:
+def states_of(payloads: Array) -> Bytes:
+    """The states of rows before their decoding."""
     states = np.zeros(len(payloads), np.uint8)
     if payloads.null_count:
         states[payloads.is_null().to_numpy(zero_copy_only=False)] = scan.ABSENT
     return states
-
-
-def binary_parts(payloads: Array) -> tuple[Bytes, Ints]:
-    """The bytes of an array of binary values, and where each one ends, with the beginning of the first one before."""
-    _, ends, data = payloads.buffers()
-    if ends is None or not len(payloads):
-        return NO_BYTES, np.zeros(len(payloads) + 1, np.int32)
-    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
-    return NO_BYTES if data is None or not data.size else np.frombuffer(data, np.uint8), offsets
 
 
 def members(fields: Sequence[Field], data: Bytes, begins: Ints, ends: Ints, states: Bytes) -> list[Array]:

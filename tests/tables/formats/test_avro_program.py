@@ -22,7 +22,7 @@ from barnabas.schemas.errors import CannotDecode, SchemaDataError
 from barnabas.schemas.registered import RegisteredSchema
 from barnabas.tables.avro_columns import decode_flat
 from barnabas.tables.avro_program import Program, compile_program
-from barnabas.tables.json_columns import binary_parts
+from barnabas.tables.formats import binary_parts
 from barnabas.tables.kernels.json_spans import LATER
 
 
