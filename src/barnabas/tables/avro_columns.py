@@ -60,7 +60,7 @@ def _columns(program: Program, fields: Sequence[Field], data: Bytes, begins: Int
     span_begins, span_ends = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     avro.decode_avro(
         data, begins, ends, states, program.fields, program.branches, program.symbols,
-        kinds, values, values.view(np.float64), span_begins, span_ends,
+        kinds, values, span_begins, span_ends,
     )  # fmt: skip
     return [
         _column(
@@ -83,7 +83,7 @@ def decode_nested(tree: Tree, data: Bytes, begins: Ints, ends: Ints, states: Byt
     values, span_begins, span_ends = np.zeros(total, np.int64), np.zeros(total, np.int32), np.zeros(total, np.int32)
     avro_tree.decode_tree(
         data, begins, ends, states, tree.nodes, tree.links, tree.symbols, outs,
-        counts, kinds, of_row, values, values.view(np.float64), span_begins, span_ends,
+        counts, kinds, of_row, values, span_begins, span_ends,
     )  # fmt: skip
 
     def build(number: int) -> Array:
@@ -126,9 +126,9 @@ def _column(field: Field, how: Any, symbols: list[str], values: Longs, spans: Sp
         nulls = json_convert.to_bits(spans.kinds, spans.states, bits, valid)
         return pa.Array.from_buffers(kind, rows, [buffer(valid), buffer(bits)], nulls)
     if how in ("text", "bytes"):
-        return texts(spans, kind, valid, json_convert.gather, json_convert.AS_TEXT)
+        return texts(spans, kind, valid, json_convert.AS_TEXT)
     if how == "uuid":
-        return texts(spans, kind, valid, json_convert.to_uuids)
+        return texts(spans, kind, valid, json_convert.AS_UUID)
     if how == "decimal":
         pairs = np.empty(2 * rows, np.int64)
         most = 10**kind.precision - 1

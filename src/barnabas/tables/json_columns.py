@@ -108,11 +108,11 @@ def column(field: Field, spans: Spans) -> Array:
     rows = len(spans.states)
     valid = np.zeros(rows // 8 + 1, np.uint8)
     if mark == UUID:
-        return texts(spans, kind, valid, convert.to_uuids)
+        return texts(spans, kind, valid, convert.AS_UUID)
     if pt.is_string(kind):
-        return texts(spans, kind, valid, convert.gather, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
+        return texts(spans, kind, valid, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
     if pt.is_binary(kind):
-        return texts(spans, kind, valid, convert.to_binary)
+        return texts(spans, kind, valid, convert.AS_BYTES)
     if pt.is_list(kind):
         return _list(kind, spans)
     if pt.is_struct(kind):
@@ -145,18 +145,18 @@ def buffer(values: npt.NDArray[Any]) -> pa.Buffer:
     return pa.py_buffer(values)  # type: ignore[arg-type]  # numpy arrays are buffers, which the stubs do not know
 
 
-def texts(spans: Spans, kind: Any, valid: Bytes, kernel: Any, *way: int) -> Array:
-    """Texts or bytes, copied from their spans by a kernel."""
+def texts(spans: Spans, kind: Any, valid: Bytes, way: int) -> Array:
+    """Texts or bytes, made of their spans in a way of `gather`."""
     rows = len(spans.states)
-    room = int((spans.ends - spans.begins).sum(dtype=np.int64)) + 2 * rows + convert.UUID_BYTES
+    room = int((spans.ends - spans.begins).sum(dtype=np.int64)) + 2 * rows
     ends, out = np.empty(rows + 1, np.int32), np.empty(room, np.uint8)
-    nulls = kernel(*spans, *way, ends, out, valid)
+    nulls = convert.gather(*spans, way, ends, out, valid)
     return pa.Array.from_buffers(kind, rows, [buffer(valid), buffer(ends), buffer(out[: ends[-1]])], nulls)
 
 
 def _floats(kind: Any, spans: Spans, valid: Bytes) -> Array:
     """Arrow reads the texts of the numbers, as exactly as Python."""
-    numbers = texts(spans, pa.string(), valid, convert.gather, convert.AS_FLOAT)
+    numbers = texts(spans, pa.string(), valid, convert.AS_FLOAT)
     doubles = numbers.cast(pa.float64())
     if not pt.is_float32(kind):
         return doubles
