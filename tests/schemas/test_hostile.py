@@ -171,5 +171,5 @@ def test_schemas_that_are_nested_too_deep_are_refused(
     schema_type: str, opening: str, inside: str, closing: str, depth: int
 ) -> None:
     schema = RegisteredSchema(1, None, schema_type, opening * depth + inside + closing * depth)
-    with pytest.raises(CannotDecode, match="(?i)schema cannot be used"):
+    with pytest.raises(CannotDecode, match=r"(?i)schema cannot be used"):
         codec_of(schema)

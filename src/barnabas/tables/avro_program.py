@@ -263,6 +263,10 @@ def _default(theirs: Any, field: Field) -> Constant:
     kind = theirs["type"][0] if isinstance(theirs["type"], list) else theirs["type"]
     if kind == "null" and value is None:
         return Constant(None)
-    if kind in ("int", "long", "float", "double", "boolean", "string"):
-        return Constant(value)
-    raise NotFlat
+    if kind not in ("int", "long", "float", "double", "boolean", "string"):
+        raise NotFlat
+    try:
+        pa.scalar(value, field.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):  # a text with half of a surrogate pair, or 2**70
+        raise NotFlat from None
+    return Constant(value)
