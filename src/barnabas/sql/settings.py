@@ -169,7 +169,7 @@ class Settings:
 
     def milliseconds(self, name: str) -> float:
         """The value of a duration."""
-        return float(self.get(name) or 0)
+        return _duration(self.get(name) or "0") or 0
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Names and values, by name."""
@@ -228,13 +228,23 @@ def _bool(known: _Parameter, value: str) -> str:
 
 
 def _milliseconds(known: _Parameter, value: str) -> str:
-    found = _DURATION.match(value.lower())
-    if not found or (found[2] and found[2] not in _UNITS_MS):
+    """A duration as Postgres shows it: whole milliseconds, in the largest unit that has no fraction."""
+    amount = _duration(value)
+    if amount is None:
         raise _invalid(known, value, "a number of milliseconds, or one with a unit: ms, s, min, h, d")
-    amount = float(found[1]) * _UNITS_MS[found[2] or "ms"]
+    whole = round(amount)
     if not 0 <= amount < 2**31:
         raise _invalid(known, value)
-    return f"{round(amount)}"
+    unit = next(unit for unit, size in reversed(_UNITS_MS.items()) if size <= 1 or whole % size == 0)
+    return f"{whole // int(_UNITS_MS[unit])}{unit}" if whole else "0"
+
+
+def _duration(text: str) -> float | None:
+    """In milliseconds; None for another text."""
+    found = _DURATION.match(text.lower())
+    if not found or (found[2] and found[2] not in _UNITS_MS):
+        return None
+    return float(found[1]) * _UNITS_MS[found[2] or "ms"]
 
 
 def _invalid(known: _Parameter, value: str, hint: str | None = None) -> SqlError:

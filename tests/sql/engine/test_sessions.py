@@ -33,8 +33,16 @@ def test_parameters_of_a_session(ask: Asking) -> None:
     assert ask("show standard_conforming_strings").names == ["standard_conforming_strings"]
     assert ask.tag("set search_path to a, public") == "SET"
     assert ask.rows("show search_path") == [("a, public",)]
-    ask("set statement_timeout = '2min'")
-    assert ask.rows("select current_setting('statement_timeout')") == [("120000",)]
+    for given, shown in (
+        ("'2min'", "2min"),
+        ("90000", "90s"),
+        ("1500", "1500ms"),
+        ("'1.5h'", "90min"),
+        ("'36 h'", "36h"),
+        ("0", "0"),
+    ):
+        ask(f"set statement_timeout = {given}")
+        assert ask.rows("select current_setting('statement_timeout')") == ask.rows("show statement_timeout") == [(shown,)]
     ask("set time zone 'Europe/Berlin'")
     assert ask.rows("show time zone") == [("Europe/Berlin",)]
     ask("set my.own = 'x'")
