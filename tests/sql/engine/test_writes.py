@@ -111,8 +111,8 @@ def test_a_key_is_there_once(ask: Asking, engine: SqlEngine) -> None:
     assert ask.tag("insert into t values (1, 'again')") == "INSERT 0 1"
 
 
-def test_keys_beyond_those_that_are_remembered(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_SQL_LIVE_KEYS", 2)
+def test_keys_of_tables_that_are_not_kept_in_memory(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_LIVE_BYTES", 0)
     ask("insert into t (id) select range from range(10)")
     assert ask.error("insert into t (id) values (7)").sqlstate == "23505"
     assert ask.tag("insert into t (id) values (70)") == "INSERT 0 1"

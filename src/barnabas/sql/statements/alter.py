@@ -8,14 +8,17 @@ from typing import Any
 import msgspec
 from sqlglot import exp
 
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.dialect import Statement, parse, tokens_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
+from barnabas.sql.running import Running
 from barnabas.sql.statements.create import check, column_of, default_text, folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
@@ -67,16 +70,16 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
         if if_exists and error.sqlstate == "42P01":
             return
         raise
-    drop_table(session, definition.name)
+    drop_table(session.definitions, session.client, session.running, definition.name)
 
 
-def drop_table(session: Host, name: str) -> None:
-    """Drop a table by the name of its definition; nothing if there is none. Raises KafkaError, ClientError."""
-    definition = session.definitions.tables.get(name)
-    session.definitions.change(session.client, lambda tables: {name: None} if name in tables else {})
+def drop_table(definitions: DefinitionStore, client: BlockingClient, running: Running, name: str) -> None:
+    """Drop a table by the name of its definition; nothing if there is none. Raises SqlError, KafkaError, ClientError."""
+    definition = definitions.tables.get(name)
+    definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
     if definition is not None and definition.owns_topic:
         try:
-            session.client.delete_topics([definition.topic])
+            client.delete_topics([definition.topic])
         except KafkaError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -92,7 +95,7 @@ def changed(session: Host, name: str, change: Change) -> None:
         check(made)
         return {} if made == tables[name] else {name: made}
 
-    session.definitions.change(session.client, decide)
+    session.definitions.change(session.client, session.running, decide)
 
 
 def alter(session: Host, statement: Statement, _: Any) -> Ready:

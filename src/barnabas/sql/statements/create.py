@@ -295,7 +295,7 @@ def check(definition: TableDefinition) -> None:
 
 def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
-    session.definitions.refresh(max_age_s=0)
+    session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:
             return False
@@ -311,7 +311,7 @@ def make_table(session: Host, definition: TableDefinition, options: Options, *, 
             raise exists(made.name)
         return {} if already else {made.name: made}
 
-    session.definitions.change(session.client, decide)
+    session.definitions.change(session.client, session.running, decide)
     return not already
 
 
