@@ -330,10 +330,10 @@ class SqlSession:
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has, the open transaction's rows among them."""
-        found = self.access.existing(relation, keys)
-        for key, is_there in self.buffer.keys(relation.name).items():
-            (found.add if is_there else found.discard)(key)
-        return found.intersection(keys)
+        own = self.buffer.keys(relation.name)
+        unknown = [key for key in keys if key not in own]
+        found = self.access.existing(relation, unknown) if unknown else set()
+        return found.union(key for key in keys if own.get(key))
 
     def begin(self) -> None:
         """Open a transaction."""
