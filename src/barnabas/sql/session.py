@@ -305,8 +305,13 @@ class SqlSession:
             return None
         return self.access.point(relation, plan.inputs[0].schema.names, key)
 
+    def check_writable(self, name: str | None = None) -> None:
+        if self.settings.is_read_only and (name is None or name not in self.temporary.values()):
+            raise SqlError(states.READ_ONLY, "the statement cannot write: the transaction is read-only")
+
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable(relation.name)
         if not rows.num_rows:
             return
         if self._state == "T":
@@ -316,6 +321,7 @@ class SqlSession:
 
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable(relation.name)
         if self._state == "T":
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
@@ -338,6 +344,7 @@ class SqlSession:
     def begin(self) -> None:
         """Open a transaction."""
         self._state = "T"
+        self.settings.begin_transaction()
 
     def commit(self) -> bool:
         """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""

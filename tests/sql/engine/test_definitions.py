@@ -203,3 +203,21 @@ def test_create_table_as(ask: Asking) -> None:
     assert ask.rows("select * from empty") == []
     assert ask.error("create table copied as select 1 as x").sqlstate == "42P07"
     assert ask.error("create table dup as select 1 as a, 2 as a").sqlstate == "42701"
+
+
+def test_serial_columns_need_a_value(ask: Asking) -> None:
+    ask("create table counted (id bigserial primary key, a serial, b smallserial)")
+    assert ask.rows("select column_name, data_type from information_schema.columns where table_name = 'counted'") == [
+        ("id", "bigint"),
+        ("a", "integer"),
+        ("b", "smallint"),
+    ]
+    for text in ("(a, b) values (1, 1)", "(id, b) values (1, 1)", "(id, a) values (1, 1)"):
+        assert ask.error(f"insert into counted {text}").sqlstate == "23502"
+    assert ask.tag("insert into counted values (1, 1, 1)") == "INSERT 0 1"
+
+
+def test_texts_have_one_order(ask: Asking) -> None:
+    ask('create table sorted (a text collate "C", b text collate "default")')
+    assert ask.error('create table others (a text collate "de_DE")').sqlstate == "0A000"
+    assert ask.error("create table others (a text encode zstd)").sqlstate == "0A000"

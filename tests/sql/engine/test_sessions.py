@@ -285,6 +285,22 @@ def test_limits_have_a_default(engine: SqlEngine) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "kept", "refused"),
+    [
+        ("standard_conforming_strings", "on", "off"),
+        ("DateStyle", "iso, dmy", "German"),
+        ("IntervalStyle", "POSTGRES", "iso_8601"),
+        ("bytea_output", "hex", "escape"),
+        ("transform_null_equals", "off", "on"),
+        ("array_nulls", "on", "off"),
+    ],
+)
+def test_a_setting_that_would_change_results_keeps_its_value(ask: Asking, name: str, kept: str, refused: str) -> None:
+    ask(f"set {name} = '{kept}'")
+    assert ask.error(f"set {name} = '{refused}'").sqlstate == "0A000"
+
+
+@pytest.mark.parametrize(
     ("texts", "is_fresh"),
     [
         (["select 1"], True),

@@ -108,6 +108,12 @@ def test_temporary_tables_do_not_hold_up_the_end_of_a_session(
     with stopped(broker):
         ending.session.close()
     assert "event=temporary-table-left" in caplog.text
+    other = asking(engine)
+    (left,) = [name for name in engine.shared.definitions.tables if name.endswith(".mine")]
+    assert left in other.session.client.topics()
+    other(f'drop table "{left}"')
+    assert left not in other.session.client.topics()
+    other.session.close()
 
 
 def test_a_broker_that_was_killed() -> None:

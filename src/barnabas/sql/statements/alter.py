@@ -70,6 +70,7 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
         if if_exists and error.sqlstate == "42P01":
             return
         raise
+    session.check_writable()
     drop_table(session.definitions, session.client, session.running, definition.name)
 
 
@@ -95,6 +96,7 @@ def changed(session: Host, name: str, change: Change) -> None:
         check(made)
         return {} if made == tables[name] else {name: made}
 
+    session.check_writable()
     session.definitions.change(session.client, session.running, decide)
 
 
@@ -224,6 +226,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
 
 
 def _truncate(session: Host, definition: TableDefinition) -> None:
+    session.check_writable(definition.name)
     topic = session.client.topics_by_name([definition.topic])[definition.topic]
     places = [(definition.topic, partition) for partition in topic.partitions]
     ends = session.client.list_offsets(dict.fromkeys(places, LATEST), read_committed=True)

@@ -136,6 +136,7 @@ class _Loading:
         """Write all rows, or none; returns their number."""
         self._rows = 0
         session, relation = self._session, self._relation
+        session.check_writable(relation.name)
         if session.state == "T":
             for rows in self._checked(pieces):
                 session.write(relation, rows)

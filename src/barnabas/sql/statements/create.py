@@ -34,13 +34,10 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
-STORAGE = (
-    "fillfactor",
-    "parallel_workers",
-    "oids",
-    "toast_tuple_target",
-    "user_catalog_table",
-)  # of Postgres' pages; topics have none
+COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
+SERIALS = (exp.DType.SMALLSERIAL, exp.DType.SERIAL, exp.DType.BIGSERIAL)
+# Of Postgres' pages; topics have none.
+STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
     "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
@@ -210,7 +207,8 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
         )
     if item.kind is None:
         raise not_supported(f'the column "{name}" needs a type', position_in(item))
-    nullable, default, comment, is_primary = True, None, None, False
+    nullable = item.kind.this not in SERIALS  # there are no sequences: INSERT gives the value
+    default, comment, is_primary = None, None, False
     for each in item.constraints:
         kind = each.kind
         match kind:
@@ -222,7 +220,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
                 default = default_text(kind.this)
             case exp.CommentColumnConstraint():
                 comment = kind.this.name
-            case exp.CollateColumnConstraint() | exp.EncodeColumnConstraint():
+            case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
                 pass
             case _:
                 _primary(kind)
@@ -295,6 +293,7 @@ def check(definition: TableDefinition) -> None:
 
 def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
+    session.check_writable()
     session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:
