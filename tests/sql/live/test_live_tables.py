@@ -287,7 +287,29 @@ def test_decoded_rows_take_no_more_memory_than_the_rows() -> None:
         for number in range(count):
             found = decoded.of_key(live, str(number).encode(), "definition", names, decode)
             assert found.num_rows == 1
-            assert decoded._size <= live.size + 2 * max(batches) * 10_000
+            assert decoded.size <= live.size + 2 * max(batches) * 10_000
         assert sum(batches) >= (turn + 1) * count
     assert max(batches) <= AHEAD + 1
     assert len(decoded._places) == 1
+
+
+def test_decoded_rows_have_what_the_rows_leave_free(
+    engine: SqlEngine, session: SqlSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows(session, "create table tight (id bigint primary key, name text)")
+    rows(session, "insert into tight select range, 'name ' || range from range(1000)")
+    one = "select name from tight where id = $1"
+    live = engine.shared.live
+
+    def taken() -> int:
+        """Bytes of decoded rows after a query for each row."""
+        for number in range(1000):
+            assert rows(session, one, [number]) == [{"name": f"name {number}"}]
+        return sum(each.size for each in live._decoded.values())
+
+    plenty = taken()
+    (followed,) = live._tables.values()
+    assert followed.rows is not None
+    monkeypatch.setattr(limits, "MAX_SQL_LIVE_BYTES", followed.rows.size)
+    assert 0 < taken() < plenty / 2
+    assert followed.rows is not None

@@ -135,9 +135,13 @@ class LiveTables:
             return found
 
     def _room(self, followed: _Followed) -> int:
+        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free."""
         with self._lock:
-            others = [each for each in self._tables.values() if each is not followed and each.rows is not None]
-        return limits.MAX_SQL_LIVE_BYTES - sum(each.rows.size for each in others if each.rows is not None)
+            sizes = {each: each.rows.size for each in self._tables.values() if each.rows is not None}
+            used = sum(sizes.values())
+            if used + sum(each.size for each in self._decoded.values()) > limits.MAX_SQL_LIVE_BYTES:
+                self._decoded.clear()  # a thread that uses some of them at this moment keeps its own until it is done
+            return limits.MAX_SQL_LIVE_BYTES - used + sizes.get(followed, 0)
 
 
 def _reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:
