@@ -213,7 +213,7 @@ class SqlSession:
             self._closed = True
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
-        self._drop_temporary()
+        self.drop_temporary()
         self.access.close()
         self.producers.close()
         self.client.close()
@@ -225,13 +225,13 @@ class SqlSession:
         self.prepared.clear()
         self._plans.clear()
         self.views.clear()
-        self._drop_temporary()
+        self.drop_temporary()
 
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
-    def _drop_temporary(self) -> None:
+    def drop_temporary(self) -> None:
         """Drop the temporary tables, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
 
         A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been

@@ -21,7 +21,7 @@ class _Parameter(NamedTuple):
     """A parameter.
 
     Args:
-        kind: `text`, `bool`, `ms`, `int`, `encoding`, `zone`, `dates`, or `fixed` for one that cannot be changed.
+        kind: `text`, `bool`, `ms`, `int`, `count` from 0 on, `encoding`, `zone`, `dates`, or `fixed` for one that cannot be changed.
         choices: the values that it takes; empty for any.
     """
 
@@ -104,7 +104,7 @@ _PARAMETERS = {
         _Parameter("datestyle_output", "ISO"),
         _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
-        _Parameter("max_rows", "0", "int"),
+        _Parameter("max_rows", "0", "count"),
     )
 }
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only")
@@ -220,8 +220,8 @@ def _checked(known: _Parameter, value: str) -> str:
                 raise SqlError("0A000", f"{known.name} is always ISO")
         case "ms":
             return _milliseconds(known, value)
-        case "int":
-            if not re.fullmatch(r"\s*-?\d{1,9}\s*", value):
+        case "int" | "count":
+            if not re.fullmatch(r"\s*-?\d{1,9}\s*" if known.kind == "int" else r"\s*\d{1,9}\s*", value):
                 raise _invalid(known, value)
             return value.strip()
         case "encoding":

@@ -205,6 +205,32 @@ def test_create_table_as(ask: Asking) -> None:
     assert ask.error("create table dup as select 1 as a, 2 as a").sqlstate == "42701"
 
 
+@pytest.mark.parametrize(
+    ("default", "sqlstate"), [("'abc'", "22P02"), ("nosuch()", "42883"), ("nextval('counter')", "42P01"), ("2147483648", "22003")]
+)
+def test_a_default_that_gives_no_value_is_refused(ask: Asking, default: str, sqlstate: str) -> None:
+    ask("create table if not exists given (id bigint primary key, a int)")
+    for text in (
+        f"create table refused (a int default {default})",
+        f"alter table given add column b int default {default}",
+        f"alter table given alter column a set default {default}",
+    ):
+        assert ask.error(text).sqlstate == sqlstate
+    assert ask.error("select * from refused").sqlstate == "42P01"
+    assert "DEFAULT" not in ask.rows("show create table given")[0][1]
+
+
+def test_alter_if_exists(ask: Asking) -> None:
+    assert ask.tag("alter table if exists nowhere add column a int") == "ALTER TABLE"
+    assert ask.error("alter table nowhere add column a int").sqlstate == "42P01"
+
+
+def test_a_form_that_the_parser_lacks_is_not_in_the_log(ask: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    error = ask.error("create temp table noted (a int) on commit drop")
+    assert error.sqlstate == "0A000"
+    assert caplog.records == []
+
+
 def test_serial_columns_need_a_value(ask: Asking) -> None:
     ask("create table counted (id bigserial primary key, a serial, b smallserial)")
     assert ask.rows("select column_name, data_type from information_schema.columns where table_name = 'counted'") == [

@@ -123,6 +123,7 @@ def test_wait_for(ask: Asking) -> None:
     assert ask.tag("wait for waited partition 0 offset 1") == "WAIT"
     ask("set statement_timeout = '50ms'")
     assert ask.error("wait for waited offset 1000").sqlstate == "57014"
+    ask("reset statement_timeout")
     assert ask.error("wait for waited partition 7").sqlstate == "22023"
     assert ask.error("wait waited").sqlstate == "42601"
 
@@ -282,6 +283,11 @@ def test_an_engine_that_is_closed(broker: Broker) -> None:
 
 def test_limits_have_a_default(engine: SqlEngine) -> None:
     assert engine._most == limits.MAX_SQL_SESSIONS
+
+
+def test_a_limit_of_rows_is_not_negative(ask: Asking) -> None:
+    assert ask.error("set max_rows = -1").sqlstate == "22023"
+    ask("set extra_float_digits = -1")
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,19 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
-from barnabas.sql.statements.create import check, column_of, default_text, folded
+from barnabas.sql.statements.create import check, check_defaults, column_of, default_text, folded, words_of
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
-from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported, syntax_error
+from barnabas.sql.states import (
+    DUPLICATE_COLUMN,
+    NOT_NULL,
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    WRONG_OBJECT,
+    not_supported,
+    syntax_error,
+)
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -67,7 +75,7 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
     try:
         definition = definition_named(session, table)
     except SqlError as error:
-        if if_exists and error.sqlstate == "42P01":
+        if if_exists and error.sqlstate == UNDEFINED_TABLE:
             return
         raise
     session.check_writable()
@@ -111,7 +119,12 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         raise not_supported(
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
         )
-    definition = definition_named(session, tree.this)
+    try:
+        definition = definition_named(session, tree.this)
+    except SqlError as error:
+        if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
+            return done(statement.text, "ALTER TABLE")
+        raise
     changes = [_change(action) for action in tree.args["actions"]]
 
     def apply(made: TableDefinition) -> TableDefinition:
@@ -119,7 +132,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             made = change(made)
         return made
 
-    apply(definition)
+    check_defaults(session, apply(definition), statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         changed(session, definition.name, apply)
@@ -134,7 +147,7 @@ def _change(action: Any) -> Change:
             return lambda made: _with_column(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
             return lambda made: _with_default(made, action)
-    word = type(action).__name__.upper()
+    word = words_of(type(action).__name__)
     if isinstance(action, exp.Drop):
         raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
     raise not_supported(f"ALTER TABLE … {word} is not supported", hint="there is ALTER TABLE … ADD COLUMN")

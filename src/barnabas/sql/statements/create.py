@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     DUPLICATE_TABLE,
@@ -71,6 +74,7 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     definition, options = definition_of(tree)
     definition = private(session, tree, definition, options)
+    check_defaults(session, definition, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
@@ -116,7 +120,7 @@ def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
     for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
-        word = node.key.removesuffix("property").upper()
+        word = words_of(type(node).__name__.removesuffix("Property"))
         raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
 
 
@@ -149,6 +153,11 @@ def table_name(table: Any) -> str:
     if not name or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
     return name
+
+
+def words_of(name: str) -> str:
+    """The words of SQL in the name of one of sqlglot's types."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
 def folded(identifier: Any) -> str:
@@ -185,7 +194,7 @@ def _primary(item: Any) -> list[str]:
         item = item.expressions[0] if item.expressions else item
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    word = type(item).__name__.removesuffix("ColumnConstraint").upper()
+    word = words_of(type(item).__name__.removesuffix("ColumnConstraint"))
     raise not_supported(
         f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
     )
@@ -289,6 +298,15 @@ def check(definition: TableDefinition) -> None:
     if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
+
+
+def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
+    """Raises SqlError if a default has no value, or one of a type that its column cannot hold."""
+    relation = declared(definition)
+    names = [each.name for each in definition.columns if each.default is not None]
+    items = [cast_to(default_of(relation, name), relation.columns.field(name).type) for name in names]
+    if items:
+        collected(session, checked(session, exp.select(*items, copy=False), text), (), text)
 
 
 def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:

@@ -69,6 +69,9 @@ class Host(Protocol):
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
 
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables."""
+
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
 

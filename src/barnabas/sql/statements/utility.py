@@ -119,7 +119,8 @@ def discard(session: Host, statement: Statement, _: Any) -> Ready:
     word = statement.word(1)
     if word not in ("ALL", "PLANS", "TEMP", "TEMPORARY", "SEQUENCES"):
         raise syntax_error("DISCARD needs ALL, PLANS, SEQUENCES or TEMP", statement.position(1))
-    return done(statement.text, f"DISCARD {word}", session.forget if word == "ALL" else None)
+    actions = {"ALL": session.forget, "TEMP": session.drop_temporary, "TEMPORARY": session.drop_temporary}
+    return done(statement.text, f"DISCARD {word}", actions.get(word))
 
 
 def nothing(tag: str) -> Any:
