@@ -76,9 +76,9 @@ def test_a_timeout_ends_every_statement(broker: Broker, made: Asking) -> None:
 
 
 def test_a_write_without_an_answer_may_have_happened(broker: Broker, made: Asking) -> None:
-    made("set statement_timeout = 200")
     prepared = made.session.prepare("insert into plain values ('2')")
     made.session.execute(prepared)
+    made("set statement_timeout = 200")
     with stopped(broker), pytest.raises(SqlError) as caught:
         made.session.execute(prepared)
     assert (caught.value.sqlstate, caught.value.detail) == ("08007", "the operation was interrupted")
