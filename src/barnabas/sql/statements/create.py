@@ -304,7 +304,7 @@ def check_defaults(session: Host, definition: TableDefinition, text: str) -> Non
     """Raises SqlError if a default has no value, or one of a type that its column cannot hold."""
     relation = declared(definition)
     names = [each.name for each in definition.columns if each.default is not None]
-    items = [cast_to(default_of(relation, name), relation.columns.field(name).type) for name in names]
+    items = [cast_to(default_of(relation, name), relation.columns.field(name)) for name in names]
     if items:
         collected(session, checked(session, exp.select(*items, copy=False), text), (), text)
 
