@@ -283,3 +283,14 @@ def test_the_limit_of_keys_of_a_statement(ask: Asking, monkeypatch: pytest.Monke
         ask.copy_in("copy t (id) from stdin", b"".join(b"%d\n" % number for number in range(6)))
     assert caught.value.sqlstate == "54000"
     assert ask.rows("select * from t") == []
+
+
+def test_all_digits_of_a_number_are_kept(ask: Asking) -> None:
+    ask("create table digits (whole numeric(38, 0), parts numeric(38, 10))")
+    whole, parts = "9" * 38, "9" * 28 + "." + "9" * 10
+    for sign in ("", "-"):
+        ask(f"insert into digits values ({sign}{whole}, {sign}{parts})")
+        ask(f"insert into digits select {sign}{whole}, {sign}{parts}")
+        ask("insert into digits values ($1, $2)", Decimal(sign + whole), Decimal(sign + parts))
+    found = [(Decimal(sign + whole), Decimal(sign + parts)) for sign in ("", "", "", "-", "-", "-")]
+    assert ask.rows("select * from digits") == found

@@ -161,7 +161,7 @@ def _plain(cell: Any) -> Any:
         case exp.Literal():
             return cell.name if cell.is_string else _number(cell.name)
         case exp.Neg() if isinstance(cell.this, exp.Literal) and not cell.this.is_string:
-            return -_number(cell.this.name)
+            return _number(f"-{cell.this.name}")
         case exp.CurrentTimestamp() if not cell.this:
             return _NOW
         case exp.Uuid():
@@ -172,7 +172,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _number(text: str) -> Any:
-    return int(text) if text.isdigit() else decimal.Decimal(text)
+    return int(text) if text.removeprefix("-").isdigit() else decimal.Decimal(text)
 
 
 def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
