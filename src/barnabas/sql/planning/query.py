@@ -174,6 +174,8 @@ def _rewritten(tree: Any, find: Find) -> Any:
 def _refuse(tree: Any) -> None:
     for node in tree.find_all(exp.Into):
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
+    for _ in tree.find_all(exp.Lock):
+        raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
         if name.startswith(_INNER) or name in _RUN_TEXT:
