@@ -135,7 +135,7 @@ async def _start(
         stack.push_async_callback(server.close)
         await server.start()
         lines.append(f"barnabas {entry.title} accepts connections on {at}")
-        lines += getattr(service, "ready_lines", ())
+        lines += service.ready_lines
     return lines
 
 
