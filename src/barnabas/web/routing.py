@@ -28,7 +28,8 @@ class HttpError(Exception):
 class Response(NamedTuple):
     """The answer to a client: the status, the body, and headers except Content-Length, in lower case.
 
-    A `stream` follows the body, piece by piece as the client takes them. It is closed if the client goes away.
+    A `stream` follows the body, piece by piece as the client takes them. It is closed at its end, and if the client goes away or wants
+    no body. A generator that has not begun runs nothing when it is closed, so one that must release something has begun.
     """
 
     body: bytes = b""

@@ -7,7 +7,7 @@ import base64
 import csv
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http.client import HTTPConnection
 from typing import Any
@@ -33,6 +33,8 @@ LONG = "select count(*) from range(200000) a, range(200000) b where (a.range + b
 
 
 class SurfaceAlone:
+    ready_lines: Sequence[str] = ()
+
     def __init__(self, engine: Engine) -> None:
         self._surface = Surface()
         self._surface.engine = engine
@@ -217,6 +219,13 @@ def test_the_format_that_a_request_asks_for() -> None:
     assert chosen("arrow", "text/csv") == "arrow"
     assert chosen("none", "") is None
     assert chosen(None, "text/html") is None
+
+
+async def test_an_answer_without_its_body_releases_the_session() -> None:
+    async with serving() as (engine, port):
+        status, body = await asyncio.to_thread(asked, port, "HEAD", "/sql?statement=select+range+from+range(50000)")
+        assert (status, body) == (200, b"")
+        await until(lambda: engine.sessions[0].closed.is_set())
 
 
 async def test_a_fresh_session_serves_the_next_request() -> None:

@@ -148,7 +148,8 @@ class _Running:
         if batch is END:
             self._give_back()
             return Response(body, 200, content)
-        return Response(body, 200, content, self._rows(writer, batch, batches))
+        stream = self._rows(writer, body, batch, batches)
+        return Response(await anext(stream), 200, content, stream)
 
     def _begin(self, asked: Statement, writer: RowWriter) -> tuple[bytes, Any, Iterator[pa.RecordBatch]]:
         """Run the statements. The whole answer and END, or its begin and the batches that follow."""
@@ -177,12 +178,13 @@ class _Running:
         return body, batch, batches
 
     async def _rows(
-        self, writer: RowWriter, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
+        self, writer: RowWriter, begin: bytes, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
     ) -> AsyncGenerator[bytes, None]:
         count, batch, ended = 0, first, False
         result = self._result
         assert result is not None
         try:
+            yield begin
             while batch is not END:
                 count += batch.num_rows
                 yield await self._in_thread(writer.rows, batch)
