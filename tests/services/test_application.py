@@ -79,7 +79,7 @@ async def test_a_refused_method_names_the_others(line: str, allowed: str) -> Non
 async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> None:
     async with serving() as (_, port):
         _, _, body = await asked(port, b"POST /echo/a%2Fb?x=1&x=%32 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
-    assert json.loads(body) == {"word": "a/b", "query": {"x": "2"}, "body": 3, "who": "User:ANONYMOUS"}
+    assert json.loads(body) == {"word": "a/b", "query": {"x": "2"}, "body": 3, "who": "User:ANONYMOUS", "authorized": False}
 
 
 async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

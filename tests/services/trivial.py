@@ -49,7 +49,10 @@ class Trivial:
         return Response(b"{}", headers=JSON)
 
     async def echo(self, request: Request, word: str) -> Response:
-        said = {"word": word, "query": dict(request.query), "body": len(request.body), "who": request.caller.principal}
+        said = {
+            "word": word, "query": dict(request.query), "body": len(request.body), "who": request.caller.principal,
+            "authorized": "authorization" in request.headers,
+        }  # fmt: skip
         return Response(json.dumps(said).encode(), headers=JSON)
 
     async def fault(self, request: Request) -> Response:

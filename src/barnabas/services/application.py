@@ -141,6 +141,8 @@ class Application:
                     request.headers.get("authorization", ""), certificate, request.caller.host
                 )
                 request.caller = Caller(principal, request.caller.host)
+                if not self._logins.methods:  # the certificate was the log-in, and nobody has checked this header
+                    request.headers.pop("authorization", None)
             handler, given = self._find(request)
             request.body = await self._bodies.read(request, scope["state"], receive)
             if self._follows_clients:

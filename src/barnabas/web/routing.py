@@ -59,7 +59,7 @@ class Request:
         method: in capitals.
         path: the path as it came (percent-encoded), without the query.
         query: the parameters; if a name is repeated, the last value. `queries` has all values.
-        headers: the headers by name in lower case.
+        headers: the headers by name in lower case; if callers log in, `authorization` only if it was checked.
         body: the whole body, within the service's limit.
     """
 
@@ -67,7 +67,7 @@ class Request:
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     queries: tuple[tuple[str, str], ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     caller: Caller = Caller()
 
