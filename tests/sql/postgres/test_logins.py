@@ -13,6 +13,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.client.config import ClientConfig
+from barnabas.client.sasl import PASSWORD_MECHANISM
 from barnabas.errors import ConfigError
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import SqlError
@@ -39,7 +40,8 @@ def settings(broker: Broker) -> dict[str, str]:
 
 @pytest.fixture(params=["password", "scram"])
 def server(request: pytest.FixtureRequest, settings: dict[str, str]) -> Iterator[Running]:
-    authenticator: Authenticator = Passwords(settings, "SCRAM-SHA-256") if request.param == "password" else RelayedScram(settings)
+    passwords = {**settings, PASSWORD_MECHANISM: "SCRAM-SHA-256"}
+    authenticator: Authenticator = Passwords(passwords) if request.param == "password" else RelayedScram(settings)
     with running(authenticator=authenticator) as found:
         yield found
 
@@ -105,7 +107,7 @@ def test_a_password_needs_tls_unless_it_stays_on_the_machine(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.broker.combined)
     monkeypatch.setattr("barnabas.sql.postgres.logins._is_local", lambda address: False)
-    with running(context, Passwords(settings, "PLAIN")) as server:
+    with running(context, Passwords({**settings, PASSWORD_MECHANISM: "PLAIN"})) as server:
         dsn = f"{server.dsn} password='{USERS['bert']}' user=bert"
         with pytest.raises(psycopg.OperationalError, match="a log-in by password needs TLS"):
             psycopg.connect(f"{dsn} sslmode=disable")
@@ -134,7 +136,7 @@ def test_settings_by_which_no_cluster_checks_callers(settings: dict[str, str]) -
         with pytest.raises(ConfigError, match="SASL_SSL or SASL_PLAINTEXT"):
             make({"bootstrap.servers": "127.0.0.1:9092"})
     with pytest.raises(ConfigError, match="one of PLAIN"):
-        Passwords(settings, "GSSAPI")
+        Passwords({**settings, PASSWORD_MECHANISM: "GSSAPI"})
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, LoginFailed
-from barnabas.client.sasl import HASHES, PLAIN, Credentials
+from barnabas.client.sasl import Credentials, password_mechanism
 from barnabas.errors import ConfigError
 from barnabas.security.penalties import Penalties, Source
 from barnabas.sql.interface import Caller
@@ -41,7 +41,6 @@ from barnabas.sql.postgres.authentication import Login, nothing
 from barnabas.sql.postgres.messages import Fatal, decoded
 
 logger = logging.getLogger(__name__)
-PASSWORDS = (PLAIN, *HASHES)
 CREDENTIALS = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password", "sasl.jaas.config"})
 
 
@@ -98,19 +97,16 @@ class Passwords:
     """Asks for the password, and lets the cluster check it.
 
     Args:
-        settings: of the server's own client, with `bootstrap.servers` and a `security.protocol` that has SASL.
-        mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; by default that of the settings.
+        settings: of the server's own client, with `bootstrap.servers` and a `security.protocol` that has SASL; see also
+            `client/sasl.py: password_mechanism`.
 
     Raises:
         ConfigError: the cluster cannot check log-ins.
     """
 
-    def __init__(self, settings: Mapping[str, str], mechanism: str | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings, self._config = settings, sasl_config(settings)
-        own = self._config.credentials.mechanism if self._config.credentials else ""
-        self._mechanism = mechanism or (own if own in PASSWORDS else PLAIN)
-        if self._mechanism not in PASSWORDS:
-            raise ConfigError("sasl.mechanism", self._mechanism, f"one of {', '.join(PASSWORDS)}")
+        self._mechanism = password_mechanism(settings, self._config.credentials)
         self._gate = Gate()
 
     def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
