@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from barnabas.client.config import ClientConfig
-from barnabas.web.routing import HttpError, Response, Router
+if TYPE_CHECKING:  # a command that only looks whether a service can run loads none of these
+    import ssl
+
+    from barnabas.client.config import ClientConfig
+    from barnabas.web.routing import HttpError, Response, Router
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,20 @@ class Service(Protocol):
 
 class ServiceError(Exception):
     """A service cannot start. The message is one line that names a solution."""
+
+
+class CannotListen(ServiceError):
+    """A service cannot have one of its addresses.
+
+    Args:
+        who: in the message.
+        option: of the command, for another address.
+    """
+
+    def __init__(self, who: str, address: str, option: str, error: OSError) -> None:
+        super().__init__(
+            f"{who} cannot listen on {address}: {error.strerror}; {option} chooses another address, and port 0 takes a free port"
+        )
 
 
 class ServiceEntry(NamedTuple):
