@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,22 @@ import pytest
 
 from barnabas import limits
 from barnabas.client.config import ClientConfig
+from barnabas.client.connection import Connection
+from barnabas.client.plans import Call
 from barnabas.client.sasl import PASSWORD_MECHANISM
 from barnabas.errors import ConfigError
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from barnabas.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+)
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.authentication import Authenticator
-from barnabas.sql.postgres.logins import Gate, LoginRefused, Passwords
-from barnabas.sql.postgres.relayed_scram import RelayedScram, relayed
+from barnabas.sql.postgres.logins import Gate, LoginRefused, Passwords, connect
+from barnabas.sql.postgres.relayed_scram import RelayedScram, _is_for_sessions, relayed
 from barnabas.testing import Broker
 from barnabas.testing.certificates import Certificates
 from tests.sql.postgres.running import Running, message, running, startup
@@ -56,6 +67,51 @@ def test_a_user_of_the_cluster_logs_in_and_has_its_own_rights(server: Running, s
     assert config.credentials is not None
     assert USERS["anna"] not in repr(config.credentials)
     assert server.engine.callers[0].settings == caller.settings  # a token of a user is used again
+    assert "sasl" not in repr(caller)
+
+
+def test_tokens_do_not_pile_up(settings: dict[str, str], broker: Broker) -> None:
+    used: list[Any] = []
+    for _ in range(2):  # servers
+        with running(authenticator=RelayedScram(settings)) as server:
+            for _ in range(2):
+                with psycopg.connect(server.dsn, user="bert", password=USERS["bert"]):
+                    used.append(server.engine.callers[-1].settings)
+    assert used == used[:1] * 4
+    credentials = ClientConfig.from_options(used[0]).credentials
+    assert credentials is not None
+    own = connect(ClientConfig.from_options({"bootstrap.servers": broker.bootstrap_servers, **broker.login("bert")}))
+    secret = base64.b64decode(credentials.password)
+    assert not answer(own, ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=-1)).error_code
+    assert not answer(own, CreateDelegationTokenRequest()).error_code  # the user has a token for another end
+    with (
+        running(authenticator=RelayedScram(settings)) as server,
+        psycopg.connect(server.dsn, user="bert", password=USERS["bert"]),
+    ):
+        assert server.engine.callers[-1].settings not in used
+    assert len(answer(own, DescribeDelegationTokenRequest(owners=None)).tokens) == 2
+    own.close()
+
+
+def answer(connection: Connection, request: Any) -> Any:
+    connection.send(Call(request))
+    return connection.receive()
+
+
+@pytest.mark.parametrize(
+    ("owner", "renewers", "age_h", "is_good"),
+    [
+        ("anna", ["anna"], 0, True), ("anna", ["anna"], 11, True), ("anna", ["anna"], 13, False), ("anna", [], 0, False),
+        ("anna", ["anna", "bert"], 0, False), ("bert", ["anna"], 0, False),
+    ],
+)  # fmt: skip
+def test_a_token_for_sessions(owner: str, renewers: list[str], age_h: int, is_good: bool) -> None:
+    issued = int((time.time() - age_h * 3600) * 1000)
+    token = DescribedDelegationToken(
+        principal_type="User", principal_name=owner, issue_timestamp=issued, expiry_timestamp=issued + 24 * 3_600_000,
+        renewers=[DescribedDelegationTokenRenewer(principal_type="User", principal_name=each) for each in renewers],
+    )  # fmt: skip
+    assert _is_for_sessions(token, "anna") is is_good
 
 
 @pytest.mark.parametrize("make", [Passwords, RelayedScram])

@@ -8,7 +8,7 @@ the session the caller's own rights:
 - `RelayedScram` relays the four messages of SCRAM-SHA-256 between the client and a broker, since Postgres' SCRAM and Kafka's are the
   same RFC 7677. The broker checks the proof, and its own proof goes back to the client. The password is never seen, so the further
   connections of the session need something else: over the connection that is now logged in, the server makes a delegation token
-  (KIP-48) of the user, and the session logs in with it. Tokens of a user are shared, and last hours.
+  (KIP-48) of the user, and the session logs in with it. Sessions of a user share a token, which lasts hours (`relayed_scram.py`).
 
 Clients but asyncpg name no user in their messages, and sign them so. barnabas' brokers take the name from the authorization id then
 (`security/scram.py`). Apache Kafka's brokers do not: against them, use `Passwords`.
