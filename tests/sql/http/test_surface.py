@@ -7,6 +7,7 @@ import base64
 import csv
 import io
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http.client import HTTPConnection
@@ -23,7 +24,7 @@ from barnabas.services.web_server import WebServer
 from barnabas.sql.http.formats import chosen, duration_text
 from barnabas.sql.http.idle import IdleSessions
 from barnabas.sql.http.surface import Surface
-from barnabas.sql.interface import Caller, Engine
+from barnabas.sql.interface import Caller, Engine, Session
 from barnabas.web.routing import HttpError, Response, Router
 from barnabas.web.service import Service, ServiceContext, ServiceEntry
 from tests.sql.duckdb_engine import DuckEngine
@@ -226,6 +227,27 @@ async def test_an_answer_without_its_body_releases_the_session() -> None:
         status, body = await asyncio.to_thread(asked, port, "HEAD", "/sql?statement=select+range+from+range(50000)")
         assert (status, body) == (200, b"")
         await until(lambda: engine.sessions[0].closed.is_set())
+
+
+async def test_a_session_whose_client_is_gone_waits_for_the_next_request() -> None:
+    loaded, asked_for = threading.Event(), threading.Event()
+
+    class Loading(DuckEngine):
+        def session(self, caller: Caller) -> Session:
+            asked_for.set()
+            assert loaded.wait(30)
+            return super().session(caller)
+
+    engine, surface = Loading(is_fresh=True), Surface()
+    request = asyncio.create_task(surface._new_session(engine, Caller()))
+    await until(asked_for.is_set)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    loaded.set()
+    await until(lambda: len(surface._idle) == 1)
+    await surface.close()
+    assert engine.sessions[0].closed.is_set()
 
 
 async def test_a_fresh_session_serves_the_next_request() -> None:

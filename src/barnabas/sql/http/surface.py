@@ -97,8 +97,7 @@ class Surface:
         caller = self._caller(request)
         if self.engine is None:
             raise HttpError(503, "SQL is not ready")
-        waiting = self._idle.take(caller)
-        session: Session = await asyncio.to_thread(_guarded, self.engine.session, caller) if waiting is None else waiting
+        session = self._idle.take(caller) or await self._new_session(self.engine, caller)
         running = _Running(session, lambda: self._idle.give(caller, session))
         try:
             return await running.answer(asked, WRITERS[name]())
@@ -107,6 +106,20 @@ class Surface:
             raise Failed(error) from None
         except BaseException:
             await running.close()
+            raise
+
+    async def _new_session(self, engine: Engine, caller: Caller) -> Session:
+        """A session. Loading the engine can take a minute: if the request ends before, the session waits for the next one."""
+
+        def keep(made: asyncio.Future[Session]) -> None:
+            if not made.cancelled() and made.exception() is None:
+                self._idle.give(caller, made.result())
+
+        making = asyncio.ensure_future(asyncio.to_thread(_guarded, engine.session, caller))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(keep)
             raise
 
     async def close(self) -> None:
@@ -218,9 +231,9 @@ def _tag(tag: str, rows: int) -> str:
     return f"{tag} {rows}" if " " not in tag and tag == "SELECT" else tag
 
 
-def _guarded(function: Any, *arguments: Any) -> Any:
+def _guarded(function: Callable[[Caller], Session], caller: Caller) -> Session:
     try:
-        return function(*arguments)
+        return function(caller)
     except SqlError as error:
         raise Failed(error) from None
 
