@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from struct import pack
 
@@ -15,6 +16,7 @@ from barnabas.sql.interface import Caller, SqlError
 from barnabas.sql.postgres.answers import CLEARTEXT
 from barnabas.sql.postgres.authentication import Login, Trust
 from barnabas.sql.postgres.messages import Frames
+from tests.sql.postgres.fake_engine import FakeEngine, FakeSession
 from tests.sql.postgres.running import SYNC, Running, bind, execute, message, parse, query, running, startup
 from tests.waiting import wait_until
 
@@ -126,6 +128,28 @@ def test_a_log_in_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as server, server.stranger() as client:
         client.send(startup()[:10])
         assert b"the log-in took too long" in client.rest()
+
+
+def test_the_time_to_load_the_engine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_SILENT_S", 0.0)
+    engine, loaded = FakeEngine(), threading.Event()
+
+    class Loading:
+        def session(self, caller: Caller) -> FakeSession:
+            assert loaded.wait(30)
+            return engine.session(caller)
+
+        def close(self) -> None:
+            engine.close()
+
+    with running(engine=Loading()) as server, server.stranger() as client:
+        client.send(startup())
+        assert client.receive().kind == "R"
+        monkeypatch.setattr(limits, "POSTGRES_STARTUP_TIMEOUT_S", 0.0)
+        told = client.receive()
+        assert (told.kind, told.fields["M"]) == ("N", "SQL is loading its libraries")
+        loaded.set()
+        assert client.receive().kind == "K"
 
 
 def test_half_a_message_has_its_time(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ class Login:
     Args:
         address: of its machine.
         is_encrypted: whether it came by TLS.
-        certificate: that it showed, in DER.
     """
 
     def __init__(
@@ -28,9 +27,8 @@ class Login:
         *,
         address: str = "",
         is_encrypted: bool = False,
-        certificate: bytes | None = None,
     ) -> None:
-        self.startup, self.address, self.is_encrypted, self.certificate = startup, address, is_encrypted, certificate
+        self.startup, self.address, self.is_encrypted = startup, address, is_encrypted
         self._channel = channel
 
     def ask(self, kind: int, data: bytes = b"") -> bytes:
