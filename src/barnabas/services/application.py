@@ -105,10 +105,11 @@ class Application:
                 await _while_connected(send_all(), receive)
             except _Gone:
                 pass
-            except Exception:
-                logger.exception(
-                    "event=http-answer-broken service=%s method=%s path=%r", self._name, request.method, request.path
-                )
+            except Exception as error:
+                logger.error(
+                    "event=http-answer-broken service=%s method=%s path=%r error=%r",
+                    self._name, request.method, request.path, str(error), exc_info=not isinstance(error, HttpError),
+                )  # fmt: skip
         return sent
 
     def malformed(self, host: str) -> Response:

@@ -5,7 +5,7 @@ and the answer has the rows of the last one. Each request has a session to itsel
 
 Rules
   1. A statement's rows are made as the client takes them, in a thread. A client that goes away cancels its statement.
-  2. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream.
+  2. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream, or break it off (`formats.py`).
 """
 
 from __future__ import annotations
@@ -206,7 +206,10 @@ class _Running:
             ended = True
             yield writer.end(_tag(result.tag, count))
         except SqlError as error:
-            yield writer.failed(error)
+            told = writer.failed(error)
+            if told is None:
+                raise Failed(error) from None  # the host ends the connection without the end of the answer
+            yield told
         finally:
             if ended:
                 self._give_back()
