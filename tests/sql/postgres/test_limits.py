@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from struct import pack
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pytest
 from barnabas import limits
 from barnabas.sql.interface import Caller, SqlError
 from barnabas.sql.postgres.answers import CLEARTEXT
-from barnabas.sql.postgres.authentication import Login, Trust
+from barnabas.sql.postgres.authentication import LoggedIn, Login, Trust
 from barnabas.sql.postgres.messages import Frames
 from tests.sql.postgres.fake_engine import FakeEngine, FakeSession
 from tests.sql.postgres.running import SYNC, Running, bind, execute, message, parse, query, running, startup
@@ -112,9 +112,29 @@ def test_a_declared_length_allocates_nothing() -> None:
 class Asks(Trust):
     """An authenticator that waits for a password."""
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+    def log_in(self, login: Login) -> LoggedIn:
         login.ask(CLEARTEXT)
         return super().log_in(login)
+
+
+class Ends(Trust):
+    """An authenticator whose log-ins have ended at once."""
+
+    def log_in(self, login: Login) -> LoggedIn:
+        return LoggedIn(login.caller(), 0.0)
+
+
+def test_a_session_ends_with_its_log_in_but_not_within_a_transaction() -> None:
+    with running(authenticator=Ends()) as server, server.stranger() as client:
+        client.send(startup(), query("begin"))
+        while client.receive().kind != "C":
+            pass
+        assert client.receive().body == b"T"
+        assert client.query("select 1")[-1].body == b"T"
+        client.send(query("commit"))
+        rest = client.rest()
+        assert b"C28000\0" in rest
+        assert b"the log-in of this session has ended" in rest
 
 
 def test_before_the_log_in_messages_are_small() -> None:

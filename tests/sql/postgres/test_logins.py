@@ -77,6 +77,8 @@ def test_tokens_do_not_pile_up(settings: dict[str, str], broker: Broker) -> None
             for _ in range(2):
                 with psycopg.connect(server.dsn, user="bert", password=USERS["bert"]):
                     used.append(server.engine.callers[-1].settings)
+                    peer = list(server.server._peers.values())[-1]
+                    assert 11 * 3600 < peer._log_in_ends - server.loop.time() < 24 * 3600  # before the token
     assert used == used[:1] * 4
     credentials = ClientConfig.from_options(used[0]).credentials
     assert credentials is not None

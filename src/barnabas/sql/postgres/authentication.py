@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import math
+from typing import NamedTuple, Protocol
 
 from barnabas.sql.interface import Caller
 from barnabas.sql.postgres import answers
@@ -50,19 +50,26 @@ class Login:
         return Caller(user or startup.user, startup.database, settings or {}, {"sql_dialect": "postgres", **startup.parameters})
 
 
+class LoggedIn(NamedTuple):
+    """A log-in that succeeded.
+
+    Args:
+        lasts_s: until the cluster accepts its credentials no more. The session ends then, so that pools of clients log in again.
+    """
+
+    caller: Caller
+    lasts_s: float = math.inf
+
+
 class Authenticator(Protocol):
     """Decides about log-ins. It is called in the thread of the session, and may block."""
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
-        """The caller, and a function to call at the end of the session. Raises SqlError, for example 28P01."""
-
-
-def nothing() -> None:
-    """For sessions that leave nothing to clean up."""
+    def log_in(self, login: Login) -> LoggedIn:
+        """Raises SqlError, for example 28P01."""
 
 
 class Trust:
     """Believes every name. The sessions act as the server's own client."""
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
-        return login.caller(), nothing
+    def log_in(self, login: Login) -> LoggedIn:
+        return LoggedIn(login.caller())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import Any, Protocol, cast
 from barnabas import limits
 from barnabas.sql.interface import Engine, Notice, SqlError
 from barnabas.sql.postgres import answers
-from barnabas.sql.postgres.authentication import Authenticator, Login, nothing
+from barnabas.sql.postgres.authentication import Authenticator, Login
 from barnabas.sql.postgres.channel import Gone
 from barnabas.sql.postgres.connection import Connection, told
 from barnabas.sql.postgres.mailbox import Budget, Mailbox
@@ -74,7 +75,7 @@ class Peer(asyncio.Protocol):
         self.mailbox = Mailbox(self._loop, server.budget, self._write, self._read_on)
         self._startup: Startup | None = None
         self._connection: Connection | None = None
-        self._after: Callable[[], None] = nothing
+        self._log_in_ends = math.inf  # by the clock of the loop
         self._last_words: SqlError | None = None
         self._is_encrypted = False
         self._partial = 0
@@ -230,6 +231,8 @@ class Peer(asyncio.Protocol):
                 self.end(Fatal("08P01", "the log-in took too long"))
         elif self._partial and silent > limits.POSTGRES_MESSAGE_TIMEOUT_S:
             self.end(Fatal("08P01", "the rest of a message did not arrive"))
+        elif now > self._log_in_ends and self._connection.state == "I" and not self.mailbox.waits:
+            self.end(Fatal("28000", "the log-in of this session has ended", hint="Connect again."))
         elif silent > limits.POSTGRES_IDLE_TIMEOUT_S:
             self.end(Fatal("57P05", "terminating connection due to idle-session timeout"))
         elif silent > limits.POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S and (self._connection.state != "I" or self.mailbox.waits):
@@ -289,7 +292,6 @@ class Peer(asyncio.Protocol):
         try:
             if self._connection is not None:
                 self._connection.close()
-            self._after()
         except Exception:
             logger.exception("event=sql-session-close-failed")
         finally:
@@ -306,7 +308,8 @@ class Peer(asyncio.Protocol):
         if startup.negotiates:
             mailbox.send(answers.negotiate(NEWEST if startup.newer else startup.version, startup.unknown))
         login = Login(startup, mailbox, address=self._address(), is_encrypted=self._is_encrypted)
-        caller, self._after = self._server.authenticator.log_in(login)
+        caller, lasts_s = self._server.authenticator.log_in(login)
+        self._log_in_ends = self._loop.time() + lasts_s
         mailbox.send(answers.AUTHENTICATION_OK)
         mailbox.flush()  # the first session of an engine can take a minute
         self._loading_since = self._loop.time()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError
@@ -28,15 +28,21 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.security.scram import UNNAMED
 from barnabas.security.tokens import USER
-from barnabas.sql.interface import Caller
 from barnabas.sql.postgres.answers import SASL, SASL_CONTINUE, SASL_FINAL
-from barnabas.sql.postgres.authentication import Login, nothing
+from barnabas.sql.postgres.authentication import LoggedIn, Login
 from barnabas.sql.postgres.logins import Gate, LoginRefused, connect, sasl_config, without_credentials
 from barnabas.sql.postgres.messages import Fatal, decoded, parse_sasl_start
 
 MECHANISM = "SCRAM-SHA-256"
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+MARGIN_S = 60.0  # of a session before the end of its token
 TOKEN_LIFETIME_MS = 24 * 3600 * 1000  # Kafka's delegation.token.expiry.time.ms
+
+
+class _Token(NamedTuple):
+    name: str
+    hmac: bytes
+    ends_ms: int  # by the cluster's clock
 
 
 class RelayedScram:
@@ -54,7 +60,7 @@ class RelayedScram:
         self._config = replace(sasl_config(settings), credentials=None)
         self._gate = Gate()
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+    def log_in(self, login: Login) -> LoggedIn:
         """Raises Fatal: 28P01, 28000 if the cluster makes no tokens, 08006 if it does not answer, 08P01 for another message."""
         mechanism, first = parse_sasl_start(login.ask(SASL, f"{MECHANISM}\0\0".encode()))
         if mechanism != MECHANISM:
@@ -70,25 +76,26 @@ class RelayedScram:
             third = login.ask(SASL_CONTINUE, second)
             with self._gate.passing(login):
                 last = _authenticate(connection, third)
-            name, key = _token(connection, user)
+            token = _token(connection, user)
         except ClientError:
             raise Fatal("08006", "the cluster cannot be asked about this log-in") from None
         finally:
             connection.close()
         login.tell(SASL_FINAL, last)
-        return login.caller(settings={**without_credentials(self._settings), **_settings_of(name, key)}), nothing
+        caller = login.caller(settings={**without_credentials(self._settings), **_settings_of(token)})
+        return LoggedIn(caller, token.ends_ms / 1000 - time.time() - MARGIN_S)
 
 
-def _token(connection: Connection, user: str) -> tuple[str, str]:
-    """The id and the password of a token for sessions of the user, over a connection that is logged in as the user. Raises Fatal."""
+def _token(connection: Connection, user: str) -> _Token:
+    """A token for sessions of the user, over a connection that is logged in as the user. Raises Fatal."""
     owner = DescribeDelegationTokenOwner(principal_type=USER, principal_name=user)
     known = _with_tokens(connection, DescribeDelegationTokenRequest(owners=[owner])).tokens
     found = max((each for each in known if _is_for_sessions(each, user)), key=lambda each: each.expiry_timestamp, default=None)
     if found is not None:
-        return found.token_id, b64encode(bytes(found.hmac)).decode()
+        return _Token(found.token_id, bytes(found.hmac), found.expiry_timestamp)
     renewers = [CreatableRenewers(principal_type=USER, principal_name=user)]
     made = _with_tokens(connection, CreateDelegationTokenRequest(max_lifetime_ms=TOKEN_LIFETIME_MS, renewers=renewers))
-    return made.token_id, b64encode(bytes(made.hmac)).decode()
+    return _Token(made.token_id, bytes(made.hmac), made.expiry_timestamp_ms)
 
 
 def _is_for_sessions(token: DescribedDelegationToken, user: str) -> bool:
@@ -148,6 +155,7 @@ def _answer(connection: Connection, request: Any) -> Any:
     return connection.receive()
 
 
-def _settings_of(name: str, key: str) -> dict[str, str]:
-    login = f'{MODULE} required username={quote(name)} password={quote(key)} tokenauth="true";'
+def _settings_of(token: _Token) -> dict[str, str]:
+    password = b64encode(token.hmac).decode()
+    login = f'{MODULE} required username={quote(token.name)} password={quote(password)} tokenauth="true";'
     return {"sasl.mechanism": MECHANISM, "sasl.jaas.config": login}
