@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.syntax import parsed
+
 if TYPE_CHECKING:
     from barnabas.testing.zookeeper import ZooKeeper
 
@@ -103,6 +105,15 @@ def garbage_ends_with_its_file() -> Iterator[None]:
     """A socket or a file that nobody closed warns when it is collected. Without this, the warning fails a test of another file."""
     yield
     gc.collect()
+
+
+@pytest.fixture(scope="module")
+def syntax_trees() -> Iterator[None]:
+    """For files that parse all the code; see `tests/syntax.py`. The garbage collector waits: it takes three times as long as the parser."""
+    gc.disable()
+    yield
+    parsed.cache_clear()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
