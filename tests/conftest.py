@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.parallel.spark_classes import OPTIONS, java_options
 from tests.syntax import parsed
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         "PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache/pycache")
     )
     sys.dont_write_bytecode = False  # of this process too: pytest rewrites the asserts of every file with tests
-
-os.environ.setdefault(OPTIONS, java_options())  # each of the many short runs of Spark takes a third of the CPU for its start
 
 # A shell makes its background processes ignore SIGINT, and nohup makes them ignore SIGHUP. Child processes inherit this, so a test could
 # not interrupt the processes that it starts. Children do not inherit a handler: they get the system's default.

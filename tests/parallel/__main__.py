@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parallel.plan import ROOT, TESTS, files_of_spark
+from tests.parallel.plan import TESTS
 
 WITH_KERNELS = ("barnabas.sql.engine", "barnabas.columnar.encode", "barnabas.storage.compaction.kernels")
 OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin"]
@@ -31,21 +31,14 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     if part:
         options.insert(0, "--quick-first")
-    prepare(with_spark=any((ROOT / file).is_relative_to(folder) for file in files_of_spark()))
+    compile_kernels()
     return int(pytest.main([*OPTIONS, "-n", str(workers(len(os.sched_getaffinity(0)))), *options, str(folder)]))
 
 
-def prepare(*, with_spark: bool) -> None:
-    """Have numba compile its kernels, and beside it archive Spark's classes; a fresh checkout lacks both. Each takes half a minute of one
-    core: without this step each worker and each process of a test would do the same work at the same time, and tests would wait."""
-    steps = [[sys.executable, "-c", f"import {', '.join(WITH_KERNELS)}"]]
-    if with_spark:
-        steps.append([sys.executable, "-m", "tests.parallel.spark_classes"])
-    kernels, *archive = [subprocess.Popen(step, cwd=ROOT) for step in steps]
-    if any(process.wait() for process in archive):
-        print("there is no archive of Spark's classes: the tests take longer", file=sys.stderr)
-    if kernels.wait():
-        raise subprocess.CalledProcessError(kernels.returncode, steps[0])
+def compile_kernels() -> None:
+    """Have numba compile its kernels, which a fresh checkout lacks. It takes half a minute of one core: without this step each worker and
+    each process of a test would compile them at the same time, and tests would wait for that."""
+    subprocess.run([sys.executable, "-c", f"import {', '.join(WITH_KERNELS)}"], check=True)
 
 
 def read(arguments: Sequence[str]) -> tuple[str, list[str]]:
