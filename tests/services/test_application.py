@@ -26,11 +26,13 @@ BASIC = Logins(NOWHERE, frozenset({"BASIC"}), "PLAIN")
 
 
 @asynccontextmanager
-async def serving(logins: Logins | None = None) -> AsyncIterator[tuple[Trivial, int]]:
+async def serving(logins: Logins | None = None, timeout_s: float = TRIVIAL.timeout_s) -> AsyncIterator[tuple[Trivial, int]]:
     service = Trivial(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
     listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
-    server = service.web = WebServer(Application("trivial", service, RequestTimes(), logins), listening, None)
+    server = service.web = WebServer(
+        Application("trivial", service, RequestTimes(), logins, timeout_s=timeout_s), listening, None
+    )
     await server.start()
     try:
         yield service, listening.getsockname()[1]
@@ -261,9 +263,9 @@ async def test_a_slow_client_is_given_up_and_blocks_nobody(monkeypatch: pytest.M
         writer.close()
 
 
-async def test_a_slow_answer_ends_with_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SERVICE_REQUEST_TIMEOUT_S", 0.1)
-    async with serving() as (_, port):
+async def test_a_slow_answer_ends_with_408() -> None:
+    assert TRIVIAL.timeout_s == limits.SERVICE_REQUEST_TIMEOUT_S
+    async with serving(timeout_s=0.1) as (_, port):
         assert (await asked(port, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 408
 
 
