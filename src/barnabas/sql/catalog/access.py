@@ -23,7 +23,7 @@ from barnabas.sql.catalog.store import TOPIC, DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, registered, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
-from barnabas.sql.live.scan import MemoryScan, can_be_made
+from barnabas.tables.memory_scan import MemoryScan, can_be_made
 from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
@@ -288,7 +288,7 @@ class Access:
         return self._live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
-        return MemoryScan(self.source(relation.topic), relation.topic, relation.layout, names, records).table()
+        return MemoryScan(relation.topic, relation.layout, names, records).table()
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:
