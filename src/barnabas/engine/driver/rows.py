@@ -66,7 +66,7 @@ class Decoder:
         names = [name for name in RECORDS if name in records.schema.names]
         found = {}
         for name, rows in self._tables.items():
-            of_topic = records.filter(pc.equal(records.column("topic"), rows.topic)).select(names)
+            of_topic = records.filter(pc.field("topic") == rows.topic).select(names)
             if of_topic.num_rows:
                 found[name] = rows.of(of_topic)
         return found

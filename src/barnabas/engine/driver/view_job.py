@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from barnabas.client.config import ClientConfig
 from barnabas.engine.driver.rows import Decoder, Encoder
 from barnabas.engine.jobs import PROGRESS, Job, JobProgress, ViewWork, encode
-from barnabas.incremental.interface import DELETED, ROW, Flow
+from barnabas.incremental.interface import DELETED, Flow
 from barnabas.pipelines.offsets import from_stream_offset
 from barnabas.pipelines.stream_writer import MicroBatches
 from barnabas.tables.client_source import ClientSource
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Offsets = dict[str, dict[int, int]]
 ROWS_AT_ONCE = 100_000
+IDLE_WAIT_MS = 2_000  # an idle job asks so often; records end the wait
 
 
 class ViewJob:
@@ -105,6 +106,7 @@ class ViewJob:
             .option("maxOffsetsPerTrigger", self.work.most_rows)
             .option("includeHeaders", self._decoder.uses_headers)
             .option("commitOffsets", False)
+            .option("waitForRecordsMs", IDLE_WAIT_MS)
             .options(**{f"kafka.{name}": value for name, value in self._settings.items()})
             .load()
         )

@@ -23,7 +23,6 @@ from barnabas.sql.catalog.store import TOPIC, DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, registered, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
-from barnabas.tables.memory_scan import MemoryScan, can_be_made
 from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
@@ -31,6 +30,7 @@ from barnabas.sql.settings import Settings
 from barnabas.sql.states import UNDEFINED_TABLE
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
+from barnabas.tables.memory_scan import MemoryScan, can_be_made
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
