@@ -202,3 +202,4 @@ POSTGRES_WRITE_TIMEOUT_S = 120.0  # for a client to read the next of its answers
 POSTGRES_IDLE_TIMEOUT_S = 28_800.0  # between two statements; MySQL's wait_timeout, since pools keep connections for hours
 POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S = 600.0  # between two statements of a transaction
 POSTGRES_STOP_TIMEOUT_S = 10.0  # for the statements that run when the server stops
+MAX_VIEW_RECOMPUTED_ROWS = 1_000_000  # rows that a view reads again at each change, where its query has no key to divide them by
