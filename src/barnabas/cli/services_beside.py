@@ -22,6 +22,7 @@ from barnabas.cli.properties import read_properties_file
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
 POSTGRES, DEFAULT_POSTGRES = "postgres.listener", "127.0.0.1:5433"
+ENGINE_FOLDER = "engine.data.dir"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ def _supervisor(
         settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
         if admin_file is not None:
             settings["postgres.authentication.method"] = "SCRAM"
+    if "engine" in listeners:
+        settings[ENGINE_FOLDER] = (
+            f"{(properties.get('log.dirs') or properties['log.dir']).split(',')[0].strip().rstrip('/')}-engine"
+        )
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:
