@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from barnabas.client.config import ClientConfig
 from barnabas.engine.driver.rows import Decoder, Encoder
+from barnabas.engine.driver.running_job import one_line
 from barnabas.engine.jobs import PROGRESS, Job, JobProgress, ViewWork, encode
 from barnabas.incremental.interface import DELETED, Flow
 from barnabas.pipelines.offsets import from_stream_offset
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from barnabas.schemas.arrow.columns import RegistryAddress
 
-logger = logging.getLogger(__name__)
 Offsets = dict[str, dict[int, int]]
 ROWS_AT_ONCE = 100_000
 IDLE_WAIT_MS = 2_000  # an idle job asks so often; records end the wait
@@ -69,10 +69,13 @@ class ViewJob:
         *,
         progress: JobProgress | None = None,
         registry: RegistryAddress | None = None,
+        log: logging.Logger | None = None,
     ) -> None:
         assert isinstance(job.work, ViewWork)
         self.job, self.work, self.flow = job, job.work, flow
         self._spark, self._settings, self._folder = spark, dict(settings), folder
+        self._log = log or logging.getLogger(__name__)
+        self.error: BaseException | None = None  # that ended the query, as it was raised
         self._config = ClientConfig.from_options({**settings, "isolation.level": "read_committed"})
         self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work)
         self._sink = MicroBatches(self._sink_options(), _sink_schema())
@@ -98,7 +101,7 @@ class ViewJob:
         if not self._published and self._has_caught_up():
             self._publish(0, 0, time.monotonic())
         context = self._spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", self.job.pool)
+        context.setLocalProperty("spark.scheduler.pool", self.job.pool or f"job-{self.job.name}")
         stream = (
             self._spark.readStream.format("barnabas")
             .option("subscribe", ",".join(topics))
@@ -115,6 +118,13 @@ class ViewJob:
         return self.query
 
     def _micro_batch(self, frame: DataFrame, batch: int) -> None:
+        try:
+            self._take(frame, batch)
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
         number = batch + 1
         if number > self.flow.position:
@@ -128,8 +138,9 @@ class ViewJob:
             except BaseException:
                 self.flow.rollback()
                 raise
-            logger.info(
-                "event=batch job=%s number=%d rows=%d changes=%d", self.job.name, number, records.num_rows, changes.num_rows
+            took_ms = (time.monotonic() - began) * 1000
+            self._log.info(
+                "event=batch number=%d rows=%d changes=%d took_ms=%.0f", number, records.num_rows, changes.num_rows, took_ms
             )
         if not self._published and self._has_caught_up():
             self._publish(number, 0, began)
@@ -170,7 +181,7 @@ class ViewJob:
         result = self.flow.result()
         self._write(number, self._replacing(result), rows, result.num_rows, began)
         self._published = True
-        logger.info("event=published job=%s rows=%d", self.job.name, result.num_rows)
+        self._log.info("event=published rows=%d", result.num_rows)
 
     def _replacing(self, result: pa.Table) -> Iterator[pa.RecordBatch]:
         made = self._encoder.records(result.append_column(DELETED, pa.repeat(False, result.num_rows)))
@@ -210,6 +221,13 @@ class ViewJob:
     def _sink_options(self) -> dict[str, str]:
         kafka = {f"kafka.{name}": value for name, value in self._settings.items()}
         return {**kafka, "sinkName": f"job-{self.job.name}-{self.job.generation}"}
+
+    def failure(self) -> str | None:
+        """Why the query has ended, in one line; None while it runs."""
+        if self.query is None or self.query.isActive:
+            return None
+        error = self.error or self.query.exception()
+        return "the query ended" if error is None else one_line(error)
 
     def stop(self) -> None:
         """End the query after its micro-batch, and release the state."""
