@@ -129,6 +129,7 @@ class ViewJob:
         number = batch + 1
         if number > self.flow.position:
             records = frame.toArrow()
+            self._total_in += records.num_rows
             self._advance(records)
             try:
                 changes = self.flow.step(number, self._decoder.inputs(records))
@@ -194,7 +195,6 @@ class ViewJob:
         yield from self._encoder.records(changes).to_batches(ROWS_AT_ONCE)
 
     def _write(self, number: int, batches: Iterator[pa.RecordBatch], rows_in: int, rows_out: int, began: float) -> None:
-        self._total_in += rows_in
         self._total_out += rows_out
         size = self.flow.size()
         progress = JobProgress(
