@@ -127,10 +127,10 @@ class ViewJob:
     def _take(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
         number = batch + 1
+        self._advance()
         if number > self.flow.position:
             records = frame.toArrow()
             self._total_in += records.num_rows
-            self._advance(records)
             try:
                 changes = self.flow.step(number, self._decoder.inputs(records))
                 if self._published:
@@ -146,29 +146,12 @@ class ViewJob:
         if not self._published and self._has_caught_up():
             self._publish(number, 0, began)
 
-    def _advance(self, records: pa.Table) -> None:
-        """Take note of the offsets behind the micro-batch."""
-        ends = self._batch_ends()
-        if ends is None:
-            found = records.group_by(["topic", "partition"]).aggregate([("offset", "max")]).to_pylist()
-            ends = {}
-            for each in found:
-                ends.setdefault(each["topic"], {})[each["partition"]] = each["offset_max"] + 1
-        for topic, partitions in ends.items():
-            self._offsets.setdefault(topic, {}).update(partitions)
-
-    def _batch_ends(self) -> Offsets | None:
-        """Where the running micro-batch ends, by Spark; None if it does not tell."""
-        if self.query is None:
-            return None
-        available = self.query._jsq.streamingQuery().availableOffsets()
-        text = next((each.json() for each in _values(available)), None)
-        if text is None:
-            return None
-        found: Offsets = {}
-        for (topic, partition), end in from_stream_offset(json.loads(text))[0].items():
-            found.setdefault(topic, {})[partition] = end
-        return found
+    def _advance(self) -> None:
+        """Take note of the offsets behind the running micro-batch: those that Spark has planned."""
+        query = self.query or next(each for each in self._spark.streams.active if each.name == self.job.name)
+        for planned in _values(query._jsq.streamingQuery().availableOffsets()):
+            for (topic, partition), end in from_stream_offset(json.loads(planned.json()))[0].items():
+                self._offsets.setdefault(topic, {})[partition] = end
 
     def _has_caught_up(self) -> bool:
         return all(
