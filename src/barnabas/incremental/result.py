@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from barnabas.incremental.bag import HASH
-from barnabas.incremental.changes import WEIGHT, Change, Step, listing, merging, nothing, same
+from barnabas.incremental.changes import WEIGHT, Change, Step, listing, nothing, same
 from barnabas.incremental.database import Database
 from barnabas.incremental.interface import DELETED, ROW, FlowError
 from barnabas.incremental.plan import Column, quoted
@@ -93,8 +93,8 @@ class CountedResult:
             return step.database.table(self._shown(nothing(self._columns), "NULL::VARCHAR", "true", "(SELECT 1) WHERE false"))
         self._count(step, change)
         text = "_text || ' ' || _place"
-        come = f"(SELECT *, unnest(range(_count, _after)) + 1 AS _place FROM _result_next WHERE _after > _count)"
-        gone = f"(SELECT *, unnest(range(greatest(_after, 0), _count)) + 1 AS _place FROM _result_next WHERE _after < _count)"
+        come = "(SELECT *, unnest(range(_count, _after)) + 1 AS _place FROM _result_next WHERE _after > _count)"
+        gone = "(SELECT *, unnest(range(greatest(_after, 0), _count)) + 1 AS _place FROM _result_next WHERE _after < _count)"
         added = self._shown(listing(self._columns), text, "false", come)
         removed = self._shown(nothing(self._columns), text, "true", gone)
         return step.database.table(f"{added} UNION ALL {removed}")
