@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.incremental.bag import Bag
-from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, merging, repeating
+from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, lines_of, listing, merging, repeating
 from barnabas.incremental.database import Database
 from barnabas.incremental.interface import FlowError
 from barnabas.incremental.plan import Groups, quoted
@@ -42,11 +42,12 @@ class GroupedRows:
             for bag, key, change in zip(self._bags, self._keys, changes, strict=True)
             if change.rows
         ]
-        step.make(touched, f"SELECT DISTINCT _k FROM ({' UNION ALL '.join(hashes)})")
+        number = step.make(touched, f"SELECT DISTINCT _k FROM ({' UNION ALL '.join(hashes)})")
         before, after = [], []
         for place, (bag, key, change) in enumerate(zip(self._bags, self._keys, changes, strict=True)):
             name = f"_{self._number}_{place}"
-            rows = step.change(f"_before{name}", f"{bag.weighted()} WHERE {key} IN (SELECT _k FROM {touched})")
+            lines = lines_of(bag.table, f"{key} IN (SELECT _k FROM {touched})", number)
+            rows = step.change(f"_before{name}", f"SELECT {listing(bag.columns)}, {WEIGHT} FROM ({lines})")
             before.append(rows)
             after.append(added(step, f"_after{name}", bag, rows, change))
         old = computed(self._node, self._bags, before, -1)
