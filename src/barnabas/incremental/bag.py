@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.incremental.changes import WEIGHT, Change, Step, listing, merging
+from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging
 from barnabas.incremental.database import Database
 from barnabas.incremental.plan import Column
 
@@ -57,7 +57,7 @@ class Bag:
         """The lines as a query with the node's columns and `_w`."""
         return f"SELECT {listing(self.columns)}, {WEIGHT} FROM {self.table}"
 
-    def change(self, database: Database) -> Change:
+    def lines(self, database: Database) -> Change:
         """All lines, as a change of nothing to them."""
         rows, lowest, highest = database.one(f"SELECT count(*), min({WEIGHT}), max({WEIGHT}) FROM {self.table}")
         return Change(self.table, rows, lowest or 0, highest or 0)
@@ -76,7 +76,7 @@ class Bag:
         """Take out the lines of rows that go; gives the lines that come."""
         found = f"_found_{self.node}"
         going = f"SELECT {self.row_hash()} FROM {change.relation} WHERE {WEIGHT} < 0"
-        step.make(found, f"SELECT rowid AS _r, {listing(self.columns)}, {WEIGHT} FROM {self.table} WHERE {HASH} IN ({going})")
+        names = f"{listing(self.columns)}, {WEIGHT}"
+        step.make(found, f"SELECT _r, {names} FROM ({lines_of(self.table, f'{HASH} IN ({going})', change.rows)})")
         step.database.run(f"DELETE FROM {self.table} WHERE rowid IN (SELECT _r FROM {found})")
-        lines = f"SELECT * EXCLUDE _r FROM {found}"
-        return merging(self.columns, f"{lines} UNION ALL SELECT {listing(self.columns)}, {WEIGHT} FROM {change.relation}")
+        return merging(self.columns, f"SELECT {names} FROM {found} UNION ALL SELECT {names} FROM {change.relation}")

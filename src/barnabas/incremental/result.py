@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from barnabas.incremental.bag import HASH
-from barnabas.incremental.changes import WEIGHT, Change, Step, listing, nothing, same
+from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging, nothing, same
 from barnabas.incremental.database import Database
 from barnabas.incremental.interface import DELETED, ROW, FlowError
 from barnabas.incremental.plan import Column, quoted
@@ -28,13 +28,15 @@ class KeyedResult:
 
     def change(self, step: Step) -> pa.Table:
         """The rows of the step. Raises FlowError: two rows have one key."""
-        change = step.merged(self._node, self._columns)
-        if change.rows == 0:
-            return step.database.table(self._shown(nothing(self._columns), "true", "(SELECT 1) WHERE false"))
+        change = step.changes[self._node]
         names = listing(self._columns)
-        step.make("_result_new", f"SELECT {names}, {WEIGHT}, hash({self._keys}) AS {HASH} FROM {change.relation}")
+        rows = f"SELECT {names}, {WEIGHT} FROM {change.relation}"
+        if change.lowest < 0:
+            rows = merging(self._columns, rows)
+        if change.rows == 0 or step.make("_result_new", f"SELECT *, hash({self._keys}) AS {HASH} FROM ({rows})") == 0:
+            return step.database.table(self._shown(nothing(self._columns), "true", "(SELECT 1) WHERE false"))
         hashes = f"SELECT {HASH} FROM _result_new"
-        step.make("_result_old", f"SELECT rowid AS _r, * FROM {TABLE} WHERE {HASH} IN ({hashes})")
+        step.make("_result_old", lines_of(TABLE, f"{HASH} IN ({hashes})", change.rows))
         self._count(step)
         come = self._shown(names, "false", f"_result_new WHERE {WEIGHT} > 0")
         key_or_null = ", ".join(
@@ -106,7 +108,7 @@ class CountedResult:
             f"SELECT {names}, sum({WEIGHT})::BIGINT AS {WEIGHT}, hash({names}) AS {HASH} FROM {change.relation} GROUP BY {names}"
         )
         step.make("_result_new", new)
-        step.make("_result_old", f"SELECT rowid AS _r, * FROM {TABLE} WHERE {HASH} IN (SELECT {HASH} FROM _result_new)")
+        step.make("_result_old", lines_of(TABLE, f"{HASH} IN (SELECT {HASH} FROM _result_new)", change.rows))
         equal = same("n", "o", [each.name for each in self._columns])
         text = f"CASE WHEN o._r IS NULL THEN md5(row({listing(self._columns, 'n')})::VARCHAR) ELSE o._text END AS _text"
         counts = f"coalesce(o.{WEIGHT}, 0) AS _count, coalesce(o.{WEIGHT}, 0) + n.{WEIGHT} AS _after"
