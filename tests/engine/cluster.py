@@ -75,7 +75,14 @@ class Cluster:
     def supervisor(self, **settings: Any) -> Iterator[Supervisor]:
         """An active one."""
         client = {"bootstrap.servers": self.bootstrap}
-        given: dict[str, Any] = {"driver": FAKE, "linger_s": 0.3, "master": "local[3]", "conf": {"spark.x": "y"}, **settings}
+        given: dict[str, Any] = {
+            "driver": FAKE,
+            "linger_s": 0.3,
+            "pause_s": 0.1,
+            "master": "local[3]",
+            "conf": {"spark.x": "y"},
+            **settings,
+        }
         supervisor = Supervisor(self.config, EngineSettings(client, self.folder, **given), self.said.append)
         supervisor.start()
         supervisor.activate(True)

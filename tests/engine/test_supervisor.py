@@ -15,7 +15,13 @@ from barnabas.engine.jobs import JobProgress
 from tests.engine.cluster import PAUSED, Cluster, pipeline, view
 from tests.waiting import wait_until
 
-SLEEPS = "import pathlib, sys, time\npathlib.Path(sys.argv[1]).write_text('x')\ntime.sleep(600)\n"
+SLEEPS = """
+import pathlib, sys, time
+from barnabas.pipelines.runs.progress import ProgressFile
+ProgressFile.of_environment(None).record({("t", 0): 4}, {("t", 0): 9}, 1.0)
+pathlib.Path(sys.argv[1]).write_text("x")
+time.sleep(600)
+"""
 
 
 def test_spark_starts_with_the_first_view_and_ends_after_the_last(cluster: Cluster) -> None:
@@ -28,6 +34,7 @@ def test_spark_starts_with_the_first_view_and_ends_after_the_last(cluster: Clust
         cluster.declare(view("b"), view("a"))
         first = cluster.wait_for("a", "running")
         assert cluster.said[0] == "starting Spark for the job a; this takes some seconds"
+        wait_until(lambda: len(cluster.said) > 1)
         assert cluster.said[1].startswith("Spark is ready after ")
         task = json.loads((cluster.folder / "fake.task").read_text())
         assert task == {
@@ -41,7 +48,7 @@ def test_spark_starts_with_the_first_view_and_ends_after_the_last(cluster: Clust
         wait_until(lambda: cluster.driver is None)
         cluster.declare(view("a"))
         cluster.wait_for("a", "running")
-        assert len(cluster.said) == 4
+        wait_until(lambda: len(cluster.said) == 4)
     assert cluster.driver is None
     left = cluster.wait_for("a", "waiting")
     assert left.error == "the engine was stopped"
@@ -138,6 +145,7 @@ def test_a_pipeline_runs_in_a_process_of_its_own(cluster: Cluster, tmp_path: Pat
         assert "is not in" in (cluster.wait_for("outside", "waiting").error or "")
         assert "cannot have the setting spark.jars" in (cluster.wait_for("harmful", "waiting").error or "")
         wait_until(mark.exists)
+        wait_until(lambda: (found := cluster.progress.follow().get("sleeps")) and found.lag == 5)
         assert supervisor.spark is None
         first = supervisor.pipelines["sleeps"].child
         assert first is not None

@@ -127,9 +127,9 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
 def engine_start(
     listener: str, data_dir: str, master: str | None, conf: tuple[str, ...], pipelines: str | None, **options: Any
 ) -> int:
-    """Run the jobs of a cluster: views and pipelines on Spark. Spark starts with the first job.
+    """Run the engine of views and pipelines until it is told to stop.
 
-    When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several
+    It runs the jobs of a cluster on Spark, which starts with the first job. When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several
     engines of a cluster one works; another takes over when it is gone.
     """
     extra = {"engine.data.dir": data_dir, **parse_pairs(conf, "--conf")}

@@ -124,10 +124,9 @@ def _supervisor(
         settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
         if admin_file is not None:
             settings["postgres.authentication.method"] = "SCRAM"
-    if "engine" in listeners:
-        settings[ENGINE_FOLDER] = (
-            f"{(properties.get('log.dirs') or properties['log.dir']).split(',')[0].strip().rstrip('/')}-engine"
-        )
+    logs = properties.get("log.dirs") or properties.get("log.dir")
+    if "engine" in listeners and logs:
+        settings[ENGINE_FOLDER] = f"{logs.split(',')[0].strip().rstrip('/')}-engine"
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:

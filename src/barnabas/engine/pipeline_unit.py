@@ -13,13 +13,13 @@ from pathlib import Path
 
 from barnabas.engine.child import Child
 from barnabas.engine.folders import job_folder, job_log
-from barnabas.engine.jobs import Job, PipelineWork
+from barnabas.engine.jobs import Job, JobProgress, PipelineWork
 from barnabas.engine.life import Life
 from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.unit import Unit
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.runs.folders import begin_update
-from barnabas.pipelines.runs.progress import FOLDER_VARIABLE, SourceProgress, read_progress
+from barnabas.pipelines.runs.progress import FOLDER_VARIABLE, read_progress
 from barnabas.pipelines.runs.project import Target, find_target
 
 COMMAND = (sys.executable, "-m", "barnabas.pipelines.runs.process")
@@ -80,9 +80,13 @@ class PipelineUnit(Unit):
     def has_failed(self, code: int) -> bool:
         return code != 0
 
-    def progress(self) -> list[SourceProgress]:
-        """Of the sources of the run."""
-        return read_progress(self.folder)
+    def progress(self, now_ms: int) -> JobProgress | None:
+        """Of the run, from the files of its sources; None before they have any."""
+        sources = read_progress(self.folder)
+        if not sources:
+            return None
+        rows, lag = sum(each.rows for each in sources), sum(each.lag for each in sources)
+        return JobProgress(self.job.name, self.job.generation, 0, {}, total_in=rows, lag=lag, at_ms=now_ms)
 
 
 def checked(work: PipelineWork, conf: Mapping[str, str], pipelines: Path | None) -> Target:

@@ -24,6 +24,7 @@ class Unit:
         self.life = life or Life()
         self.child: Child | None = None
         self.restarts = 0  # starts after a failure
+        self.began_ms = 0  # of the process, since the epoch
         self.is_done = False  # it has ended after all of its work
 
     def spawn(self) -> Child:
@@ -69,6 +70,7 @@ class Unit:
 
     def _start(self, now_s: float) -> None:
         self.restarts += self.life.tries > 0
+        self.began_ms = int(time.time() * 1000)
         try:
             self.child = self.spawn()
         except (OSError, BarnabasError) as error:
