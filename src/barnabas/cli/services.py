@@ -1,4 +1,4 @@
-"""`barnabas services start`, `barnabas registry start` and `barnabas sql start`: HTTP services against any Kafka cluster."""
+"""`barnabas services start`, `registry start`, `sql start` and `engine start`: HTTP services against any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.cli.connection import DEFAULT_BOOTSTRAP, parse_addresses
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs, read_properties_file
-from barnabas.cli.types import READABLE, Text, checked
+from barnabas.cli.types import READABLE, FilePath, Text, checked
 from barnabas.sql.listening import DEFAULT_POSTGRES, POSTGRES
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ LISTENER, ADDRESS = "http://HOST:PORT", "HOST:PORT"
 )
 def services() -> None:
     """Run several HTTP services in one process."""
+
+
+@click.group(
+    cls=LazyGroup,
+    entries={"start": Entry("services", "engine_start", "Run the engine of views and pipelines until it is told to stop.")},
+    context_settings=HELP_OPTIONS,
+)
+def engine() -> None:
+    """Run the engine of views and pipelines."""
 
 
 @click.group(
@@ -62,9 +71,10 @@ def parse_listening(text: str) -> tuple[str, int]:
         raise BadInput(str(error)) from None
 
 
-def sql_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where SQL runs beside other services."""
+def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where SQL and the engine run beside other services."""
     for option in (
+        click.option("--engine-listener", metavar=LISTENER, help="Where the engine accepts HTTP.  [default: http://127.0.0.1:8086]"),
         click.option("--postgres-listener", metavar=ADDRESS, type=Text(checked(parse_listening)), help="Where SQL accepts Postgres "
                      f"clients.  [default: {DEFAULT_POSTGRES}]"),
         click.option("--sql-listener", metavar=LISTENER, help="Where SQL accepts HTTP.  [default: http://127.0.0.1:8088]"),
@@ -105,20 +115,47 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
 
 
 @click.command("start")
+@click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8086", show_default=True,
+              help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
+@click.option("--data-dir", metavar="DIR", default="barnabas-data-engine", show_default=True, type=FilePath(file_okay=False),
+              help="The folder of the state and the logs of jobs; made with the first job.")  # fmt: skip
+@click.option("--master", metavar="URL", help="Spark's master: local[N], spark://host:port, yarn, k8s://...  [default: local[*]]")
+@click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
+@click.option("--pipelines", metavar="DIR", type=FilePath(file_okay=False), help="The folder of the pipelines that jobs may run.  "
+              "[default: none may run]")  # fmt: skip
+@_host_options
+def engine_start(
+    listener: str, data_dir: str, master: str | None, conf: tuple[str, ...], pipelines: str | None, **options: Any
+) -> int:
+    """Run the engine of views and pipelines until it is told to stop.
+
+    It runs the jobs of a cluster on Spark, which starts with the first job. When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several
+    engines of a cluster one works; another takes over when it is gone.
+    """
+    extra = {"engine.data.dir": data_dir, **parse_pairs(conf, "--conf")}
+    if wrong := [key for key in extra if not key.startswith(("spark.", "engine."))]:
+        raise BadInput(f"--conf {wrong[0]!r} is no setting of Spark; their names begin with spark.")
+    extra |= {"engine.spark.master": master} if master is not None else {}
+    extra |= {"engine.pipelines.dir": pipelines} if pipelines is not None else {}
+    return _run(["engine"], {"engine": listener}, extra, **options)
+
+
+@click.command("start")
 @click.option("--services", "names", metavar="NAME,...", help="Which services.  [default: all]")
 @click.option("--registry-listener", metavar=LISTENER, help="Where the schema registry accepts connections.  "
               "[default: http://127.0.0.1:8081]")  # fmt: skip
-@sql_options
+@beside_options
 @_host_options
 def services_start(
-    names: str | None, registry_listener: str | None, sql_listener: str | None, postgres_listener: str | None, **options: Any
-) -> int:
+    names: str | None, registry_listener: str | None, sql_listener: str | None, postgres_listener: str | None,
+    engine_listener: str | None, **options: Any,
+) -> int:  # fmt: skip
     """Run several HTTP services in one process until it is told to stop.
 
     When all accept connections, it prints a line for each to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
     chosen = names_of(names)
-    listeners = {"registry": registry_listener, "sql": sql_listener}
+    listeners = {"registry": registry_listener, "sql": sql_listener, "engine": engine_listener}
     return _run(chosen, listeners, {POSTGRES: postgres_listener or DEFAULT_POSTGRES} if "sql" in chosen else {}, **options)
 
 

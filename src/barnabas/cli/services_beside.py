@@ -22,6 +22,7 @@ from barnabas.sql.listening import DEFAULT_POSTGRES, POSTGRES
 
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
+ENGINE_FOLDER = "engine.data.dir"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -123,6 +124,9 @@ def _supervisor(
         settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
         if admin_file is not None:
             settings["postgres.authentication.method"] = "SCRAM"
+    logs = properties.get("log.dirs") or properties.get("log.dir")
+    if "engine" in listeners and logs:
+        settings[ENGINE_FOLDER] = f"{logs.split(',')[0].strip().rstrip('/')}-engine"
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:

@@ -102,7 +102,7 @@ class Job(Struct, frozen=True):
     Args:
         generation: grows when the job must start from nothing.
         restarts: grows when somebody asks for a restart.
-        pool: Spark's scheduling pool; jobs of one pool share its part of the cores.
+        pool: Spark's scheduling pool; jobs of one pool share its part of the cores. None: one of its own.
         conf: Spark settings of its own, for pipelines.
     """
 
@@ -111,7 +111,7 @@ class Job(Struct, frozen=True):
     desired: Desired = Desired.RUNNING
     generation: int = 0
     restarts: int = 0
-    pool: str = "default"
+    pool: str | None = None
     conf: Mapping[str, str] = {}
     created_ms: int = 0
 
@@ -146,6 +146,7 @@ class JobProgress(Struct, frozen=True):
         state_rows, state_bytes: that it keeps.
         took_ms: of the last micro-batch, from its planning to its last write.
         at_ms: when it was written, in milliseconds since the epoch.
+        lag: records behind the ends of the topics, for a pipeline; None for a view, whose offsets say it.
     """
 
     name: str
@@ -160,6 +161,7 @@ class JobProgress(Struct, frozen=True):
     state_bytes: int = 0
     took_ms: float = 0.0
     at_ms: int = 0
+    lag: int | None = None
 
 
 class BadRecord(BarnabasError):

@@ -12,6 +12,7 @@ from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceE
 WEB_SERVER = ("httptools", "uvicorn")  # libraries that the host of the services imports
 REGISTRY = ("google.protobuf", "jsonschema_rs")
 SQL = ("duckdb", "numba", "pyarrow", "sqlglot")
+ENGINE = ("pyspark", "duckdb", "numba", "pyarrow")
 SQL_TIMEOUT_S = 3_600.0  # sql.query.timeout.ms ends statements before
 
 
@@ -23,11 +24,16 @@ def _load_sql(context: ServiceContext) -> Service:
     return cast(Service, import_module("barnabas.sql.service").SqlService(context))
 
 
+def _load_engine(context: ServiceContext) -> Service:
+    return cast(Service, import_module("barnabas.engine.service").EngineService(context))
+
+
 SERVICES = {
     entry.name: entry
     for entry in (
         ServiceEntry("registry", "schema registry", 8081, "registry", REGISTRY, _load_registry),
         ServiceEntry("sql", "SQL over HTTP", 8088, "sql", SQL, _load_sql, timeout_s=SQL_TIMEOUT_S, follows_clients=True),
+        ServiceEntry("engine", "engine", 8086, "engine", ENGINE, _load_engine),
     )
 }
 

@@ -35,7 +35,11 @@ class ServiceContext:
 
 
 class Service(Protocol):
-    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end."""
+    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end.
+
+    A service may also have `ready_lines`, which the host prints when it is ready, and `async metrics() -> bytes`, in the text format
+    of Prometheus, for `/metrics`.
+    """
 
     @property
     def router(self) -> Router:

@@ -20,7 +20,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -240,6 +240,11 @@ def last_error(folder: RunFolder) -> str | None:
             lines = log.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return None
+    return error_line(lines)
+
+
+def error_line(lines: Sequence[str]) -> str | None:
+    """The last line of a log that names an exception; without one, its last line."""
     errors = [line.strip() for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Failed|Loss)\b", line)]
     errors = errors or [line.strip() for line in lines if line.strip()]
     return errors[-1] if errors else None

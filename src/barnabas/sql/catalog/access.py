@@ -20,7 +20,6 @@ from barnabas.sql.catalog.store import TOPIC
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
-from barnabas.sql.live.scan import MemoryScan, can_be_made
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
@@ -29,6 +28,7 @@ from barnabas.sql.states import UNDEFINED_TABLE
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.formats import Raw
+from barnabas.tables.memory_scan import MemoryScan, can_be_made
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
@@ -240,7 +240,7 @@ class Access:
         return self._shared.live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
-        return MemoryScan(self.source(relation.topic), relation.topic, relation.layout, names, records).table()
+        return MemoryScan(relation.topic, relation.layout, names, records).table()
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:

@@ -1,0 +1,85 @@
+"""The group of a cluster's engines: one is active, and everybody can ask where that is.
+
+An active engine stays active when another one joins: each member says whether it is active when it joins again. Otherwise Spark would
+start again somewhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from barnabas.client.administration import coordinator_of
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.election import Election, Rules
+from barnabas.client.errors import ResourceError
+from barnabas.client.operations import refresh
+from barnabas.client.plans import call
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+
+GROUP = "_barnabas_engine"
+PROTOCOL_TYPE, PROTOCOL = "barnabas-engine", "v1"
+SESSION_TIMEOUT_MS = 6_000  # the least that Kafka's brokers allow by default
+
+
+class Member(Struct, frozen=True):
+    """An engine.
+
+    Args:
+        url: of its HTTP interface.
+        id: of its process, so that two engines with one address differ.
+        is_active: whether it was the chosen one when it joined.
+    """
+
+    url: str
+    id: str
+    is_active: bool = False
+
+
+def _choose(members: Mapping[str, bytes]) -> bytes:
+    found = []
+    for metadata in members.values():
+        with contextlib.suppress(msgspec.MsgspecError):
+            found.append(msgspec.json.decode(metadata, type=Member))
+    return msgspec.json.encode(min(found, key=lambda each: (not each.is_active, each.url, each.id))) if found else b""
+
+
+RULES = Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS, "engine-election-failed")
+
+
+def take_part(config: ClientConfig, member: Member, changed: Callable[[bool], None]) -> Election:
+    """A member of the group. `changed` is told whether it is the active engine."""
+
+    def told(assignment: bytes | None) -> None:
+        chosen = _member(assignment)
+        is_active = chosen is not None and chosen.id == member.id
+        election.identity = msgspec.json.encode(Member(member.url, member.id, is_active))
+        changed(is_active)
+
+    election = Election(config, GROUP, msgspec.json.encode(member), RULES, told)
+    return election
+
+
+def _member(data: bytes | None) -> Member | None:
+    try:
+        return msgspec.json.decode(data, type=Member) if data else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def active_engine(client: BlockingClient) -> Member | None:
+    """The active engine of a cluster; None if there is none. Raises KafkaError, ClientError."""
+    client.run(refresh(client.config, client.cluster, []))
+    node_id = client.run(coordinator_of(client.config, GROUP))
+    group = client.run(call(DescribeGroupsRequest(groups=[GROUP]), node_id)).groups[0]
+    if group.error_code not in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}:
+        raise ResourceError(ErrorCode(group.error_code), f"group {GROUP}")
+    for each in group.members:
+        if each.member_assignment:
+            return _member(bytes(each.member_assignment))
+    return None

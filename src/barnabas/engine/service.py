@@ -1,0 +1,115 @@
+"""The engine as a service: the supervisor, its election, and its HTTP interface. Imports no Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from secrets import token_hex
+
+from barnabas.client.election import Election
+from barnabas.digits import is_number
+from barnabas.engine import pipeline_unit, spark_unit
+from barnabas.engine.http import Surface, error_response
+from barnabas.engine.membership import Member, take_part
+from barnabas.engine.supervisor import EngineSettings, Supervisor
+from barnabas.errors import ConfigError
+from barnabas.security.rights import ClusterRights
+from barnabas.streams import drop_standard_output
+from barnabas.web.routing import HttpError, Response, Router
+from barnabas.web.service import ServiceContext
+
+logger = logging.getLogger(__name__)
+DATA_DIR, DEFAULT_DATA_DIR = "engine.data.dir", "barnabas-data-engine"
+MASTER, LINGER = "engine.spark.master", "engine.linger.ms"
+LINGER_MS = 10_000
+SPARK = "spark."  # settings of Spark begin with it
+OF_CLIENTS = (
+    "bootstrap.servers",
+    "security.protocol",
+    "ssl.",
+    "sasl.",
+    "client.id",
+    "request.timeout.ms",
+    "default.api.timeout.ms",
+)
+
+
+class EngineService:
+    """See `web/service.py: Service`.
+
+    Args:
+        context: of the host. Settings: `engine.data.dir`, `engine.spark.master`, `engine.linger.ms`, `engine.pipelines.dir`, and those
+            of Spark, which begin with `spark.`.
+        driver, pipeline: commands of the processes, for tests.
+    """
+
+    def __init__(
+        self, context: ServiceContext, *, driver: tuple[str, ...] = spark_unit.COMMAND,
+        pipeline: tuple[str, ...] = pipeline_unit.COMMAND,
+    ) -> None:  # fmt: skip
+        settings = context.settings
+        pipelines = settings.get(pipeline_unit.FOLDER_SETTING)
+        self._settings = EngineSettings(
+            client={key: settings[key] for key in settings if key.startswith(OF_CLIENTS)},
+            folder=Path(settings.get(DATA_DIR, DEFAULT_DATA_DIR)).absolute(),
+            master=settings.get(MASTER, "local[*]"),
+            conf={key: settings[key] for key in settings if key.startswith(SPARK)},
+            pipelines=None if pipelines is None else Path(pipelines).absolute(),
+            linger_s=_linger_s(settings),
+            driver=driver,
+            pipeline=pipeline,
+        )
+        self._rights = ClusterRights(context.client, settings) if context.secured else None
+        self._supervisor = Supervisor(context.client, self._settings, _say)
+        self._surface = Surface(context.client, self._supervisor, self._settings, self._rights)
+        member = Member(context.listener, token_hex(8))
+        self._election: Election = take_part(context.client, member, self._supervisor.activate)
+        self._is_ready = False
+        self.router: Router = self._surface.router
+
+    async def start(self) -> None:
+        """Take part in the election; returns at once."""
+        self._supervisor.start()
+        self._election.start()
+        self._is_ready = True
+
+    async def close(self) -> None:
+        """End what runs, and leave the group, so that another engine begins at once."""
+        if not self._is_ready:
+            return
+        self._is_ready = False
+        with contextlib.suppress(RuntimeError):  # the loop's threads are gone
+            await asyncio.to_thread(self._supervisor.close)
+        await self._election.close()
+        self._surface.close()
+        if self._rights is not None:
+            await self._rights.close()
+
+    def is_ready(self) -> bool:
+        return self._is_ready
+
+    async def metrics(self) -> bytes:
+        """The jobs, for `/metrics`."""
+        return await self._surface.metrics()
+
+    def error(self, error: HttpError) -> Response:
+        return error_response(error)
+
+
+def _linger_s(settings: Mapping[str, str]) -> float:
+    text = settings.get(LINGER, str(LINGER_MS))
+    if not is_number(text, 2**31 - 1):
+        raise ConfigError(LINGER, text, "a number of milliseconds")
+    return int(text) / 1000
+
+
+def _say(line: str) -> None:
+    """Print a line on standard output; the engine goes on if nobody reads it."""
+    try:
+        print(f"barnabas: {line}", flush=True)
+    except OSError:
+        drop_standard_output()
+    logger.info("event=engine-says line=%r", line)
