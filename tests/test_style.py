@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("syntax_trees")
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/barnabas"
 PLAIN = (

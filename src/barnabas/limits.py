@@ -178,13 +178,13 @@ MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open 
 MAX_FOUND_ABORTS = (
     100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
 )
+MAX_KEY_INDEX_BYTES = 8 << 30  # of all indexes of keys in a folder; a record takes five
+MAX_INDEXED_KEYS = 1_000  # keys of one condition that are looked for in an index; more of them would be in most of its blocks
 MAX_SQL_LIVE_BYTES = (
     256 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
-MAX_SQL_LIVE_KEYS = (
-    1_000_000  # keys of tables that an engine remembers, to find duplicates; some 100 MB. Beyond them it reads the table
-)
+MAX_SQL_COPY_KEYS = 10_000_000  # keys that one COPY or INSERT remembers to find duplicates; some 100 bytes each
 MAX_SQL_COPY_LINE_BYTES = 64 * 1024 * 1024  # of one line of COPY FROM
 MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)
 MAX_POSTGRES_STARTUP_BYTES = 10_000  # of a client's first packet; Postgres' limit
@@ -202,6 +202,7 @@ POSTGRES_WRITE_TIMEOUT_S = 120.0  # for a client to read the next of its answers
 POSTGRES_IDLE_TIMEOUT_S = 28_800.0  # between two statements; MySQL's wait_timeout, since pools keep connections for hours
 POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S = 600.0  # between two statements of a transaction
 POSTGRES_STOP_TIMEOUT_S = 10.0  # for the statements that run when the server stops
+MAX_VIEW_RECOMPUTED_ROWS = 1_000_000  # rows that a view reads again at each change, where its query has no key to divide them by
 MAX_JOBS = 1_000  # jobs of one cluster, and records of their states and progress
 MAX_JOB_BYTES = 512 * 1024  # of the record of one job, state or progress
 MAX_JOB_NAME = 249  # characters, as of a topic's name

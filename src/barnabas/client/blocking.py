@@ -19,6 +19,7 @@ from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, TimedOut
+from barnabas.client.interruption import Interrupted
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
     CommittedOffset,
@@ -64,15 +65,18 @@ class BlockingClient:
         self._connections.clear()
 
     def run(self, plan: Plan[R]) -> R:
-        """Run a plan."""
+        """Run a plan. Raises Interrupted at any point if the `interruption` of the configuration says so."""
         outcome: Any = None
+        interruption = self.config.interruption
         try:
             while True:
                 instruction = plan.send(outcome)
+                if interruption is not None:
+                    interruption.check()
                 if isinstance(instruction, Now):
                     outcome = time.monotonic() * 1000
                 elif isinstance(instruction, Pause):
-                    time.sleep(instruction.milliseconds / 1000)
+                    (time.sleep if interruption is None else interruption.pause)(instruction.milliseconds / 1000)
                     outcome = None
                 else:
                     outcome = self._carry_out(instruction)
@@ -100,7 +104,7 @@ class BlockingClient:
     def _guarded(self, connection: Connection, action: Any, *arguments: Any) -> Any:
         try:
             return action(*arguments)
-        except (ConnectionFailed, TimedOut):
+        except (ConnectionFailed, TimedOut, Interrupted):
             self.drop(connection)
             raise
 

@@ -7,9 +7,10 @@ pass on every option that begins with `kafka.`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.client.bearer import source_from
+from barnabas.client.interruption import Interruption
 from barnabas.client.kerberos import GSSAPI, tickets_from
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
@@ -31,11 +32,13 @@ class ClientConfig:
     Args:
         bootstrap_servers: `host:port` pairs.
         request_timeout_ms: the limit for one request, from its first byte sent to the last byte received.
-        default_api_timeout_ms: the limit for a whole operation with its retries.
+        default_api_timeout_ms: the limit for a whole operation with its retries. `from_options` lets no request or connection wait
+            longer.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; it doubles up to the maximum.
         fetch_bytes: the maximum bytes of one partition in a response (but a larger first batch is returned too).
         tls: the TLS context of connections; None for unencrypted connections.
         credentials: the credentials for protocols with SASL.
+        interruption: ends the operations of a blocking client from another thread.
     """
 
     bootstrap_servers: tuple[Address, ...]
@@ -53,6 +56,7 @@ class ClientConfig:
     read_committed: bool = False
     tls: MakeContext | None = None
     credentials: Credentials | None = None
+    interruption: Interruption | None = field(default=None, compare=False)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ClientConfig:
@@ -62,12 +66,14 @@ class ClientConfig:
             ConfigError: an invalid value.
         """
         security_protocol = _security(options.get("security.protocol", "PLAINTEXT"))
+        whole_ms = _integer(options, "default.api.timeout.ms", 60_000)
+        longest_ms = max(whole_ms, 1)  # one step of an operation waits no longer than the whole; 0 would mean no limit
         return cls(
             bootstrap_servers=parse_servers(options.get("bootstrap.servers", "")),
             client_id=options.get("client.id", "barnabas"),
-            request_timeout_ms=_integer(options, "request.timeout.ms", 30_000),
-            default_api_timeout_ms=_integer(options, "default.api.timeout.ms", 60_000),
-            socket_connection_setup_timeout_ms=_integer(options, "socket.connection.setup.timeout.ms", 10_000),
+            request_timeout_ms=min(_integer(options, "request.timeout.ms", 30_000), longest_ms),
+            default_api_timeout_ms=whole_ms,
+            socket_connection_setup_timeout_ms=min(_integer(options, "socket.connection.setup.timeout.ms", 10_000), longest_ms),
             retry_backoff_ms=_integer(options, "retry.backoff.ms", 100),
             retry_backoff_max_ms=_integer(options, "retry.backoff.max.ms", 1_000),
             metadata_max_age_ms=_integer(options, "metadata.max.age.ms", 300_000),

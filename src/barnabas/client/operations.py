@@ -29,6 +29,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 
 LAST_VERSION_WITH_NAMES = 12  # of Fetch and Produce; later versions name topics only by id (KIP-516)
 FETCH_RESPONSE_BYTES = 64 << 20
+WAIT_OF_SEVERAL_MS = 100  # a wait for several leaders ends with the last of them
 Place = tuple[str, int | None]  # a partition, or a topic with any of its partitions
 
 
@@ -243,6 +244,39 @@ def fetch_call(
         topics=[FetchTopic(topic=topic, topic_id=found.topic_id, partitions=[item])],
     )
     return Call(request, leader.leader, LAST_VERSION_WITH_NAMES if found.topic_id == ZERO_UUID else None)
+
+
+def wait_for_records(config: ClientConfig, cluster: Cluster, positions: Mapping[TopicPartition, int], wait_ms: int) -> Plan[None]:
+    """Wait until a partition has a record at its position, at most `wait_ms`: one Fetch per leader, whose records are dropped.
+
+    There is no retry. The plan ends with the last answer, and an error of a partition ends it early.
+    """
+    by_leader: dict[int, dict[str, list[FetchPartition]]] = {}
+    yield from known(config, cluster, list(positions))
+    for (topic, partition), offset in positions.items():
+        _, leader = leading(cluster, topic, partition)
+        item = FetchPartition(
+            partition=partition, current_leader_epoch=leader.leader_epoch, fetch_offset=offset, partition_max_bytes=1
+        )
+        by_leader.setdefault(leader.leader, {}).setdefault(topic, []).append(item)
+    has_ids = all(cluster.topics[topic].topic_id != ZERO_UUID for topic, _ in positions)
+    yield [
+        Call(
+            FetchRequest(
+                max_wait_ms=wait_ms if len(by_leader) == 1 else min(wait_ms, WAIT_OF_SEVERAL_MS),
+                min_bytes=1,
+                max_bytes=1,
+                isolation_level=int(config.read_committed),
+                topics=[
+                    FetchTopic(topic=topic, topic_id=cluster.topics[topic].topic_id, partitions=items)
+                    for topic, items in topics.items()
+                ],
+            ),
+            node_id,
+            None if has_ids else LAST_VERSION_WITH_NAMES,
+        )
+        for node_id, topics in by_leader.items()
+    ]
 
 
 def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchResponse) -> Fetched:

@@ -102,7 +102,7 @@ class Job(Struct, frozen=True):
     Args:
         generation: grows when the job must start from nothing.
         restarts: grows when somebody asks for a restart.
-        pool: Spark's scheduling pool; jobs of one pool share its part of the cores.
+        pool: Spark's scheduling pool; jobs of one pool share its part of the cores. None: one of its own.
         conf: Spark settings of its own, for pipelines.
     """
 
@@ -111,7 +111,7 @@ class Job(Struct, frozen=True):
     desired: Desired = Desired.RUNNING
     generation: int = 0
     restarts: int = 0
-    pool: str = "default"
+    pool: str | None = None
     conf: Mapping[str, str] = {}
     created_ms: int = 0
 

@@ -4,8 +4,9 @@ source changes only one word.
 Names are case-insensitive (Spark passes them in lower case). Options that begin with `kafka.` go to the client.
 
 Our own options are `commitOffsets` (default true: a stream commits its offsets to a consumer group, so that lag tools see
-them), `maxBytesPerTrigger`, `maxBatchBytes` and `resolveOffsets`. The default of `kafka.isolation.level` is read_committed,
-because the output of a pipeline is valid only after its commit.
+them), `maxBytesPerTrigger`, `maxBatchBytes`, `resolveOffsets` and `waitForRecordsMs` (an idle stream waits so long for records
+before Spark plans again). The default of `kafka.isolation.level` is read_committed, because the output of a pipeline is valid
+only after its commit.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class ReadOptions:
     max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
+    wait_for_records_ms: int = 0
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     fetch_offset_retries: int = 3
     fetch_offset_retry_interval_ms: int = 10
@@ -109,6 +111,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         max_offsets_per_trigger=_positive(given, "maxOffsetsPerTrigger"),
         max_bytes_per_trigger=_positive(given, "maxBytesPerTrigger"),
         min_offsets_per_trigger=_positive(given, "minOffsetsPerTrigger"),
+        wait_for_records_ms=_positive(given, "waitForRecordsMs") or 0,
         max_trigger_delay_ms=_duration_ms(given.get("maxtriggerdelay", DEFAULT_MAX_TRIGGER_DELAY)),
         poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         fetch_offset_retries=_positive(given, "fetchOffset.numRetries") or 3,

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from barnabas.client import operations
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import UnknownTopic
 from barnabas.client.errors import PartitionError
@@ -160,6 +161,17 @@ class Planner:
             return start
         start = self._without_replaced(start, start_ids or {}, self.topic_ids)
         return self._limited(start, end)
+
+    def wait_for_records(self, positions: Offsets) -> bool:
+        """Wait until there are records behind the positions, as long as the option allows; whether there may be."""
+        if not self._options.wait_for_records_ms or not positions or self._target is not None:
+            return False
+        client = self._client
+        try:
+            client.run(operations.wait_for_records(client.config, client.cluster, positions, self._options.wait_for_records_ms))
+        except BarnabasError as error:
+            logger.debug("event=not-waited error=%r", str(error))  # the next look reports it, if it stays
+        return True
 
     def _limited(self, start: Offsets, end: Offsets) -> Offsets:
         rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger

@@ -81,13 +81,17 @@ class _Writer:
         self._handout: Handout | None = None
 
     def __getstate__(self) -> dict[str, Any]:
+        self.prepare()
+        return self.__dict__.copy()
+
+    def prepare(self) -> None:
+        """Become the owner of the sink, unless a handout is there. Raises NotPrepared."""
         if self._options.name is not None and self._handout is None:
             try:
                 self._handout = self._run(protocol.prepare(self._options.name))
                 self._warn_of_timeouts(self._options.name)
             except BarnabasError as error:
                 raise NotPrepared(self._options.name, str(error)) from error
-        return self.__dict__.copy()
 
     def _warn_of_timeouts(self, name: str) -> None:
         """Log a warning, once in a process: Spark reuses the process for later batches."""
@@ -140,8 +144,8 @@ class _Writer:
         from barnabas.pipelines.writing import Attempt
 
         task = TaskContext.get()
-        assert task is not None
-        place = self._carry(client, protocol.attempt(handout, task.partitionId(), uuid.uuid4().hex))
+        slot = 0 if task is None else task.partitionId()
+        place = self._carry(client, protocol.attempt(handout, slot, uuid.uuid4().hex))
         return Attempt(place.owner, place.transactional_id)
 
     def hand_out(self, kept: Handout | None) -> None:
@@ -200,6 +204,10 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         assert query is not None
         assert batch is not None
         return self._write(iterator, query, int(batch))
+
+    def write_here(self, batches: Iterator[RecordBatch], query: str, batch: int) -> Written:
+        """Write a micro-batch in this process, outside of Spark's tasks, after `prepare`; `decide` takes the result."""
+        return self._write(batches, query, batch)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self.decide(messages)

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.pipelines.bounds import EVERYTHING, Bounds
-from barnabas.pipelines.offsets import OffsetRange, OptionError, from_stream_offset, stream_offset, to_json
+from barnabas.pipelines.offsets import OffsetRange, Offsets, OptionError, from_stream_offset, stream_offset, to_json
 from barnabas.pipelines.options import ReadOptions, include_headers, read_options
 from barnabas.pipelines.runs.progress import ProgressFile
 
@@ -200,10 +200,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         offsets, ids = from_stream_offset(start)
         everything = isinstance(limit, ReadAllAvailable)
-        end = self.planner.latest(offsets, everything=everything, now_ms=time.monotonic() * 1000, start_ids=ids)
+        end = self._latest(offsets, ids, everything=everything)
+        if end == offsets and self.planner.wait_for_records(end):
+            end = self._latest(offsets, ids, everything=everything)
         if self._progress is not None:
             self._progress.record(offsets, self.planner.reported_latest() or end, time.time())
         return start if end == offsets and not self.planner.replaced(ids) else stream_offset(end, self.planner.topic_ids)
+
+    def _latest(self, offsets: Offsets, ids: Mapping[str, str], *, everything: bool) -> Offsets:
+        return self.planner.latest(offsets, everything=everything, now_ms=time.monotonic() * 1000, start_ids=ids)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.planner.prepare_available_now()

@@ -145,18 +145,41 @@ class MicroBatches:
         Raises:
             MicroBatchFailed: the batch is not decided, or the next start of the query completes its decision.
         """
+        writer = self._begin()
+        try:
+            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickling the writer prepares the sink
+            rows = tasks.collect()
+            self._keep(writer.decide([pickle.loads(row[0]) for row in rows]))
+        except Exception as error:  # noqa: BLE001 - any error undoes the batch
+            self._undo(writer, batch)
+            raise MicroBatchFailed(str(error)) from None
+
+    def write_here(self, batches: Iterator[RecordBatch], query: str, batch: int) -> None:
+        """Write a micro-batch from this process, without a job of Spark: for few rows, which the driver has.
+
+        Args:
+            query: an id that is the same after a restart.
+
+        Raises:
+            MicroBatchFailed: as a call does.
+        """
+        writer = self._begin()
+        try:
+            writer.prepare()
+            self._keep(writer.decide([writer.write_here(batches, query, batch)]))
+        except Exception as error:  # noqa: BLE001 - any error undoes the batch
+            self._undo(writer, batch)
+            raise MicroBatchFailed(str(error)) from None
+
+    def _begin(self) -> StreamWriter:
         writer = self._writer()
         kept, self._kept = self._kept, None
         if time.monotonic() < self._kept_since_s + KEPT_S:
             writer.hand_out(kept)
-        try:
-            tasks = frame.mapInArrow(Task(writer), RESULT)  # pickling the writer prepares the sink
-            rows = tasks.collect()
-            self._kept = writer.decide([pickle.loads(row[0]) for row in rows])
-            self._kept_since_s = time.monotonic()
-        except Exception as error:  # noqa: BLE001 - any error undoes the batch
-            self._undo(writer, batch)
-            raise MicroBatchFailed(str(error)) from None
+        return writer
+
+    def _keep(self, handout: Handout | None) -> None:
+        self._kept, self._kept_since_s = handout, time.monotonic()
 
     def _undo(self, writer: StreamWriter, batch: int) -> None:
         """Abort the batch; if this fails, the next start of the query aborts it."""

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.client.asynchronous import AsyncClient
@@ -51,6 +51,8 @@ class RegistryService:
             `kafkastore.topic.replication.factor`.
         registry, store: replace those that the service creates; for tests.
     """
+
+    ready_lines: Sequence[str] = ()  # it has no other port
 
     def __init__(self, context: ServiceContext, registry: Registry | None = None, store: Store | None = None) -> None:
         self._context = context

@@ -14,8 +14,8 @@ from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.schemas.arrow.columns import RegistryAddress
-from barnabas.sql.catalog.access import Samples
 from barnabas.sql.catalog.postgres.functions import type_cases
+from barnabas.sql.catalog.samples import Samples
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
-from barnabas.sql.catalog.access import Samples
+from barnabas.sql.catalog.samples import Samples
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller
 from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.states import of_failure
-from barnabas.sql.writing.keys import LiveKeys
 
 
 @dataclass(slots=True)
@@ -35,7 +34,6 @@ class Shared:
     samples: Samples
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
-    live_keys: LiveKeys = field(default_factory=LiveKeys)
     key_index: Path | None = None
 
     def config_of(self, caller: Caller) -> ClientConfig:

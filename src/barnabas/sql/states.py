@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from barnabas.client.errors import ClientError, LoginFailed, PartitionError, ResourceError
+from barnabas.client.errors import ClientError, LoginFailed, PartitionError, ResourceError, UnsupportedRequest
 from barnabas.columnar.encode import RecordTooLarge
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, ConfigError, KafkaError
@@ -35,6 +35,7 @@ DATA_EXCEPTION, DATA_CORRUPTED = "22000", "XX001"
 IN_FAILED_TRANSACTION, ACTIVE_TRANSACTION, NO_TRANSACTION = "25P02", "25001", "25P01"
 READ_ONLY, SERIALIZATION_FAILURE = "25006", "40001"
 CANCELLED, TOO_MANY, OUT_OF_MEMORY, DISK_FULL, ADMIN_SHUTDOWN = "57014", "53300", "53200", "53100", "57P01"
+UNKNOWN_OUTCOME = "08007"
 CONNECTION_FAILURE, INVALID_AUTHORIZATION, INVALID_PREPARED = "08006", "28000", "26000"
 INTERNAL, WRONG_COUNT = "XX000", "08P01"
 
@@ -174,6 +175,17 @@ def of_failure(error: BarnabasError) -> SqlError:
     if isinstance(error, (ClientError, RegistryError, RegistryUnreachable)):
         return SqlError(CONNECTION_FAILURE, str(error))
     return SqlError(INTERNAL, str(error))
+
+
+def unknown_outcome(error: ClientError, what: str) -> SqlError:
+    """The error of a write whose answer was lost.
+
+    Args:
+        what: may have happened, such as "the rows were written".
+    """
+    if isinstance(error, (LoginFailed, UnsupportedRequest)):  # the request was never sent
+        return of_failure(error)
+    return SqlError(UNKNOWN_OUTCOME, f"the cluster gave no answer, so nobody knows whether {what}", detail=str(error))
 
 
 _STATES_OF_CODES = {

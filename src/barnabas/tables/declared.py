@@ -12,9 +12,7 @@ from barnabas.tables.column_types import Field, json_field
 from barnabas.tables.declaration import declared
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
-from barnabas.tables.json_format import JsonFormat
 from barnabas.tables.registered_format import RegisteredFormat, newest
-from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES, Columns
 
 FORMATS = ("raw", "text", "json", "avro", "protobuf", "json_schema", "auto")
@@ -59,7 +57,7 @@ def columns_of(
 
 def _value_format(topic: str, name: str, fields: Sequence[Field] | None, registry: RegistryAddress | str | None) -> ColumnFormat:
     if name == "json":
-        return ScalarFormat(json_field("value")) if fields is None else JsonFormat(fields)
+        return one_value(json_field("value")) if fields is None else json_object(fields)
     if fields is not None:
         raise TableError(f"columns are declared, and the format is {name}; only json takes declared columns")
     if name == "text":
@@ -97,8 +95,26 @@ def _key_format(topic: str, key: Declaration | None, registry: RegistryAddress |
         return Raw("_key", pa.string())
     if key == "registered":
         return _registered(topic, "auto", _address(registry, "keys with schemas"), is_key=True)
-    fields = _fields(key) or []
-    return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
+    return key_format(_fields(key) or [])
+
+
+def key_format(fields: Sequence[Field]) -> ColumnFormat:
+    """One column takes the whole key; several are fields of a JSON object."""
+    return one_value(fields[0]) if len(fields) == 1 else json_object(fields)
+
+
+def one_value(field: Field) -> ColumnFormat:
+    """A `ScalarFormat`, whose kernels are imported now. Raises TableError."""
+    from barnabas.tables.scalar_format import ScalarFormat
+
+    return ScalarFormat(field)
+
+
+def json_object(fields: Sequence[Field]) -> ColumnFormat:
+    """A `JsonFormat`, whose kernels are imported now. Raises TableError."""
+    from barnabas.tables.json_format import JsonFormat
+
+    return JsonFormat(fields)
 
 
 def _fields(declaration: Declaration | None) -> Sequence[Field] | None:

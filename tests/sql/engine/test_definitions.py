@@ -203,3 +203,47 @@ def test_create_table_as(ask: Asking) -> None:
     assert ask.rows("select * from empty") == []
     assert ask.error("create table copied as select 1 as x").sqlstate == "42P07"
     assert ask.error("create table dup as select 1 as a, 2 as a").sqlstate == "42701"
+
+
+@pytest.mark.parametrize(
+    ("default", "sqlstate"), [("'abc'", "22P02"), ("nosuch()", "42883"), ("nextval('counter')", "42P01"), ("2147483648", "22003")]
+)
+def test_a_default_that_gives_no_value_is_refused(ask: Asking, default: str, sqlstate: str) -> None:
+    ask("create table if not exists given (id bigint primary key, a int)")
+    for text in (
+        f"create table refused (a int default {default})",
+        f"alter table given add column b int default {default}",
+        f"alter table given alter column a set default {default}",
+    ):
+        assert ask.error(text).sqlstate == sqlstate
+    assert ask.error("select * from refused").sqlstate == "42P01"
+    assert "DEFAULT" not in ask.rows("show create table given")[0][1]
+
+
+def test_alter_if_exists(ask: Asking) -> None:
+    assert ask.tag("alter table if exists nowhere add column a int") == "ALTER TABLE"
+    assert ask.error("alter table nowhere add column a int").sqlstate == "42P01"
+
+
+def test_a_form_that_the_parser_lacks_is_not_in_the_log(ask: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    error = ask.error("create temp table noted (a int) on commit drop")
+    assert error.sqlstate == "0A000"
+    assert caplog.records == []
+
+
+def test_serial_columns_need_a_value(ask: Asking) -> None:
+    ask("create table counted (id bigserial primary key, a serial, b smallserial)")
+    assert ask.rows("select column_name, data_type from information_schema.columns where table_name = 'counted'") == [
+        ("id", "bigint"),
+        ("a", "integer"),
+        ("b", "smallint"),
+    ]
+    for text in ("(a, b) values (1, 1)", "(id, b) values (1, 1)", "(id, a) values (1, 1)"):
+        assert ask.error(f"insert into counted {text}").sqlstate == "23502"
+    assert ask.tag("insert into counted values (1, 1, 1)") == "INSERT 0 1"
+
+
+def test_texts_have_one_order(ask: Asking) -> None:
+    ask('create table sorted (a text collate "C", b text collate "default")')
+    assert ask.error('create table others (a text collate "de_DE")').sqlstate == "0A000"
+    assert ask.error("create table others (a text encode zstd)").sqlstate == "0A000"

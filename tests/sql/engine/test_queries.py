@@ -44,6 +44,15 @@ def test_hidden_columns_are_there_for_those_who_name_them(ask: Asking) -> None:
     assert ask("select * from (select _offset, value from orders) x").names == ["_offset", "value"]
 
 
+def test_arrays_that_a_value_is_compared_with(ask: Asking) -> None:
+    assert ask.rows("select _offset from orders where _offset = any($1) order by 1", [1, 3]) == [(1,), (3,)]
+    assert ask.rows("select _offset from orders where value <> all($1) order by 1", ["v0", "v1", "v2"]) == [(3,), (4,)]
+    assert ask.rows("select _offset from orders where _offset = any('{1,7}')") == [(1,)]
+    assert ask.session.prepare("select 1 from orders where _offset = some($1)").parameters == [pa.list_(pa.int64())]
+    assert ask.rows("select 1 from orders where reverse(value) = any($1)", "{0v,x}") == [(1,)]
+    assert ask.error("select 1 from orders where _offset = any('{1')").sqlstate == "22P02"
+
+
 def test_names_are_found_as_in_postgres(ask: Asking) -> None:
     for name in ("orders", "public.orders", "barnabas.public.orders", '"orders"', "`orders`", "ORDERS"):
         assert ask.rows(f"select count(*) from {name}") == [(5,)]

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.sql.engine import SqlEngine
+from barnabas.sql.interface import SqlError
 from tests.sql.engine.asking import Asking, asking
 
 
@@ -37,7 +38,7 @@ def test_rows_are_seen_inside_and_not_outside(ask: Asking, engine: SqlEngine) ->
 
 
 def test_rollback(ask: Asking) -> None:
-    ask("start transaction isolation level serializable, read write")
+    ask("start transaction isolation level read committed, read write")
     ask("insert into log values (1)")
     ask("delete from t")
     assert ask.rows("select * from t") == []
@@ -99,6 +100,85 @@ def test_prepared_statements_see_the_rows_too(ask: Asking) -> None:
     assert next(ask.session.execute(count).batches()).to_pylist() == [{"count": 2}]
     ask("rollback")
     assert next(ask.session.execute(count).batches()).to_pylist() == [{"count": 1}]
+
+
+WRITES = (
+    "insert into log values (1)",
+    "insert into t select 3, 'three'",
+    "update t set name = 'other'",
+    "delete from t",
+    "merge into t using (select 1 as id) s on t.id = s.id when matched then delete",
+    "truncate log",
+    "create table further (a int)",
+    "create table further as select 1 as a",
+    "create temporary table further (a int)",
+    "alter table log add column b int",
+    "comment on table log is 'x'",
+    "drop table log",
+)
+
+
+def test_a_read_only_transaction_writes_nothing(ask: Asking) -> None:
+    ask("create temporary table own (a int)")
+    for text in WRITES:
+        for begin in ("begin read only", "start transaction read write, read only", "begin; set transaction read only"):
+            for each in begin.split("; "):
+                ask(each)
+            assert ask.rows("select * from t") == [(1, "one")]
+            ask("insert into own values (1)")
+            assert ask.error(text).sqlstate == "25006", text
+            assert ask.tag("commit") == "ROLLBACK"
+    ask("begin read only")
+    with pytest.raises(SqlError) as caught:
+        ask.copy_in("copy log from stdin", b"1\n")
+    assert caught.value.sqlstate == "25006"
+    ask("rollback")
+
+
+@pytest.mark.parametrize(
+    "text", ["set default_transaction_read_only = on", "set session characteristics as transaction read only"]
+)
+def test_a_read_only_session_writes_nothing(ask: Asking, text: str) -> None:
+    ask(text)
+    assert ask.rows("show transaction_read_only") == [("on",)]
+    for write in WRITES:
+        assert ask.error(write).sqlstate == "25006", write
+    with pytest.raises(SqlError) as caught:
+        ask.copy_in("copy log from stdin", b"1\n")
+    assert caught.value.sqlstate == "25006"
+    ask("begin read write")
+    ask("insert into log values (1)")
+    ask("commit")
+    ask("reset all")
+    ask("insert into log values (2)")
+    assert ask.rows("select count(*) from log") == [(2,)]
+
+
+def test_modes_that_would_promise_too_much(ask: Asking) -> None:
+    for prefix in ("begin ", "start transaction ", "set transaction ", "set session characteristics as transaction "):
+        for level in ("serializable", "repeatable read"):
+            assert ask.error(f"{prefix}isolation level {level}, read only").sqlstate == "0A000"
+        assert ask.error(f"{prefix}nonsense").sqlstate == "42601"
+    assert ask.session.state == "I"
+    assert ask.error("set default_transaction_isolation = 'serializable'").sqlstate == "22023"
+    assert ask.error("rollback and chain").sqlstate == ask.error("commit work and chain").sqlstate == "0A000"
+    ask("begin transaction isolation level read uncommitted not deferrable")
+    assert ask.rows("show transaction_isolation") == [("read uncommitted",)]
+    ask("rollback and no chain")
+
+
+def test_nothing_is_locked(ask: Asking) -> None:
+    for words in ("for update", "for no key update of t nowait", "for share skip locked"):
+        assert ask.error(f"select * from t {words}").sqlstate == "0A000"
+        assert ask.error(f"select * from (select * from t {words}) x").sqlstate == "0A000"
+    assert ask.error("select pg_advisory_lock(1)").sqlstate == "42883"
+
+
+def test_set_local_outside_of_a_transaction_has_no_effect(ask: Asking) -> None:
+    for text in ("set local application_name = 'inner'", "set transaction read only", "set transaction_read_only = on"):
+        assert ask.tag(text) == "SET"
+    assert ask.rows("show application_name") == [("",)]
+    assert ask.tag("insert into log values (1)") == "INSERT 0 1"
 
 
 def test_set_local_ends_with_the_transaction(ask: Asking) -> None:

@@ -11,10 +11,9 @@ from msgspec import Struct
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
-from barnabas.tables.declared import columns_of
+from barnabas.tables.declared import columns_of, json_object
+from barnabas.tables.declared import key_format as declared_key_format
 from barnabas.tables.formats import ColumnFormat, Raw
-from barnabas.tables.json_format import JsonFormat
-from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
@@ -121,13 +120,11 @@ def declared(definition: TableDefinition) -> TopicRelation:
 
 def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
-    if not fields:
-        return Raw(KEY)
-    return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
+    return declared_key_format(fields) if fields else Raw(KEY)
 
 
 def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """The format of values: `json`, or the whole value as `text` or `raw` bytes."""
     if name == "json":
-        return JsonFormat(fields)
+        return json_object(fields)
     return Raw(fields[0].name, pa.string() if name == "text" else pa.binary())

@@ -8,19 +8,30 @@ from typing import Any
 import msgspec
 from sqlglot import exp
 
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.dialect import Statement, parse, tokens_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import check, column_of, default_text, folded
+from barnabas.sql.running import Running
+from barnabas.sql.statements.create import check, check_defaults, column_of, default_text, folded, words_of
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
-from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported, syntax_error
+from barnabas.sql.states import (
+    DUPLICATE_COLUMN,
+    NOT_NULL,
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    WRONG_OBJECT,
+    not_supported,
+    syntax_error,
+)
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -64,19 +75,20 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
     try:
         definition = definition_named(session, table)
     except SqlError as error:
-        if if_exists and error.sqlstate == "42P01":
+        if if_exists and error.sqlstate == UNDEFINED_TABLE:
             return
         raise
-    drop_table(session, definition.name)
+    session.check_writable()
+    drop_table(session.definitions, session.client, session.running, definition.name)
 
 
-def drop_table(session: Host, name: str) -> None:
-    """Drop a table by the name of its definition; nothing if there is none. Raises KafkaError, ClientError."""
-    definition = session.definitions.tables.get(name)
-    session.definitions.change(session.client, lambda tables: {name: None} if name in tables else {})
+def drop_table(definitions: DefinitionStore, client: BlockingClient, running: Running, name: str) -> None:
+    """Drop a table by the name of its definition; nothing if there is none. Raises SqlError, KafkaError, ClientError."""
+    definition = definitions.tables.get(name)
+    definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
     if definition is not None and definition.owns_topic:
         try:
-            session.client.delete_topics([definition.topic])
+            client.delete_topics([definition.topic])
         except KafkaError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -92,7 +104,8 @@ def changed(session: Host, name: str, change: Change) -> None:
         check(made)
         return {} if made == tables[name] else {name: made}
 
-    session.definitions.change(session.client, decide)
+    session.check_writable()
+    session.definitions.change(session.client, session.running, decide)
 
 
 def alter(session: Host, statement: Statement, _: Any) -> Ready:
@@ -106,7 +119,12 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         raise not_supported(
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
         )
-    definition = definition_named(session, tree.this)
+    try:
+        definition = definition_named(session, tree.this)
+    except SqlError as error:
+        if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
+            return done(statement.text, "ALTER TABLE")
+        raise
     changes = [_change(action) for action in tree.args["actions"]]
 
     def apply(made: TableDefinition) -> TableDefinition:
@@ -114,7 +132,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             made = change(made)
         return made
 
-    apply(definition)
+    check_defaults(session, apply(definition), statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         changed(session, definition.name, apply)
@@ -129,7 +147,7 @@ def _change(action: Any) -> Change:
             return lambda made: _with_column(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
             return lambda made: _with_default(made, action)
-    word = type(action).__name__.upper()
+    word = words_of(type(action).__name__)
     if isinstance(action, exp.Drop):
         raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
     raise not_supported(f"ALTER TABLE … {word} is not supported", hint="there is ALTER TABLE … ADD COLUMN")
@@ -221,6 +239,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
 
 
 def _truncate(session: Host, definition: TableDefinition) -> None:
+    session.check_writable(definition.name)
     topic = session.client.topics_by_name([definition.topic])[definition.topic]
     places = [(definition.topic, partition) for partition in topic.partitions]
     ends = session.client.list_offsets(dict.fromkeys(places, LATEST), read_committed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     DUPLICATE_TABLE,
@@ -34,13 +37,10 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
-STORAGE = (
-    "fillfactor",
-    "parallel_workers",
-    "oids",
-    "toast_tuple_target",
-    "user_catalog_table",
-)  # of Postgres' pages; topics have none
+COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
+SERIALS = (exp.DType.SMALLSERIAL, exp.DType.SERIAL, exp.DType.BIGSERIAL)
+# Of Postgres' pages; topics have none.
+STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
     "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
@@ -74,6 +74,7 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     definition, options = definition_of(tree)
     definition = private(session, tree, definition, options)
+    check_defaults(session, definition, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
@@ -119,7 +120,7 @@ def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
     for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
-        word = node.key.removesuffix("property").upper()
+        word = words_of(type(node).__name__.removesuffix("Property"))
         raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
 
 
@@ -152,6 +153,11 @@ def table_name(table: Any) -> str:
     if not name or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
     return name
+
+
+def words_of(name: str) -> str:
+    """The words of SQL in the name of one of sqlglot's types."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
 def folded(identifier: Any) -> str:
@@ -188,7 +194,7 @@ def _primary(item: Any) -> list[str]:
         item = item.expressions[0] if item.expressions else item
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    word = type(item).__name__.removesuffix("ColumnConstraint").upper()
+    word = words_of(type(item).__name__.removesuffix("ColumnConstraint"))
     raise not_supported(
         f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
     )
@@ -210,7 +216,8 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
         )
     if item.kind is None:
         raise not_supported(f'the column "{name}" needs a type', position_in(item))
-    nullable, default, comment, is_primary = True, None, None, False
+    nullable = item.kind.this not in SERIALS  # there are no sequences: INSERT gives the value
+    default, comment, is_primary = None, None, False
     for each in item.constraints:
         kind = each.kind
         match kind:
@@ -222,7 +229,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
                 default = default_text(kind.this)
             case exp.CommentColumnConstraint():
                 comment = kind.this.name
-            case exp.CollateColumnConstraint() | exp.EncodeColumnConstraint():
+            case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
                 pass
             case _:
                 _primary(kind)
@@ -293,9 +300,19 @@ def check(definition: TableDefinition) -> None:
     declared(definition)
 
 
+def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
+    """Raises SqlError if a default has no value, or one of a type that its column cannot hold."""
+    relation = declared(definition)
+    names = [each.name for each in definition.columns if each.default is not None]
+    items = [cast_to(default_of(relation, name), relation.columns.field(name)) for name in names]
+    if items:
+        collected(session, checked(session, exp.select(*items, copy=False), text), (), text)
+
+
 def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
-    session.definitions.refresh(max_age_s=0)
+    session.check_writable()
+    session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:
             return False
@@ -311,7 +328,7 @@ def make_table(session: Host, definition: TableDefinition, options: Options, *, 
             raise exists(made.name)
         return {} if already else {made.name: made}
 
-    session.definitions.change(session.client, decide)
+    session.definitions.change(session.client, session.running, decide)
     return not already
 
 

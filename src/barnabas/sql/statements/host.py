@@ -69,6 +69,9 @@ class Host(Protocol):
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
 
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables."""
+
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
 
@@ -89,6 +92,9 @@ class Host(Protocol):
 
     def translated(self, error: Exception, text: str) -> SqlError:
         """An error of DuckDB or of the cluster as a `SqlError`."""
+
+    def check_writable(self, name: str | None = None) -> None:
+        """Raises SqlError 25006 in a read-only transaction, unless the name is that of a temporary table's definition."""
 
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction."""

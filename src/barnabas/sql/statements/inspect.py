@@ -58,7 +58,7 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
 
 
 def _tables(session: Host) -> list[tuple[str | None, ...]]:
-    session.definitions.refresh(max_age_s=0)
+    session.definitions.refresh(session.running, max_age_s=0)
     tables = session.definitions.tables
     rows: list[tuple[str | None, ...]] = []
     for name in session.names():

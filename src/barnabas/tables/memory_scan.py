@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import pyarrow as pa
 
@@ -18,8 +19,8 @@ def can_be_made(columns: Columns, names: Sequence[str]) -> bool:
 class MemoryScan(Scan):
     """A scan of records that were read before."""
 
-    def __init__(self, source: TopicSource, topic: str, columns: Columns, names: Sequence[str], records: pa.RecordBatch) -> None:
-        super().__init__(source, Snapshot(topic, "", {}), columns, names)
+    def __init__(self, topic: str, columns: Columns, names: Sequence[str], records: pa.RecordBatch) -> None:
+        super().__init__(cast(TopicSource, None), Snapshot(topic, "", {}), columns, names)  # nothing is read
         self._held = records
 
     def _records(self) -> Iterator[pa.RecordBatch]:

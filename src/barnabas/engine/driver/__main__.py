@@ -1,0 +1,70 @@
+"""The driver's process: `python -m barnabas.engine.driver`, started by the supervisor (`spark_unit.py` has its task)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.driver import Driver
+from barnabas.engine.driver.opening import Opener
+from barnabas.engine.spark_unit import TASK_VARIABLE
+from barnabas.pipelines import session
+from barnabas.pipelines.runs.process import LEAVE_S, guard_group
+
+logger = logging.getLogger(__name__)
+EXIT_OK, EXIT_SPARK_ENDED = 0, 3
+CONF = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.log.level": "WARN",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
+
+
+def main() -> int:
+    """Run the views of a cluster until standard input ends or SIGTERM comes; returns the exit code."""
+    task = json.loads(os.environ.pop(TASK_VARIABLE))
+    guard_group(LEAVE_S)
+    logging.basicConfig(level="INFO", stream=sys.stderr, format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s")
+    for noisy in ("py4j", "pyspark"):
+        logging.getLogger(noisy).setLevel("WARNING")
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    threading.Thread(target=_watch_input, args=(stopping,), daemon=True).start()
+    settings: Mapping[str, str] = task["settings"]
+    spark = session("barnabas", master=task["master"], conf={**CONF, **task["conf"]})
+    print("ready", flush=True)
+    opener = Opener(spark, settings, Path(task["folder"]))
+    driver = Driver(ClientConfig.from_options(settings), opener.open, lambda: _is_alive(spark))
+    alive = driver.run(stopping)
+    if not alive:
+        logger.error("event=spark-ended")
+        return EXIT_SPARK_ENDED
+    spark.stop()
+    return EXIT_OK
+
+
+def _watch_input(stopping: threading.Event) -> None:
+    while os.read(0, 1024):
+        pass
+    stopping.set()
+
+
+def _is_alive(spark: Any) -> bool:
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception as error:  # noqa: BLE001 - the JVM is gone, in any of many ways
+        logger.warning("event=spark-does-not-answer error=%r", str(error)[:200])
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

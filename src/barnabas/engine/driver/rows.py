@@ -1,0 +1,93 @@
+"""Records of a micro-batch as the rows of tables, and changes of a result as records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.engine.jobs import InputTable, ViewWork
+from barnabas.incremental.interface import DELETED, KEY
+from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.tables.declared import columns_of
+from barnabas.tables.memory_scan import MemoryScan
+
+RECORDS = ("key", "value", "partition", "offset", "timestamp", "headers")
+
+
+class TableRows:
+    """Makes rows of one table."""
+
+    def __init__(self, table: InputTable, registry: RegistryAddress | None) -> None:
+        self.topic = table.topic
+        self._table = table
+        self._layout = columns_of(
+            table.topic, format=table.format, columns=table.columns, key=table.key, registry=registry, mode=table.mode
+        )
+
+    @property
+    def uses_headers(self) -> bool:
+        return self._layout.key.uses_headers or self._layout.value.uses_headers
+
+    def of(self, records: pa.Table) -> pa.Table:
+        """The rows of the topic's records, as a `Flow` takes them. Raises BadRecord in the mode `fail`."""
+        names = list(self._table.names)
+        if self._table.is_keyed:
+            records = records.filter(pc.is_valid(records.column("key")))
+        parts = [MemoryScan(self.topic, self._layout, names, each).table() for each in records.to_batches()]
+        if not parts:
+            return self._empty(names)
+        found = pa.concat_tables(parts)
+        if not self._table.is_keyed:
+            return found
+        return found.append_column(KEY, records.column("key")).append_column(DELETED, pc.is_null(records.column("value")))
+
+    def _empty(self, names: list[str]) -> pa.Table:
+        made = MemoryScan(self.topic, self._layout, names, pa.RecordBatch.from_pylist([])).table()
+        if self._table.is_keyed:
+            made = made.append_column(KEY, pa.array([], pa.binary())).append_column(DELETED, pa.array([], pa.bool_()))
+        return made
+
+
+class Decoder:
+    """Makes the inputs of a step of the records of a micro-batch."""
+
+    def __init__(self, tables: Mapping[str, InputTable], registry: RegistryAddress | None) -> None:
+        self._tables = {name: TableRows(each, registry) for name, each in tables.items()}
+
+    @property
+    def uses_headers(self) -> bool:
+        """Whether the headers of records are needed."""
+        return any(each.uses_headers for each in self._tables.values())
+
+    def inputs(self, records: pa.Table) -> dict[str, pa.Table]:
+        """The rows by the names of the tables. Raises BadRecord."""
+        names = [name for name in RECORDS if name in records.schema.names]
+        found = {}
+        for name, rows in self._tables.items():
+            of_topic = records.filter(pc.field("topic") == rows.topic).select(names)
+            if of_topic.num_rows:
+                found[name] = rows.of(of_topic)
+        return found
+
+
+class Encoder:
+    """Makes records of the changes of a result."""
+
+    def __init__(self, work: ViewWork) -> None:
+        self._topic = work.topic
+        self._layout = columns_of(work.topic, format="json", columns=work.columns, key=work.key)
+        self._keys = [each.name for each in self._layout.key.fields]
+        self._values = [each.name for each in self._layout.value.fields]
+
+    def records(self, changes: pa.Table) -> pa.Table:
+        """Keys, values and topics; a deletion has no value. Raises TableError."""
+        if not changes.num_rows:
+            return pa.table(
+                {"key": pa.array([], pa.binary()), "value": pa.array([], pa.binary()), "topic": pa.array([], pa.string())}
+            )
+        batch = changes.combine_chunks().to_batches()[0]
+        keys = self._layout.key.encode(batch.select(self._keys))
+        values = self._layout.value.encode(batch.select(self._values), batch.column(DELETED))
+        return pa.table({"key": keys, "value": values, "topic": pa.repeat(self._topic, batch.num_rows)})

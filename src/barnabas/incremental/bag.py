@@ -1,0 +1,82 @@
+"""The rows of a node, as a node above it needs them: each with its count.
+
+Equal rows may lie in several lines, whose counts add up. So rows that come are appended; a row that goes is looked up by its hash, and its
+lines become one. There is no index: a scan of the hashes is cheap, and an index would slow down each step with many rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging
+from barnabas.incremental.database import Database
+from barnabas.incremental.plan import Column
+
+HASH = "_h"
+
+
+class Bag:
+    """The rows of one node in a table of the state: its columns, `_w`, `_h` and a hash for each list of keys.
+
+    Args:
+        node: its number.
+        table: the table's name.
+    """
+
+    def __init__(self, node: int, columns: Sequence[Column]) -> None:
+        self.node, self.columns, self.table = node, columns, f"state.rows_{node}"
+        self._keys: list[tuple[str, str]] = []
+
+    def key(self, alias: str, expressions: Sequence[str]) -> str:
+        """Keep a hash of expressions over the rows, whose relation is `alias`; gives the name of its column."""
+        wanted = alias, f"hash({', '.join(expressions)})"
+        if wanted not in self._keys:
+            self._keys.append(wanted)
+        return f"_k{self._keys.index(wanted)}"
+
+    def create(self, database: Database) -> None:
+        columns = "".join(f"{listing([each])} {each.kind}, " for each in self.columns)
+        keys = "".join(f", _k{place} UBIGINT" for place in range(len(self._keys)))
+        database.run(f"CREATE TABLE {self.table} ({columns}{WEIGHT} BIGINT, {HASH} UBIGINT{keys})")
+
+    def with_keys(self, sql: str) -> str:
+        """Rows of the node with the hashes of their keys."""
+        for place, (alias, expression) in enumerate(self._keys):
+            sql = f"SELECT *, {expression} AS _k{place} FROM ({sql}) AS {alias}"
+        return sql
+
+    def hashed(self, sql: str) -> str:
+        """Rows of the node with `_w` as lines of the table."""
+        return self.with_keys(f"SELECT {listing(self.columns)}, {WEIGHT}, {self.row_hash()} AS {HASH} FROM ({sql})")
+
+    def row_hash(self) -> str:
+        """The hash of a row's columns."""
+        return f"hash({listing(self.columns) or '0'})"
+
+    def weighted(self) -> str:
+        """The lines as a query with the node's columns and `_w`."""
+        return f"SELECT {listing(self.columns)}, {WEIGHT} FROM {self.table}"
+
+    def lines(self, database: Database) -> Change:
+        """All lines, as a change of nothing to them."""
+        rows, lowest, highest = database.one(f"SELECT count(*), min({WEIGHT}), max({WEIGHT}) FROM {self.table}")
+        return Change(self.table, rows, lowest or 0, highest or 0)
+
+    def keep(self, step: Step) -> None:
+        """Bring the table up to the step."""
+        change = step.merged(self.node, self.columns)
+        if change.rows == 0:
+            return
+        added = f"SELECT * FROM {change.relation}"
+        if change.lowest < 0:
+            added = self._take_out(step, change)
+        step.database.run(f"INSERT INTO {self.table} {self.hashed(added)}")
+
+    def _take_out(self, step: Step, change: Change) -> str:
+        """Take out the lines of rows that go; gives the lines that come."""
+        found = f"_found_{self.node}"
+        going = f"SELECT {self.row_hash()} FROM {change.relation} WHERE {WEIGHT} < 0"
+        names = f"{listing(self.columns)}, {WEIGHT}"
+        step.make(found, f"SELECT _r, {names} FROM ({lines_of(self.table, f'{HASH} IN ({going})', change.rows)})")
+        step.database.run(f"DELETE FROM {self.table} WHERE rowid IN (SELECT _r FROM {found})")
+        return merging(self.columns, f"SELECT {names} FROM {found} UNION ALL SELECT {names} FROM {change.relation}")

@@ -1,0 +1,208 @@
+"""A flow whose state lies in DuckDB.
+
+A step is one transaction. The changes of the nodes are computed in their order, each from the changes of its inputs and from the rows
+before the step. Then every state is brought up to the step. The number of the step lies in the state, too. So a process that dies leaves
+the state of the last step that was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import pyarrow as pa
+
+from barnabas.incremental.bag import Bag
+from barnabas.incremental.changes import Change, Step, nothing
+from barnabas.incremental.database import Database, failing
+from barnabas.incremental.groups import GroupedRows, WholeRows
+from barnabas.incremental.inputs import AddedRows, KeyedRows
+from barnabas.incremental.interface import FlowError, Size
+from barnabas.incremental.join import JoinedRows
+from barnabas.incremental.plan import Groups, Input, Join, Plan, Rows, Sums, Union, decode, encode
+from barnabas.incremental.result import CountedResult, KeyedResult
+from barnabas.incremental.rows import AllRows, MadeRows
+from barnabas.incremental.sums import SummedRows, accumulators, natural_kinds
+
+META = "state.flow"
+
+
+class State(Protocol):
+    """What is kept from step to step."""
+
+    def create(self, database: Database) -> None:
+        """Make it, empty."""
+
+    def keep(self, step: Step) -> None:
+        """Bring it up to the step."""
+
+
+class Kept(State, Protocol):
+    """A node of the plan."""
+
+    def change(self, step: Step) -> Change:
+        """Its change, from the changes of its inputs and the state before the step."""
+
+
+def open_flow(plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> DuckFlow:
+    """Open the state of a plan, or make it.
+
+    Args:
+        path: of the file; None: in memory.
+        memory_bytes: for queries and cached state; what does not fit is written to the disk, beside the file.
+        setup: statements that define functions which the plan uses.
+
+    Raises:
+        FlowError: the file belongs to another plan or process, or is none; or a text of the plan is wrong.
+    """
+    database = Database(path, memory_bytes, threads, setup)
+    try:
+        return DuckFlow(plan, database)
+    except BaseException:
+        database.close()
+        raise
+
+
+class DuckFlow:
+    """Use `open_flow`."""
+
+    def __init__(self, plan: Plan, database: Database) -> None:
+        self._plan, self._database = plan, database
+        self._bags: dict[int, Bag] = {}
+        self._nodes: list[Kept] = []
+        for number in range(len(plan.nodes)):
+            self._nodes.append(self._node(number))
+        last = len(plan.nodes) - 1
+        self._result = CountedResult(last, plan.columns) if plan.key is None else KeyedResult(last, plan.columns, plan.key)
+        bags = [each for each in self._bags.values() if not isinstance(each, KeyedRows)]
+        self._states: list[State] = [*self._nodes, *bags, self._result]
+        self._open: int | None = None
+        self._position = self._start()
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
+        self.rollback()
+        if number != self._position + 1:
+            raise FlowError(f"step {number} does not follow step {self._position}")
+        self._database.run("BEGIN")
+        self._open = number
+        try:
+            return self._stepped(Step(self._database, number, inputs))
+        except BaseException:
+            self.rollback()
+            raise
+
+    def _stepped(self, step: Step) -> pa.Table:
+        for number, node in enumerate(self._nodes):
+            step.changes[number] = node.change(step)
+        changes = self._result.change(step)
+        for each in self._states:
+            each.keep(step)
+        step.drop()
+        self._database.run(f"UPDATE {META} SET position = ?", [step.number])
+        return changes
+
+    def commit(self) -> None:
+        assert self._open is not None, "no step is open"
+        try:
+            self._database.run("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        self._position, self._open = self._open, None
+
+    def rollback(self) -> None:
+        if self._open is not None:
+            self._open = None
+            self._database.undo()
+
+    def result(self) -> pa.Table:
+        cursor = self._database.committed()
+        try:
+            with failing():
+                rows: pa.Table = cursor.sql(self._result.rows()).to_arrow_table()
+                return rows
+        finally:
+            cursor.close()
+
+    def size(self) -> Size:
+        return self._database.size()
+
+    def close(self) -> None:
+        self.rollback()
+        self._database.close()
+
+    def _start(self) -> int:
+        """Make the state, or check that it is this plan's; gives the position."""
+        if not self._database.has(META):
+            self._create()
+        payload, position = self._database.one(f"SELECT plan, position FROM {META}")
+        try:
+            same = decode(payload) == self._plan
+        except msgspec.MsgspecError:
+            same = False
+        if not same:
+            raise FlowError("the state was made by another plan")
+        return int(position)
+
+    def _create(self) -> None:
+        self._database.run("BEGIN")
+        try:
+            for each in self._states:
+                each.create(self._database)
+            self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT)")
+            self._database.run(f"INSERT INTO {META} VALUES (?, -1)", [encode(self._plan)])
+            self._database.run("COMMIT")
+        except BaseException:
+            self._database.undo()
+            raise
+
+    def _bag(self, number: int) -> Bag:
+        """The bag of a node's rows, which all nodes above it share."""
+        return self._bags.setdefault(number, Bag(number, self._plan.columns_of(number)))
+
+    def _node(self, number: int) -> Kept:
+        plan = self._plan
+        match plan.nodes[number]:
+            case Input(is_keyed=True) as node:
+                keyed = KeyedRows(number, node)
+                self._bags[number] = keyed
+                return keyed
+            case Input() as node:
+                return AddedRows(number, node)
+            case Rows() as node:
+                return MadeRows(number, node)
+            case Union() as node:
+                return AllRows(number, node, [plan.columns_of(each) for each in node.inputs])
+            case Join(left=left, right=right) as node:
+                return JoinedRows(number, node, self._bag(left), self._bag(right))
+            case Sums() as node:
+                return self._sums(number, node)
+            case Groups() as node:
+                bags = [self._bag(each) for each in node.inputs]
+                if not any(node.keys):
+                    return WholeRows(number, node, bags)
+                return GroupedRows(number, node, bags, self._key_kinds(node, bags))
+
+    def _sums(self, number: int, node: Sums) -> SummedRows:
+        columns = self._plan.columns_of(node.input)
+        kinds = natural_kinds(self._database, node, columns)
+        is_exact = self._plan.only_grows(node.input) or all(each.adds_exactly for each in accumulators(node, kinds))
+        return SummedRows(number, node, columns, kinds, None if is_exact else self._bag(node.input))
+
+    def _key_kinds(self, node: Groups, bags: Sequence[Bag]) -> list[str]:
+        """The types of the keys, to which the keys of all inputs can be cast."""
+        parts = [
+            f"SELECT {', '.join(keys)} FROM (SELECT {nothing(bag.columns)}) AS input_{place}"
+            for place, (bag, keys) in enumerate(zip(bags, node.keys, strict=True))
+        ]
+        return self._database.kinds(" UNION ALL ".join(parts))
