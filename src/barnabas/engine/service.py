@@ -34,6 +34,7 @@ OF_CLIENTS = (
     "client.id",
     "request.timeout.ms",
     "default.api.timeout.ms",
+    "schema.registry.",
 )
 
 
