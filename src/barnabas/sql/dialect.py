@@ -198,7 +198,7 @@ def _read_arrows(tree: Any) -> None:
 
 def _remember_names(tree: Any, text: str) -> None:
     """Keep each function's name as it was written, because it names the column: sqlglot has one class for several names."""
-    for node in tree.find_all(exp.Func):
+    for node in tree.find_all(exp.Func, exp.Mod):
         start, end = node.meta.get("start"), node.meta.get("end")
         if start is not None and end is not None and _WORD.fullmatch(text, start, end + 1):
             node.meta[WRITTEN] = text[start : end + 1].lower()
@@ -257,6 +257,15 @@ def _syntax(text: str, error: ParseError) -> SqlError:
     if end >= len(text.rstrip()) and str(known.get("description", "")).startswith("Required keyword"):
         return syntax_error("syntax error at end of input", len(text) + 1)
     return syntax_error(f'syntax error at or near "{word}"', max(1, end - len(word) + 1))
+
+
+def words_of(node: Any) -> str:
+    """The words of a clause, from sqlglot's name for it: ADD CONSTRAINT of `AddConstraint`."""
+    name = type(node).__name__.removesuffix("ColumnConstraint").removesuffix("Property")
+    return _CLAUSES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
+
+
+_CLAUSES = {"Reference": "REFERENCES", "Computed": "GENERATED ALWAYS AS", "AlterRename": "RENAME"}
 
 
 def to_duckdb(tree: Any) -> str:

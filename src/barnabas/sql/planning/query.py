@@ -30,11 +30,12 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.stars import order_stars
-from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT
+from barnabas.sql.states import INVALID_PARAMETER, NO_SEQUENCES, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
 _RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
+_OF_SEQUENCES = ("nextval", "currval", "lastval", "setval")
 Find = Callable[[Sequence[str], int | None], Relation]
 
 
@@ -176,8 +177,12 @@ def _refuse(tree: Any) -> None:
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
+        if name in _OF_SEQUENCES:
+            raise not_supported(f"{name} is not supported", position_in(node), NO_SEQUENCES)
         if name.startswith(_INNER) or name in _RUN_TEXT:
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
+    for node in tree.find_all(exp.Lock):
+        raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
 

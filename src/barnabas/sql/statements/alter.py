@@ -12,7 +12,7 @@ from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.dialect import Statement, parse, tokens_of
+from barnabas.sql.dialect import Statement, parse, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
@@ -107,7 +107,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
         )
     definition = definition_named(session, tree.this)
-    changes = [_change(action) for action in tree.args["actions"]]
+    changes = [_change(action) for action in _actions(tree)]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -123,16 +123,28 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run)
 
 
+def _actions(tree: Any) -> list[Any]:
+    """The changes one by one; Spark's ADD COLUMNS (…) has several columns in brackets."""
+    found: list[Any] = []
+    for action in tree.args["actions"]:
+        found += action.expressions if isinstance(action, exp.Schema) else [action]
+    return found
+
+
 def _change(action: Any) -> Change:
     match action:
         case exp.ColumnDef():
             return lambda made: _with_column(made, action)
-        case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
+        case exp.AlterColumn() if action.args.get("default") is not None or _drops_default(action):
             return lambda made: _with_default(made, action)
-    word = type(action).__name__.upper()
-    if isinstance(action, exp.Drop):
+    if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
-    raise not_supported(f"ALTER TABLE … {word} is not supported", hint="there is ALTER TABLE … ADD COLUMN")
+    hint = "there are ADD COLUMN, ALTER COLUMN … SET DEFAULT and DROP DEFAULT"
+    raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
+
+
+def _drops_default(action: Any) -> bool:
+    return bool(action.args.get("drop")) and action.args.get("allow_null") is None  # DROP NOT NULL allows nulls
 
 
 def _with_column(made: TableDefinition, item: Any) -> TableDefinition:

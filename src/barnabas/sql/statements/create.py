@@ -14,7 +14,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import FORMATS, ColumnDefinition, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
@@ -26,6 +26,7 @@ from barnabas.sql.states import (
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
     INVALID_TABLE,
+    NO_SEQUENCES,
     UNDEFINED_COLUMN,
     not_supported,
 )
@@ -46,7 +47,9 @@ _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
-    "SEQUENCE": "choose keys in the application, or use gen_random_uuid()",
+    "SEQUENCE": NO_SEQUENCES,
+    "USER": "`barnabas user add` makes one",
+    "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
     "FUNCTION": "there are no functions of users",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
@@ -119,8 +122,7 @@ def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
     for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
-        word = node.key.removesuffix("property").upper()
-        raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+        raise not_supported(f"CREATE TABLE with {words_of(node)} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
 
 
 def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
@@ -183,15 +185,16 @@ def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
     return made, tuple(primary)
 
 
+_NUMBERED = (exp.GeneratedAsIdentityColumnConstraint, exp.AutoIncrementColumnConstraint)
+
+
 def _primary(item: Any) -> list[str]:
     if isinstance(item, exp.Constraint):
         item = item.expressions[0] if item.expressions else item
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    word = type(item).__name__.removesuffix("ColumnConstraint").upper()
-    raise not_supported(
-        f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
-    )
+    hint = NO_SEQUENCES if isinstance(item, _NUMBERED) else "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
 
 
 def _column(columns: Sequence[ColumnDefinition], name: str) -> str:
