@@ -122,7 +122,9 @@ def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
     for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
-        raise not_supported(f"CREATE TABLE with {words_of(node)} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+        raise not_supported(
+            f"CREATE TABLE with {words_of(node)} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)"
+        )
 
 
 def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
