@@ -6,6 +6,7 @@ may stand in double quotes or in backticks.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +23,7 @@ from barnabas import limits
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
 _SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in PostgresParser.FUNCTIONS}

@@ -205,6 +205,13 @@ def test_a_refusal_has_the_words_of_the_statement(ask: Asking, text: str, words:
     assert hint in error.hint
 
 
+def test_the_reader_of_statements_writes_nothing_to_the_log(ask: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    ask("create table if not exists worded (a int)")
+    assert ask.error("alter table worded owner to ann").sqlstate == "0A000"
+    assert ask.rows("select (array[5, 6])[1]") == [(5,)]
+    assert [each.name for each in caplog.records if each.name.startswith("sqlglot")] == []
+
+
 def test_limits_of_definitions(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SQL_COLUMNS", 2)
     assert ask.error("create table wide (a int, b int, c int)").sqlstate == "54011"

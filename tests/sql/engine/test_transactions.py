@@ -124,3 +124,19 @@ def test_a_session_that_is_closed_writes_nothing(engine: SqlEngine, ask: Asking)
     other.session.close()
     assert ask.rows("select * from log") == []
     assert other.error("select 1").sqlstate == "57P01"
+
+
+def test_returning_after_other_writes_to_the_table(ask: Asking) -> None:
+    ask("begin")
+    assert ask.rows("insert into t values (2, 'two') returning id") == [(2,)]
+    assert ask.rows("insert into t values (3, 'three') on conflict (id) do update set name = 'x' returning id, name") == [
+        (3, "three")
+    ]
+    assert ask.rows("insert into t values (3, 'four') on conflict (id) do update set name = excluded.name returning *") == [
+        (3, "four")
+    ]
+    assert ask.rows("update t set name = 'ONE' where id = 1 returning name") == [("ONE",)]
+    assert ask.rows("update t as other set name = 'two!' where id = 2 returning other.name") == [("two!",)]
+    assert ask.rows("delete from t where id = 1 returning *") == [(1, "ONE")]
+    ask("commit")
+    assert ask.rows("select * from t order by id") == [(2, "two!"), (3, "four")]

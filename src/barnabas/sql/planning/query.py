@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
-from barnabas.sql.catalog.relations import DELETED, KEY, Relation
+from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.documents import read_documents
@@ -142,7 +142,8 @@ def plan_query(
     inputs, has_star = [], _has_star(tree, is_alone=len(relations) == 1)
     for number, relation in enumerate(relations):
         shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
-        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=relation.name in pending))
+        is_pending = relation.name in pending and not isinstance(relation, MemoryRelation)  # those are rows of one statement
+        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=is_pending))
     field_of = _columns(tables, relations)
     types = infer(places, given, lambda column: None if (found := field_of(column)) is None else arrow_type(found))
     name_outputs(tree)
