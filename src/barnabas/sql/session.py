@@ -305,6 +305,7 @@ class SqlSession:
 
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable()
         if not rows.num_rows:
             return
         if self._state == "T":
@@ -314,6 +315,7 @@ class SqlSession:
 
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable()
         if self._state == "T":
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
@@ -340,9 +342,19 @@ class SqlSession:
             (found.add if is_there else found.discard)(key)
         return {key for key in keys if key in found}
 
-    def begin(self) -> None:
-        """Open a transaction."""
+    def begin(self, *, read_only: bool | None = None) -> None:
+        """Open a transaction. `read_only` of None is the session's default."""
         self._state = "T"
+        wanted = self.settings.is_on("default_transaction_read_only") if read_only is None else read_only
+        if wanted != self.settings.is_on("transaction_read_only"):
+            self.settings.set("transaction_read_only", "on" if wanted else "off", is_local=True)
+
+    def check_writable(self) -> None:
+        """Raises SqlError if the transaction, or the session outside of one, may only read."""
+        if self.settings.is_on("transaction_read_only" if self._state == "T" else "default_transaction_read_only"):
+            raise SqlError(
+                states.READ_ONLY, "cannot write in a read-only transaction", hint="BEGIN READ WRITE opens one that writes"
+            )
 
     def commit(self) -> bool:
         """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""

@@ -167,6 +167,10 @@ class Settings:
                 self._values[key] = value
         self._local.clear()
 
+    def is_on(self, name: str) -> bool:
+        """The value of a switch."""
+        return self.get(name) == "on"
+
     def milliseconds(self, name: str) -> float:
         """The value of a duration."""
         return float(self.get(name) or 0)

@@ -53,6 +53,7 @@ def drop(session: Host, statement: Statement, _: Any) -> Ready:
     if_exists = bool(tree.args.get("exists"))
 
     def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
         for table in tables:
             _drop(session, table, if_exists=if_exists)
         return Done("DROP TABLE")
@@ -84,6 +85,8 @@ def drop_table(session: Host, name: str) -> None:
 
 def changed(session: Host, name: str, change: Change) -> None:
     """Write a changed definition. Raises SqlError."""
+
+    session.check_writable()
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         if name not in tables:
@@ -225,6 +228,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
     definitions = [definition_named(session, table) for table in tree.expressions]
 
     def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
         for definition in definitions:
             _truncate(session, definition)
         return Done("TRUNCATE TABLE")

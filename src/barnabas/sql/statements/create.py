@@ -300,6 +300,7 @@ def check(definition: TableDefinition) -> None:
 
 def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
+    session.check_writable()
     session.definitions.refresh(max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:

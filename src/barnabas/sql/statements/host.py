@@ -102,8 +102,11 @@ class Host(Protocol):
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has."""
 
-    def begin(self) -> None:
-        """Open a transaction."""
+    def begin(self, *, read_only: bool | None = None) -> None:
+        """Open a transaction. `read_only` of None is the session's default."""
+
+    def check_writable(self) -> None:
+        """Raises SqlError if the transaction, or the session outside of one, may only read."""
 
     def commit(self) -> bool:
         """Write the transaction's rows; False if it had failed."""

@@ -7,6 +7,7 @@ does, and nothing is locked. Definitions of tables are written at once; ROLLBACK
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,11 +20,33 @@ from barnabas.sql.states import NO_TRANSACTION, not_supported, syntax_error
 
 
 def begin(session: Host, statement: Statement, _: Any) -> Ready:
-    """BEGIN [WORK | TRANSACTION] [modes], START TRANSACTION [modes]. Modes promise nothing more than READ COMMITTED."""
+    """BEGIN [WORK | TRANSACTION] [modes], START TRANSACTION [modes]. Every isolation level is READ COMMITTED."""
     tag = "START TRANSACTION" if statement.word(0) == "START" else "BEGIN"
     if statement.word(0) == "START" and statement.word(1) != "TRANSACTION":
         raise syntax_error("START needs TRANSACTION", statement.position(1))
-    return done(statement.text, tag, lambda: session.begin() if session.state == "I" else None)
+    mode = read_only_mode(statement)
+    return done(statement.text, tag, lambda: session.begin(read_only=mode) if session.state == "I" else None)
+
+
+def read_only_mode(statement: Statement) -> bool | None:
+    """Whether the modes of a transaction say READ ONLY or READ WRITE; None if they say neither."""
+    words = [statement.word(at) for at in range(len(statement.tokens))]
+    modes = [after for word, after in itertools.pairwise(words) if word == "READ" and after in ("ONLY", "WRITE")]
+    return modes[-1] == "ONLY" if modes else None
+
+
+def set_modes(session: Host, statement: Statement, at: int) -> Ready:
+    """SET TRANSACTION modes, SET SESSION CHARACTERISTICS AS TRANSACTION modes."""
+    mode = read_only_mode(statement)
+    is_default = statement.word(at) == "CHARACTERISTICS"
+
+    def run() -> None:
+        if mode is None or not (is_default or session.state == "T"):
+            return
+        name = "default_transaction_read_only" if is_default else "transaction_read_only"
+        session.settings.set(name, "on" if mode else "off", is_local=not is_default)
+
+    return done(statement.text, "SET", run)
 
 
 def commit(session: Host, statement: Statement, _: Any) -> Ready:

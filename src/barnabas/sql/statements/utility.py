@@ -12,6 +12,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.transaction_control import set_modes
 from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
 
 
@@ -21,7 +22,7 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
     if statement.word(at) in ("SESSION", "LOCAL") and statement.word(at + 1) not in ("TO", "="):
         is_local, at = statement.word(at) == "LOCAL", at + 1
     if statement.word(at) in ("TRANSACTION", "CHARACTERISTICS"):
-        return done(statement.text, "SET")
+        return set_modes(session, statement, at)
     if statement.word(at) in ("ROLE", "AUTHORIZATION"):
         raise not_supported(f"SET {statement.word(at)} is not supported", statement.position(at), "log in as that user")
     name, at = _name(statement, at)
@@ -32,6 +33,7 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
     else:
         raise syntax_error("SET needs a value: SET name = value", statement.position(at))
     value = _value(statement, at)
+    is_local = is_local or name == "transaction_read_only"
     return done(statement.text, "SET", lambda: session.settings.set(name, value, is_local=is_local))
 
 
