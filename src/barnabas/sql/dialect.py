@@ -20,13 +20,13 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas import limits
+from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
-_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in PostgresParser.FUNCTIONS}
 
 
 class Barnabas(Postgres):
@@ -44,7 +44,7 @@ class Barnabas(Postgres):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
 
     class Parser(PostgresParser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {**_SPARK_ONLY, **PostgresParser.FUNCTIONS}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
 

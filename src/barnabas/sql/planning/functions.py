@@ -48,6 +48,8 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return _formatted(node.this.name, node.expressions)
         case exp.Substring() if isinstance(node.args.get("start"), exp.Literal) and node.args["start"].is_string:
             return _part(node.this, node.args["start"].name)
+        case exp.DayOfWeek():
+            return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
         case exp.JSONArrayAgg():
             return _call("json_group_array", node.this)
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
