@@ -136,7 +136,7 @@ class Settings:
         key = _key(name)
         known = _PARAMETERS.get(key)
         if known is None and "." not in key:
-            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
+            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists them")
         if known is not None and known.kind == "fixed":
             raise SqlError("55P02", f'parameter "{known.name}" cannot be changed')
         self.generation += 1

@@ -247,3 +247,25 @@ def test_what_spark_has_beside_queries_gets_a_hint(ask: Asking, text: str, state
     assert error.sqlstate == state
     assert error.hint is not None
     assert hint in error.hint
+
+
+def test_faults_have_words_that_users_of_postgres_know(ask: Asking) -> None:
+    ask("create table worded (id int, document json)")
+    ask("insert into worded values (1, '{}')")
+    for text, state, message in (
+        ("select * from worded where id = 'abc'", "22P02", 'invalid input syntax for type integer: "abc"'),
+        ("select 'x'::boolean", "22P02", 'invalid input syntax for type boolean: "x"'),
+        ("select 'x'::double precision", "22P02", 'invalid input syntax for type double precision: "x"'),
+        ("insert into worded values ('b')", "22P02", 'invalid input syntax for type integer: "b"'),
+        ("select other.id from worded w", "42P01", 'missing FROM-clause entry for table "other"'),
+    ):
+        error = ask.error(text)
+        assert (error.sqlstate, error.message) == (state, message)
+    error = ask.error("select document.a from worded")
+    assert (error.position, error.hint) == (8, "a part of JSON is document->>'name'")
+    assert ask.error("set nothing = 1").hint == "SHOW ALL lists them"
+
+
+def test_a_topic_without_a_definition_is_not_dropped(ask: Asking) -> None:
+    assert ask.error("drop table orders").hint == "`barnabas topic delete orders` deletes the topic"
+    assert ask.rows("select count(*) from orders") == [(5,)]

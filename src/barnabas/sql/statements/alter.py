@@ -67,6 +67,8 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
     except SqlError as error:
         if if_exists and error.sqlstate == "42P01":
             return
+        if error.sqlstate == WRONG_OBJECT:
+            error.hint = f"`barnabas topic delete {table.name}` deletes the topic"
         raise
     drop_table(session, definition.name)
 

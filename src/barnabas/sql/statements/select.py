@@ -19,7 +19,7 @@ from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_qu
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, syntax_error
+from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_TABLE, syntax_error
 
 HINTED_COLUMNS = 12  # of a hint
 BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the first is seen
@@ -84,10 +84,19 @@ def checked(
         fault = session.translated(error, text)
         if fault.sqlstate == UNDEFINED_COLUMN:
             fault.hint = _column_hint(fault, plan, text)
+        elif fault.sqlstate == UNDEFINED_TABLE:
+            fault.hint = _table_hint(fault, plan)
         raise fault from None
     finally:
         cursor.close()
     return plan
+
+
+def _table_hint(fault: SqlError, plan: QueryPlan) -> str | None:
+    """`value.item` means a table `value`; the user may mean a part of a column with JSON."""
+    found = re.search(r'for table "(.+)"', fault.message)
+    columns = {name for each in plan.inputs for name in each.relation.columns.names}
+    return f"a part of JSON is {found[1]}->>'name'" if found is not None and found[1] in columns else fault.hint
 
 
 def _column_hint(fault: SqlError, plan: QueryPlan, text: str) -> str | None:
