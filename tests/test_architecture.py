@@ -22,9 +22,9 @@ OURS = ("cli", "client", "cluster", "columnar", "config", "coordination", "pipel
         "server", "sql", "storage", "tables", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
 HOMES = {  # libraries that only these modules may import
     "kazoo": ("cluster/zookeeper/",),
-    "pyspark": ("pipelines/",),
-    "pyarrow": ("columnar/", "pipelines/", "schemas/arrow/", "sql/", "tables/"),
-    "duckdb": ("sql/", "tables/"),
+    "pyspark": ("engine/driver/", "pipelines/"),
+    "pyarrow": ("columnar/", "engine/driver/", "incremental/", "pipelines/", "schemas/arrow/", "sql/", "tables/"),
+    "duckdb": ("engine/driver/", "incremental/", "sql/", "tables/"),
     "polars": ("sql/", "tables/"),
     "sqlglot": ("sql/",),
     "numba": (

@@ -178,6 +178,8 @@ MAX_HELD_SEGMENTS = 256  # files of segments that snapshots of tables keep open 
 MAX_FOUND_ABORTS = (
     100_000  # aborted transactions that a table finds in the batches of a partition before it reads the index again
 )
+MAX_KEY_INDEX_BYTES = 8 << 30  # of all indexes of keys in a folder; a record takes five
+MAX_INDEXED_KEYS = 1_000  # keys of one condition that are looked for in an index; more of them would be in most of its blocks
 MAX_SQL_LIVE_BYTES = (
     256 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read

@@ -16,7 +16,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 
-from barnabas.cli import table_export
+from barnabas.cli import table_export, table_options
+from barnabas.tables import declared, export, scan
 from barnabas.testing import Broker
 from tests.cli.conftest import Command
 from tests.waiting import wait_until
@@ -231,3 +232,9 @@ class _Recorded:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def test_the_words_of_options_are_those_of_tables() -> None:
+    """The command line names them itself, so that it starts without the libraries of tables."""
+    assert (table_options.FORMATS, table_options.MODES) == (declared.FORMATS, scan.MODES)
+    assert table_export.FORMATS == export.FORMATS

@@ -143,6 +143,13 @@ def test_bootstrap_servers(text: str, servers: tuple[tuple[str, int], ...]) -> N
     assert parse_servers(text) == servers
 
 
+def test_no_step_of_an_operation_waits_longer_than_the_whole() -> None:
+    config = ClientConfig.from_options({"bootstrap.servers": "h:1", "default.api.timeout.ms": "2000"})
+    assert (config.request_timeout_ms, config.socket_connection_setup_timeout_ms) == (2_000, 2_000)
+    config = ClientConfig.from_options({"bootstrap.servers": "h:1", "default.api.timeout.ms": "0"})
+    assert (config.request_timeout_ms, config.default_api_timeout_ms) == (1, 0)
+
+
 @pytest.mark.parametrize(
     "options",
     [

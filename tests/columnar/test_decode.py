@@ -75,6 +75,15 @@ def test_headers(lists: list[list[Header]], start: int, codec: int) -> None:
     assert [row["headers"] for row in found] == expected
 
 
+def test_keys_of_headers_that_are_no_utf8_have_replacement_characters() -> None:
+    data = bytearray(batch(0, [(b"k", b"v")] * 2, headers=[[("bad key", b"x")], [("good é", b"y")]]))
+    at = data.index(b"bad key")
+    data[at : at + 3] = b"\xff\x80d"
+    first, second = rows(seal(data), include_headers=True)
+    assert first["headers"] == [{"key": "\ufffd\ufffdd key", "value": b"x"}]
+    assert second["headers"] == [{"key": "good é", "value": b"y"}]
+
+
 def test_a_batch_that_is_cut_short_is_left_for_later() -> None:
     data = batch(0, [(None, b"a")] * 3) + batch(3, [(None, b"b")] * 3)
     assert offsets(data[:-1]) == [0, 1, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from barnabas.client.config import ClientConfig
 from barnabas.tables.client_source import ClientSource
@@ -37,3 +38,18 @@ class TestClientSource(SourceConformance):
         house = ClientHouse(broker.bootstrap_servers)
         yield house
         house.close()
+
+
+def test_epochs_of_a_snapshot_come_from_the_leaders_and_not_from_old_metadata(broker: Broker) -> None:
+    house = ClientHouse(broker.bootstrap_servers)
+    topic = "with-epochs"
+    house.create(topic)
+    source = house.source(topic)
+    epochs = source.snapshot().epochs
+    (client,) = source._idle
+    known = client.cluster.topics[topic]
+    old = {index: replace(each, leader_epoch=-1) for index, each in known.partitions.items()}
+    client.cluster.topics[topic] = replace(known, partitions=old)
+    assert source.snapshot().epochs == epochs == dict.fromkeys(known.partitions, 0)
+    source.close()
+    house.close()

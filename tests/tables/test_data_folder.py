@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,7 @@ from barnabas.storage.producer_state import ProducerEntry
 from barnabas.storage.segment.file_names import LOG_SUFFIX, file_name
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.tables import TableError, table
-from barnabas.tables.folder import partition, transactions
+from barnabas.tables.folder import partition, segments, transactions
 from barnabas.tables.folder.segments import HELD, FileId, LogSegment
 from barnabas.tables.folder_source import FolderSource
 from barnabas.tables.source import Bounds
@@ -210,6 +210,43 @@ def test_a_log_that_was_cut_is_an_error(prepared: Prepared) -> None:
 def test_small_blocks_give_the_same_rows(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((partition, "CHUNK_BYTES"), (partition, "TIME_BLOCK_BYTES"), (transactions, "BLOCK_BYTES")):
         monkeypatch.setattr(module, name, 100)
+    check_all_starts(prepared)
+
+
+def test_marks_stand_in_for_an_index_that_is_not_written_yet(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    (log,) = (prepared.path / f"{CLOSED}-0").glob("*.log")
+    rows = [Row(each, b"%d" % each * 40) for each in range(3, 400)]
+    with log.open("ab") as file:
+        file.write(b"".join(build_batch([(None, each.value)], base_offset=each.offset) for each in rows))
+    size = log.stat().st_size
+    read_bytes = []
+    preadv = os.preadv
+
+    def counted(fileno: int, buffers: Sequence[memoryview], position: int) -> int:
+        read_bytes.append(preadv(fileno, buffers, position))
+        return read_bytes[-1]
+
+    monkeypatch.setattr(segments, "MARK_BYTES", 1_000)
+    with closing(FolderSource(CLOSED, prepared.path)) as source:
+        snapshot = source.snapshot()
+        monkeypatch.setattr(os, "preadv", counted)
+        for first in range(3, 390, 9):
+            read_bytes.clear()
+            assert rows_of(source, snapshot, 0, first, first + 4) == rows[first - 3 : first + 1]
+            assert sum(read_bytes) < 4_000 < size // 10 or first > 380
+        with log.open("r+b") as cut:  # a follower has cut its log, and got other records
+            cut.truncate(0)
+            cut.write(b"".join(build_batch([(None, b"%d" % each)], base_offset=each) for each in range(400)))
+        for first in (0, 3, 200, 390):
+            assert rows_of(source, snapshot, 0, first, first + 1) == [Row(first, b"%d" % first)]
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+def test_marks_of_all_batches_give_the_same_rows(prepared: Prepared, monkeypatch: pytest.MonkeyPatch, has_index: bool) -> None:
+    monkeypatch.setattr(segments, "MARK_BYTES", 1)
+    for path in (prepared.path / FOLDER).iterdir():
+        if path.suffix == ".snapshot" or (path.suffix == ".index" and not has_index):
+            path.unlink()
     check_all_starts(prepared)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.tables import key_index, table
+from barnabas.limits import MAX_INDEXED_KEYS
+from barnabas.tables import TableError, key_index, key_lookup, table
 from barnabas.testing import Broker
 
 RECORDS, KEYS = 4_000, 700
@@ -31,6 +34,8 @@ def broker() -> Iterator[Broker]:
 def _small_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "BLOCK_RECORDS", 32)
     monkeypatch.setattr(key_index, "STRIPE_RECORDS", 512)
+    monkeypatch.setattr(key_lookup, "WRITTEN_RECORDS", 512)
+    monkeypatch.setattr(key_lookup, "MAX_GAP", 0)
 
 
 @pytest.mark.parametrize("place", ["servers", "data folder"])
@@ -86,8 +91,37 @@ def test_filters_of_other_columns_and_offsets_stay_exact(broker: Broker, tmp_pat
 def test_a_folder_that_takes_no_files_is_named(broker: Broker, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"")
-    with table("orders", broker.bootstrap_servers, key_index=file) as orders, pytest.raises(OSError, match="file"):
-        orders.to_table(filter=pc.field("_key") == b"k1")
+    with pytest.raises(TableError, match=f"the index of keys cannot have the folder {file}: File exists"):
+        table("orders", broker.bootstrap_servers, key_index=file)
+
+
+def test_a_full_disk_takes_no_rows_away(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
+        assert orders.count(pc.field("_key") == b"k7") == 6
+        assert orders.explain(None, pc.field("_key") == b"k7").indexed_offsets == 0
+
+
+def test_a_condition_with_gaps_builds_no_index_over_them(broker: Broker, tmp_path: Path) -> None:
+    key, offset = pc.field("_key"), pc.field("_offset")
+    with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
+        assert orders.count(((key == b"k7") & (offset < 700)) | (offset >= 1_500)) == RECORDS - 1_500 + 1
+        assert orders.count(key == b"k7") == 6
+        assert orders.count(key == b"k100") == 6
+
+
+def test_a_long_list_of_keys_reads_everything(broker: Broker, tmp_path: Path) -> None:
+    """MAX_INDEXED_KEYS"""
+    keys = [b"k%d" % each for each in range(MAX_INDEXED_KEYS + 1)]
+    with table("orders", broker.bootstrap_servers, key_index=tmp_path) as orders:
+        orders.count(pc.field("_key") == b"k7")
+        for wanted, is_asked in ((keys[:-1], True), (keys, False)):
+            reading = orders.scan(None, pc.field("_key").isin(wanted))
+            assert reading.count_rows() == RECORDS
+            assert (reading.explain().indexed_offsets > 0) is is_asked
 
 
 def test_ends_of_epochs_are_those_of_the_log(broker: Broker) -> None:

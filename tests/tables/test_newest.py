@@ -96,6 +96,12 @@ def test_every_way_of_reading_shows_the_newest_rows() -> None:
     assert "newest rows of" in repr(users)
 
 
+def test_a_count_reads_keys_alone() -> None:
+    source = source_of(RECORDS_OF_ONE_USER)
+    assert Table(source, COLUMNS).newest_by_key().count() == 2
+    assert len(source.requests) == 2  # one pass over each partition
+
+
 def test_conditions_on_partition_and_key_make_both_passes_read_less() -> None:
     source = source_of(RECORDS_OF_ONE_USER)
     users = Table(source, COLUMNS).newest_by_key()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from barnabas.tables import Table
+from barnabas.tables import Table, rendering
 from barnabas.tables.declared import columns_of
 from barnabas.tables.export import export
 from tests.tables.memory_source import MemorySource
@@ -65,6 +65,14 @@ def exported(things: Table, form: str) -> bytes:
     file = io.BytesIO()
     assert export(things.batches(), things.schema, file, form) == 6
     return file.getvalue()
+
+
+def test_maps_are_objects_in_text_also_without_entries() -> None:
+    kind = pa.struct([("inner", pa.list_(pa.map_(pa.binary(), pa.int64())))])
+    entries: list[dict[str, object] | None] = [{"inner": [[(b"a", 1)], []]}, {"inner": None}, None]
+    batch = pa.record_batch({"s": pa.array(entries, kind)})
+    assert rendering.json_rows(batch) == [{"s": {"inner": [{"a": 1}, {}]}}, {"s": {"inner": None}}, {"s": None}]
+    assert rendering.text_table(batch).to_pydict() == {"s": ['{"inner":[{"a":1},{}]}', '{"inner":null}', None]}
 
 
 def test_files_of_every_type(things: Table) -> None:

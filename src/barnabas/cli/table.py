@@ -38,7 +38,7 @@ def table() -> None:
 def list_tables(connection: Connection, output: Output, data_folder: str | None, with_internal: bool) -> None:
     """List the topics that can be read as tables.
 
-    OFFSETS is the number of offsets: a topic has at most so many rows.
+    OFFSETS is the number of offsets: a topic has at most so many rows. It is empty while a partition has no leader.
     """
     with table_errors():
         from barnabas.tables import catalog

@@ -31,7 +31,8 @@ class ClientConfig:
     Args:
         bootstrap_servers: `host:port` pairs.
         request_timeout_ms: the limit for one request, from its first byte sent to the last byte received.
-        default_api_timeout_ms: the limit for a whole operation with its retries.
+        default_api_timeout_ms: the limit for a whole operation with its retries. `from_options` lets no request or connection wait
+            longer.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; it doubles up to the maximum.
         fetch_bytes: the maximum bytes of one partition in a response (but a larger first batch is returned too).
         tls: the TLS context of connections; None for unencrypted connections.
@@ -62,12 +63,14 @@ class ClientConfig:
             ConfigError: an invalid value.
         """
         security_protocol = _security(options.get("security.protocol", "PLAINTEXT"))
+        whole_ms = _integer(options, "default.api.timeout.ms", 60_000)
+        longest_ms = max(whole_ms, 1)  # one step of an operation waits no longer than the whole; 0 would mean no limit
         return cls(
             bootstrap_servers=parse_servers(options.get("bootstrap.servers", "")),
             client_id=options.get("client.id", "barnabas"),
-            request_timeout_ms=_integer(options, "request.timeout.ms", 30_000),
-            default_api_timeout_ms=_integer(options, "default.api.timeout.ms", 60_000),
-            socket_connection_setup_timeout_ms=_integer(options, "socket.connection.setup.timeout.ms", 10_000),
+            request_timeout_ms=min(_integer(options, "request.timeout.ms", 30_000), longest_ms),
+            default_api_timeout_ms=whole_ms,
+            socket_connection_setup_timeout_ms=min(_integer(options, "socket.connection.setup.timeout.ms", 10_000), longest_ms),
             retry_backoff_ms=_integer(options, "retry.backoff.ms", 100),
             retry_backoff_max_ms=_integer(options, "retry.backoff.max.ms", 1_000),
             metadata_max_age_ms=_integer(options, "metadata.max.age.ms", 300_000),

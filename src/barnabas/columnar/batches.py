@@ -10,6 +10,7 @@ import numpy.typing as npt
 from barnabas.errors import BarnabasError
 from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records import kernels as k
+from barnabas.protocol.records.batch_header import CRC_START, MAGIC
 from barnabas.protocol.records.crc import crc32c
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
@@ -42,17 +43,17 @@ def batch_table(data: Buffer) -> Longs:
 
 def check_batches(topic: str, partition: int, records: Buffer, table: Longs, *, check_crc: bool = True) -> None:
     """Raise CorruptBatch for the first batch of the table with another format than v2, or with a wrong CRC."""
-    old = np.flatnonzero(table[:, k.MAGIC] != 2)
+    old = np.flatnonzero(table[:, k.MAGIC] != MAGIC)
     if len(old):
         row = table[old[0]]
-        reason = f"format {row[k.MAGIC]}, only version 2 is supported"
+        reason = f"format {row[k.MAGIC]}, only version {MAGIC} is supported"
         raise CorruptBatch(topic, partition, int(row[k.BASE_OFFSET]), reason)
     if not check_crc:
         return
     view = memoryview(records)
     columns = table[:, [k.POSITION, k.SIZE, k.CRC]].tolist()
     for row, (position, size, expected) in enumerate(columns):
-        if crc32c(view[position + 21 : position + size]) != expected:
+        if crc32c(view[position + CRC_START : position + size]) != expected:
             raise CorruptBatch(topic, partition, int(table[row, k.BASE_OFFSET]), "its checksum is wrong")
 
 

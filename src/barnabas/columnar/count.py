@@ -25,12 +25,10 @@ class RecordCounter:
 
     Args:
         topic, partition: for errors.
-        check_crc: False only if the bytes were checked before.
     """
 
-    def __init__(self, topic: str, partition: int, *, check_crc: bool = True) -> None:
+    def __init__(self, topic: str, partition: int) -> None:
         self.topic, self.partition = topic, partition
-        self._check_crc = check_crc
         self._decoder = RecordDecoder(topic, partition, check_crc=False)
 
     def count(self, records: Buffer, start: int = 0, end: int = 2**63 - 1, aborted: Sequence[tuple[int, int]] = ()) -> int:
@@ -38,7 +36,7 @@ class RecordCounter:
         table = batch_table(records)
         last = table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA]
         table = table[(last >= start) & (table[:, k.BASE_OFFSET] < end)]
-        check_batches(self.topic, self.partition, records, table, check_crc=self._check_crc)
+        check_batches(self.topic, self.partition, records, table)
         table = visible_batches(records, table, aborted)
         is_whole = (table[:, k.BASE_OFFSET] >= start) & (table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA] < end)
         is_whole &= _can_hold(table)

@@ -11,6 +11,7 @@ Rules
   2. Offsets before `start` and from `end` on are left out, also in the middle of a batch.
   3. An incomplete batch at the end of the buffer is left for the next buffer.
   4. Columns with the same value in all rows (topic, partition) are created once and shared.
+  5. A producer may write any bytes as the key of a header. Those that are no UTF-8 become U+FFFD, as in Kafka's own clients.
 """
 
 from __future__ import annotations
@@ -238,7 +239,7 @@ class RecordDecoder:
         self._raise_error(sections, state)
         n = int(state[k.HEADERS])
         parts = [
-            _binary(n, key_ends, keys, None, int(state[k.HEADER_KEY_BYTES]), 0, pa.string()),
+            _texts(_binary(n, key_ends, keys, None, int(state[k.HEADER_KEY_BYTES]), 0)),
             _binary(n, value_ends, values, value_valid, int(state[k.HEADER_VALUE_BYTES]), -1),
         ]
         items = pa.Array.from_buffers(HEADER_TYPE.value_type, n, [None], children=parts)
@@ -270,6 +271,14 @@ def _binary(
     validity = None if valid is None or nulls == 0 else _buffer(valid)
     buffers = [validity, _buffer(ends[: rows + 1]), _buffer(data[:size])]
     return pa.Array.from_buffers(kind or pa.binary(), rows, buffers, 0 if validity is None else nulls)
+
+
+def _texts(array: Array) -> Array:
+    """The bytes of an array without nulls as text."""
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([each.decode(errors="replace") for each in array.to_pylist()], pa.string())
 
 
 def _buffer(values: npt.NDArray[Any]) -> pa.Buffer:

@@ -57,7 +57,8 @@ class ClientSource:
             places = [(self.topic, each) for each in sorted(found.partitions)]
             starts, ends = (client.list_offsets(dict.fromkeys(places, word)) for word in (EARLIEST, LATEST))
             bounds = {place[1]: Bounds(starts[place].offset, max(starts[place].offset, ends[place].offset)) for place in places}
-            epochs = {index: each.leader_epoch for index, each in found.partitions.items() if each.leader_epoch >= 0}
+            # The leaders' own answers have them: the metadata of a client may be minutes old.
+            epochs = {place[1]: ends[place].leader_epoch for place in places if ends[place].leader_epoch >= 0}
             return Snapshot(self.topic, found.topic_id.hex if found.topic_id.int else "", bounds, epochs)
 
     def end_of_epoch(self, partition: int, epoch: int) -> int:

@@ -49,7 +49,10 @@ _FRAGMENT = _LAYOUT.make_fragment(cast("IO[bytes]", _Refusing()))
 
 
 class TopicDataset(pads.FileSystemDataset):
-    """A dataset whose rows come from `scan`."""
+    """A dataset whose rows come from `scan`.
+
+    It has no files. The base class only makes it a Dataset for DuckDB, Polars and pyarrow; its one file refuses to be read.
+    """
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__([_FRAGMENT], schema, _LAYOUT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -117,8 +118,6 @@ def described(predicate: Predicate) -> str | None:
 def _value(column: str, value: Any) -> str:
     if column != "_timestamp" or not isinstance(value, int):
         return repr(value)
-    from datetime import UTC, datetime, timedelta
-
     try:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
     except OverflowError:

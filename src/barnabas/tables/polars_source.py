@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -12,12 +11,19 @@ from polars.io.plugins import register_io_source
 
 from barnabas.tables import polars_filter
 from barnabas.tables.expression import predicate_of
+from barnabas.tables.predicate import Every, Predicate
+from barnabas.tables.reading import Read
 from barnabas.tables.scan import META_FIELDS, Columns
 
 
-def lazy_frame(table: Any, columns: Columns) -> pl.LazyFrame:
-    """The table as a lazy frame. Each run reads it again, at the same offsets."""
-    schema = pl.Schema(_frame(table.schema.empty_table()).schema)
+def lazy_frame(read: Read, columns: Columns) -> pl.LazyFrame:
+    """A table as a lazy frame. Each run reads it again, at the same offsets.
+
+    Args:
+        read: makes a scan of a snapshot.
+        columns: of the table.
+    """
+    schema = pl.Schema(_frame(columns.schema.empty_table()).schema)
     names = list(schema)
 
     def frames(
@@ -26,11 +32,11 @@ def lazy_frame(table: Any, columns: Columns) -> pl.LazyFrame:
         needed = names if wanted is None else list(wanted)
         extra = [] if condition is None else [each for each in condition.meta.root_names() if each not in needed]
         # Polars counts the limit before the condition: then no row may be left out before it is counted.
-        predicate = None
+        predicate: Predicate = Every()
         if condition is not None and most is None:
             predicate = predicate_of(polars_filter.node_of(condition), [*META_FIELDS, *columns.key.fields])
         left = most
-        with closing(table.read([*needed, *extra], predicate).batches()) as batches:
+        with closing(read([*needed, *extra], predicate).batches()) as batches:  # type: ignore[type-var]  # it is a generator
             for batch in batches if left != 0 else ():
                 frame = _frame(pa.Table.from_batches([batch]))
                 if left is not None:

@@ -7,7 +7,7 @@ many rows, and never too few.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -76,7 +76,6 @@ class Region(NamedTuple):
     Args:
         timestamps: in microseconds since 1970.
         keys: values of columns of the key, as pairs of column and value, of which a row has at least one; None: any key.
-        nothing: whether no row can be in it.
     """
 
     partitions: Range = Range()
@@ -105,7 +104,11 @@ class Region(NamedTuple):
 
 
 EVERYTHING = Region()
-_RANGES = {"_partition": "partitions", "_offset": "offsets", "_timestamp": "timestamps"}
+_WITHIN: dict[str, Callable[[Range], Region]] = {
+    "_partition": lambda values: Region(partitions=values),
+    "_offset": lambda values: Region(offsets=values),
+    "_timestamp": lambda values: Region(timestamps=values),
+}
 
 
 def regions_of(predicate: Predicate, key_columns: Iterable[str] = ("_key",)) -> tuple[Region, ...]:
@@ -137,8 +140,7 @@ def _regions(predicate: Predicate, key_columns: frozenset[str]) -> list[Region]:
 def _compared(column: str, op: str, value: Any, key_columns: frozenset[str]) -> Region:
     if column in key_columns:
         return Region(keys=frozenset([(column, value)])) if op == "=" else EVERYTHING
-    name = _RANGES.get(column)
-    if name is None or not isinstance(value, int):
+    if column not in _WITHIN or not isinstance(value, int):
         return EVERYTHING
     ranges = {
         "=": Range(value, value),
@@ -147,17 +149,7 @@ def _compared(column: str, op: str, value: Any, key_columns: frozenset[str]) -> 
         ">": Range(low=value + 1),
         ">=": Range(low=value),
     }
-    return _within(name, ranges[op]) if op in ranges else EVERYTHING
-
-
-def _within(name: str, values: Range) -> Region:
-    match name:
-        case "partitions":
-            return Region(partitions=values)
-        case "offsets":
-            return Region(offsets=values)
-        case _:
-            return Region(timestamps=values)
+    return _WITHIN[column](ranges[op]) if op in ranges else EVERYTHING
 
 
 def _fewer(one: frozenset[Any], other: frozenset[Any]) -> frozenset[Any]:

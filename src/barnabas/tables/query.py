@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from barnabas.errors import BarnabasError
 from barnabas.tables.dataset import TopicDataset
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
@@ -36,7 +37,7 @@ class Query:
 
     Raises:
         BadText: DuckDB does not understand the text.
-        TableError: the table cannot be read.
+        TableError, ClientError, CorruptLog: the table cannot be read.
     """
 
     def __init__(self, table: Table, select: str | None = None, where: str | None = None, limit: int | None = None) -> None:
@@ -51,7 +52,7 @@ class Query:
             self._reader = self._run(self._connection, select, where, limit)
         except duckdb.Error as error:
             self.close()
-            raise TableError(_reason(error)) from error
+            raise self._watched.fault or TableError(_reason(error)) from error
         self.schema = self._reader.schema
 
     def _run(
@@ -81,7 +82,7 @@ class Query:
             self._connection.close()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows. Raises TableError, BadRecord."""
+        """The rows. Raises TableError, BadRecord, ClientError, CorruptLog."""
         if self._reader is None:
             if self._watched.reading is not None:
                 yield from self._watched.reading.batches()
@@ -89,7 +90,7 @@ class Query:
         try:
             yield from self._reader
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise TableError(_reason(error)) from error
+            raise self._watched.fault or TableError(_reason(error)) from error
 
     def explain(self) -> Explanation | None:
         """The account of the reading; None if the query needs none of its rows."""
@@ -97,26 +98,29 @@ class Query:
 
 
 class _Watched(TopicDataset):
-    """The table as DuckDB sees it. It keeps the last reading, for its account."""
+    """The table as DuckDB sees it. It keeps the last reading, for its account, and the error of the table that ended the query: DuckDB
+    passes on the text of an error alone."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table.schema)
         self._table = table
         self.reading: Reading | None = None
+        self._fault: BarnabasError | None = None
 
     @property
     def schema(self) -> pa.Schema:
         return self._table.schema
 
-    def scan(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
-        *,
-        limit: int | None = None,
-        batch_size: int | None = None,
-    ) -> Reading:
-        self.reading = self._table.scan(columns, filter, limit=limit, batch_size=batch_size)
+    @property
+    def fault(self) -> BarnabasError | None:
+        return self._fault or (self.reading.fault if self.reading is not None else None)
+
+    def scan(self, *arguments: Any, **named: Any) -> Reading:
+        try:
+            self.reading = self._table.scan(*arguments, **named)
+        except BarnabasError as error:
+            self._fault = error
+            raise
         return self.reading
 
 

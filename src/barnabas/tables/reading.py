@@ -17,13 +17,14 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.errors import BarnabasError
 from barnabas.tables import arrow_filter
 from barnabas.tables.errors import TableError
 from barnabas.tables.explanation import Explanation
 from barnabas.tables.expression import columns_in, predicate_of
 from barnabas.tables.newest import NewestRows
 from barnabas.tables.predicate import Every, Predicate, Unknown
-from barnabas.tables.scan import META_FIELDS, Columns, Scan, ScanReport
+from barnabas.tables.scan import META_FIELDS, Columns, ScanReport
 
 BY_POSITION = "FieldPath("  # in the text of an expression that names columns by their position
 
@@ -121,13 +122,21 @@ class Reading:
         self.schema = pa.schema([self._rows.schema.field(each) for each in self._places])
         self._most, self._batch_size = most, batch_size
         self._topic, self._returned = topic, 0
+        self.fault: BarnabasError | None = None  # the error that ended the reading; a library may pass on its text alone
 
     @property
     def projected_schema(self) -> pa.Schema:
         return self.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, as Arrow batches that are made as they are taken. Raises TableError, BadRecord."""
+        """The rows, as Arrow batches that are made as they are taken. Raises TableError, BadRecord, ClientError, CorruptLog."""
+        try:
+            yield from self._batches()
+        except BarnabasError as error:
+            self.fault = error
+            raise
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         left = self._most
         if left == 0:
             return
@@ -171,8 +180,8 @@ class Reading:
         return pa.Table.from_batches(kept, self.schema)
 
     def count_rows(self) -> int:
-        """The number of rows; without a filter, records are not decoded unless a format may drop some."""
-        if self.filter.expression is None and isinstance(self._rows, Scan):
+        """The number of rows; without a filter and a limit, values are not decoded unless a format may drop some."""
+        if self.filter.expression is None and self._most is None:
             return self._rows.count()
         return sum(batch.num_rows for batch in self.batches())
 

@@ -206,7 +206,8 @@ def _rows_with(headers: Array, name: str) -> Rows:
         return np.zeros(0, np.intp)
     is_named = is_equal.to_numpy(zero_copy_only=False)  # names are never null
     parents: Any = pc.list_parent_indices(headers)
-    return np.unique(parents.to_numpy()[is_named])
+    rows: Rows = parents.to_numpy()[is_named]  # they rise
+    return rows[np.diff(rows, prepend=-1) > 0]
 
 
 def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | Tree | None:

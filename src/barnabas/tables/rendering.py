@@ -47,7 +47,7 @@ def cells(batch: pa.RecordBatch) -> list[list[str | int | None]]:
     columns = [
         array.to_pylist()
         if pa.types.is_integer(array.type)
-        else [None if each is None else _text(each) for each in array.to_pylist()]
+        else [None if each is None else _text(each, array.type) for each in array.to_pylist()]
         for array in batch.columns
     ]
     return [list(row) for row in zip(*columns, strict=True)]
@@ -62,7 +62,7 @@ def _rows(batch: pa.RecordBatch, *, raw_json: bool) -> list[dict[str, Any]]:
         elif mark_of(field) == JSON:
             columns.append((field.name, [_embedded(each, raw_json=raw_json) for each in array.to_pylist()]))
         else:
-            columns.append((field.name, [_plain(each) for each in array.to_pylist()]))
+            columns.append((field.name, [_plain(each, field.type) for each in array.to_pylist()]))
     names = [name for name, _ in columns]
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(values for _, values in columns), strict=True)]
     for name in [each for each in names if each.endswith(_BASE64) and each not in batch.schema.names]:
@@ -103,17 +103,21 @@ def _embedded(text: str | None, *, raw_json: bool) -> Any:
     return msgspec.Raw(text.encode()) if raw_json else json.loads(text)
 
 
-def _plain(value: Any) -> Any:
-    """Maps as objects, and bytes within lists and structs as text where they are UTF-8."""
+def _plain(value: Any, kind: Any) -> Any:
+    """Maps as objects, and bytes within lists and structs as text where they are UTF-8.
+
+    Args:
+        kind: the type of the value in Arrow.
+    """
     if isinstance(value, bytes):
         text = _utf8(value)
         return base64.b64encode(value).decode() if text is None else text
     if isinstance(value, list):
-        if value and all(isinstance(each, tuple) and len(each) == 2 for each in value):  # a map
-            return {str(_plain(key)): _plain(each) for key, each in value}
-        return [_plain(each) for each in value]
+        if pa.types.is_map(kind):
+            return {str(_plain(key, kind.key_type)): _plain(each, kind.item_type) for key, each in value}
+        return [_plain(each, kind.value_type) for each in value]
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {name: _plain(each, kind.field(name).type) for name, each in value.items()}
     return value
 
 
@@ -133,10 +137,10 @@ def _text_column(field: pa.Field[Any], array: Any) -> Any:
             return array.cast(pa.string())
         except pa.ArrowInvalid:
             pass
-    return pa.array([None if each is None else _text(each) for each in array.to_pylist()], pa.string())
+    return pa.array([None if each is None else _text(each, field.type) for each in array.to_pylist()], pa.string())
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, kind: pa.DataType) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -144,5 +148,5 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | dict):
-        return ENCODER.encode(_plain(value)).decode()
+        return ENCODER.encode(_plain(value, kind)).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -16,13 +16,14 @@ from msgspec import Struct
 
 from barnabas.columnar.count import RecordCounter
 from barnabas.columnar.decode import HEADER_TYPE, RecordDecoder
+from barnabas.limits import MAX_INDEXED_KEYS
 from barnabas.tables.errors import BadRecord, UnknownColumn
 from barnabas.tables.formats import ColumnFormat, Decoded
 from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.key_lookup import KeyLookup
 from barnabas.tables.parallel import interleaved
 from barnabas.tables.predicate import LOWEST, Every, Predicate, Region, regions_of
-from barnabas.tables.source import Bounds, Chunk, Snapshot, TopicSource
+from barnabas.tables.source import Bounds, Chunk, Snapshot, TopicSource, merged
 
 PARTITION, OFFSET, TIMESTAMP, HEADERS, VALUE = "_partition", "_offset", "_timestamp", "_headers", "_value"
 META_FIELDS: tuple[pa.Field[Any], ...] = (
@@ -106,7 +107,7 @@ class Scan:
     ) -> None:
         self._source, self._snapshot, self._columns = source, snapshot, columns
         self._lock = threading.Lock()  # of the report
-        self._lookup = None if index is None else KeyLookup(index, snapshot.epochs, source.end_of_epoch)
+        self._lookup = None if index is None else KeyLookup(index, snapshot, source.end_of_epoch)
         fields = {each.name: each for each in columns.full_schema}
         for name in names:
             if name not in fields:
@@ -119,15 +120,18 @@ class Scan:
         self.report.offsets = sum(bounds.end - bounds.start for bounds in snapshot.partitions.values())
         asked = sum(bounds.end - bounds.start for ranges in self.report.planned.values() for bounds in ranges)
         self.report.skipped_offsets = self.report.offsets - asked
-        self.report.indexed_offsets = 0 if self._lookup is None else self._lookup.indexed_offsets
+        if self._lookup is not None:
+            self._lookup.prepare(self.report.planned)
+            self.report.indexed_offsets = self._lookup.indexed_offsets
 
     def _plan(self, predicate: Predicate) -> dict[int, list[Bounds]]:
         regions = regions_of(predicate, [each.name for each in self._columns.key.fields])
         starts = {low: self._source.offsets_from(self._snapshot, -(-low // 1000)) for low in _times(regions)}
+        payloads = [self._payloads(each) for each in regions]
         plan: dict[int, list[Bounds]] = {}
         for partition, whole in self._snapshot.partitions.items():
             found: list[Bounds] = []
-            for region in regions:
+            for region, keys in zip(regions, payloads, strict=True):
                 if not region.partitions.low <= partition <= region.partitions.high:
                     continue
                 low = max(whole.start, region.offsets.low)
@@ -135,18 +139,24 @@ class Scan:
                     low = max(low, starts[region.timestamps.low][partition])
                 high = min(whole.end, region.offsets.high + 1)
                 if low < high:
-                    found += self._with_keys(partition, Bounds(low, high), region)
+                    found += self._with_keys(partition, Bounds(low, high), keys)
             if found:
-                plan[partition] = _merged(found)
+                plan[partition] = merged(found)
         return plan
 
-    def _with_keys(self, partition: int, bounds: Bounds, region: Region) -> Sequence[Bounds]:
-        """The parts of the bounds in which the keys of the region may be."""
-        if self._lookup is None or region.keys is None or partition not in self._snapshot.epochs:
-            return [bounds]
+    def _payloads(self, region: Region) -> list[bytes] | None:
+        """The keys of a region as they are in the log; None if the index cannot look for them."""
+        if self._lookup is None or region.keys is None or len(region.keys) > MAX_INDEXED_KEYS:
+            return None
         payloads = [self._columns.key.payload_of(column, value) for column, value in region.keys]
         known = [each for each in payloads if each is not None]
-        return [bounds] if len(known) < len(payloads) else self._lookup.ranges(partition, bounds, known)
+        return known if len(known) == len(payloads) else None
+
+    def _with_keys(self, partition: int, bounds: Bounds, keys: list[bytes] | None) -> Sequence[Bounds]:
+        """The parts of the bounds in which the keys may be."""
+        if self._lookup is None or keys is None or partition not in self._snapshot.epochs:
+            return [bounds]
+        return self._lookup.ranges(partition, bounds, keys)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; those of one partition are in the order of offsets. Raises BadRecord in the mode `fail`.
@@ -224,6 +234,8 @@ class Scan:
                 if self._lookup is not None:
                     self._lookup.observe(partition, records)
                 yield records
+        if self._lookup is not None:
+            self._lookup.finish(partition)
 
     def _counts_of(self, partition: int, ranges: list[Bounds]) -> Iterator[int]:
         counter = RecordCounter(self._snapshot.topic, partition)
@@ -280,14 +292,3 @@ class Scan:
 
 def _times(regions: Sequence[Region]) -> set[int]:
     return {each.timestamps.low for each in regions if each.timestamps.low != LOWEST}
-
-
-def _merged(ranges: list[Bounds]) -> list[Bounds]:
-    """The same offsets, in order, none twice."""
-    merged: list[Bounds] = []
-    for each in sorted(ranges):
-        if merged and each.start <= merged[-1].end:
-            merged[-1] = Bounds(merged[-1].start, max(merged[-1].end, each.end))
-        else:
-            merged.append(each)
-    return merged

@@ -11,7 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -26,13 +26,29 @@ class Bounds(NamedTuple):
     end: int
 
 
+def merged(ranges: Iterable[Bounds], most: int = 0) -> list[Bounds]:
+    """The offsets of all ranges, in order and none twice.
+
+    Args:
+        most: offsets between two ranges that may become part of them.
+    """
+    found: list[Bounds] = []
+    for each in sorted(ranges):
+        if found and each.start <= found[-1].end + most:
+            found[-1] = Bounds(found[-1].start, max(found[-1].end, each.end))
+        else:
+            found.append(each)
+    return found
+
+
 class Snapshot(Struct, frozen=True):
     """The offsets that a reader sees, all asked for at one time.
 
     Args:
         topic_id: as hexadecimal digits; empty if the cluster has none. It tells a topic from a later one of the same name.
         partitions: the bounds of each.
-        epochs: the leader epoch of each partition, if the source knows them; an index needs them.
+        epochs: the leader epoch of the last record of each partition, or a later one; only of partitions whose epoch the source knows. An
+            index needs them.
     """
 
     topic: str

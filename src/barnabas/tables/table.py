@@ -55,15 +55,24 @@ def table(
 
     Raises:
         ConfigError: a setting has a bad value.
-        TableError: neither servers nor a folder are given, or both; there is no such folder; or the words for the columns do not fit.
+        TableError: neither servers nor a folder are given, or both; there is no such folder; the folder of the indexes cannot be made;
+            or the words for the columns do not fit.
         RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     source = _source(topic, bootstrap_servers, data_folder, settings)
     return Table(
         source,
         columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode),
-        key_index=None if key_index is None else Path(key_index),
+        key_index=None if key_index is None else _made(Path(key_index)),
     )
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TableError(f"the index of keys cannot have the folder {folder}: {error.strerror}") from error
+    return folder
 
 
 def _source(
@@ -81,7 +90,8 @@ def _source(
 class Table(TopicDataset):
     """A topic with columns. Each reading sees the committed records of one moment.
 
-    It is also a `pyarrow.dataset.Dataset`: DuckDB takes a local variable as a table, and pushes columns and filters into it.
+    It is also a `pyarrow.dataset.Dataset`: DuckDB takes a local variable as a table, and pushes columns and filters into it. Functions of
+    pyarrow that know only files end with an error (see `dataset`).
 
     Args:
         source: where the records are.
@@ -144,10 +154,6 @@ class Table(TopicDataset):
         """
         return Table(self._source, self._columns, self._at, newest=True, key_index=self._key_index)
 
-    def dataset(self) -> Table:
-        """The table at this moment, as a `pyarrow.dataset.Dataset` for libraries that read it several times."""
-        return self.snapshot()
-
     def read(self, columns: Sequence[str] | None = None, predicate: Predicate | None = None) -> Rows:
         """The rows for which the predicate may hold. Raises UnknownColumn, TableError."""
         names = self.schema.names if columns is None else columns
@@ -158,11 +164,9 @@ class Table(TopicDataset):
 
     def _index(self, at: Snapshot) -> KeyIndex | None:
         """The index of keys; None if there is no folder for it, or the source does not tell what an index needs."""
-        return (
-            None
-            if self._key_index is None or not at.epochs or not at.topic_id
-            else KeyIndex(self._key_index, at.topic, at.topic_id)
-        )
+        if self._key_index is None or not at.epochs or not at.topic_id:
+            return None
+        return KeyIndex(self._key_index, at.topic, at.topic_id)
 
     def scan(
         self,
@@ -229,7 +233,7 @@ class Table(TopicDataset):
         _polars()
         from barnabas.tables.polars_source import lazy_frame
 
-        return lazy_frame(self.snapshot(), self._columns)
+        return lazy_frame(self.snapshot().read, self._columns)
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The table at this moment as a relation of DuckDB.

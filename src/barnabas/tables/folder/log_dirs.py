@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.files import ReadingFiles
 from barnabas.storage.log_move import MARKER
+from barnabas.storage.startup_scan import LOG_FOLDER
 from barnabas.tables.errors import TableError
 
 FILES = ReadingFiles()
@@ -50,6 +50,11 @@ class LogDirs:
                 raise TableError(f"there is no data folder {path}")
         self.paths = list(paths)
 
+    def topics(self) -> list[str]:
+        """The names of all topics with replicas here."""
+        entries = (path / name for path in self.paths for name in os.listdir(path))
+        return sorted({match["topic"] for each in entries if (match := LOG_FOLDER.fullmatch(each.name)) and each.is_dir()})
+
     def partitions(self, topic: str) -> dict[int, FoundPartition]:
         """The partitions of a topic whose replicas are here.
 
@@ -77,13 +82,12 @@ class LogDirs:
         return {folder: _topic_id(folder) for folder in self._folders(topic).values()}
 
     def _folders(self, topic: str) -> dict[int, Path]:
-        name = re.compile(re.escape(topic) + r"-(\d+)")
         folders: dict[int, Path] = {}
         for path in self.paths:
             for entry in os.listdir(path):
-                match = name.fullmatch(entry)
-                if match is not None:
-                    partition = int(match[1])
+                match = LOG_FOLDER.fullmatch(entry)
+                if match is not None and match["topic"] == topic:
+                    partition = int(match["partition"])
                     other = folders.get(partition)
                     folders[partition] = path / entry if other is None else _in_use(other, path / entry)
         return dict(sorted(folders.items()))

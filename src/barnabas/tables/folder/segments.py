@@ -6,6 +6,7 @@ Rules
   2. An index belongs to the segment only if the log's name still leads to the segment's file after the index was opened: a compaction
      renames the indexes before the log.
   3. An index only tells where to begin. A reader goes on over batch headers, so an index that is missing costs time and no record.
+  4. A broker writes an index some hundred entries at a time. For batches that it does not have yet, a segment keeps marks of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 from barnabas.columnar.batches import Longs
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_HELD_SEGMENTS
+from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.batch_header import HEADER_SIZE, MAGIC, read_header
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
@@ -31,6 +33,7 @@ from barnabas.storage.transaction_index import ENTRY
 
 ABORTED_ENTRY = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
 NO_ABORTED: Longs = np.empty((0, 3), np.int64)
+MARK_BYTES = 64 << 10  # between two marks
 NO_ENTRY_MARK = 2**62  # sorts behind every entry: Kafka's active indexes end in zeros
 
 
@@ -95,6 +98,7 @@ class LogSegment:
         self.identity = identity
         self.aborted = aborted
         self._held: int | None = None
+        self._marks: Longs = np.empty((0, 2), np.int64)  # last offset minus base offset, and position, of some batches
 
     @property
     def path(self) -> Path:
@@ -140,16 +144,37 @@ class LogSegment:
 
     # Positions
 
+    def mark(self, position: int, table: Longs) -> None:
+        """Remember where some batches begin. Not for several threads at once, but others may look for positions meanwhile.
+
+        Args:
+            position: of the first byte to which the positions of the batches belong.
+            table: their headers, see `columnar.batches.batch_table`.
+        """
+        starts = table[:, k.POSITION] + position
+        last = self._marks[-1, 1] if len(self._marks) else -1
+        first = np.searchsorted(starts, last, "right")
+        rows = first + np.flatnonzero(np.diff(starts[first:] // MARK_BYTES, prepend=last // MARK_BYTES))
+        lasts = table[rows, k.BASE_OFFSET] + table[rows, k.LAST_DELTA] - self.base_offset
+        self._marks = np.concatenate([self._marks, np.stack([lasts, starts[rows]], axis=1)])
+
     def start_position(self, fileno: int, offset: int) -> int:
         """A position at or before the first batch with records from `offset` on."""
-        entry = self._floor(INDEX_SUFFIX, offset - self.base_offset)
+        delta, marks = offset - self.base_offset, self._marks
+        slot = int(np.searchsorted(marks[:, 0], delta, "right")) - 1
+        if slot >= 0 and self._is_batch(fileno, *(mark := marks[slot].tolist())):
+            return int(mark[1])
+        entry = self._floor(INDEX_SUFFIX, delta)
         return entry[1] if entry is not None and self._is_batch(fileno, *entry) else 0
 
     def end_position(self, offset: int) -> int | None:
         """A position that is likely behind the batches with records below `offset`; None if there is none but the end of the file."""
+        delta, marks = offset - self.base_offset, self._marks
+        slot = int(np.searchsorted(marks[:, 0], delta - 1))
+        if slot + 1 < len(marks) and slot:
+            return int(marks[slot + 1, 1])
         with self._index(INDEX_SUFFIX) as index:
-            slot = index.first_from(offset - self.base_offset - 1)
-            entry = index.entry(slot + 1)
+            entry = index.entry(index.first_from(delta - 1) + 1)
             return entry[1] if entry is not None and entry[1] > 0 else None
 
     def time_position(self, fileno: int, timestamp_ms: int) -> int:

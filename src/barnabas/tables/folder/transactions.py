@@ -91,6 +91,7 @@ class TransactionProgress:
                 wanted = self._wanted(block, limit, unsure_from)
                 if len(wanted):
                     self._take(block.data, wanted)
+                    segment.mark(block.position, wanted)
                     position = block.position + int(wanted[-1, k.POSITION] + wanted[-1, k.SIZE])
                     self._place = segment.identity, position
                 if len(wanted) < len(block.table) or self.next_offset >= limit:

@@ -1,0 +1,179 @@
+"""Jobs, their states and their progress, as records of three compacted topics have them. The key of each record is the job's name.
+
+    _barnabas_jobs           what should run: written by `CREATE MATERIALIZED VIEW`, `barnabas job …` and other callers
+    _barnabas_job_states     what became of it: written by the engine
+    _barnabas_job_progress   how far it has come: written with the rows of each micro-batch, in the same transaction
+
+Rules
+  1. The engine converges to the jobs. A job with another `generation` starts from nothing, and the state of the old one is removed; a job
+     with another `restarts` starts again from its state.
+  2. A record is JSON; fields that a version does not know are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from barnabas.errors import BarnabasError
+from barnabas.incremental.plan import Plan
+
+JOBS, STATES, PROGRESS = "_barnabas_jobs", "_barnabas_job_states", "_barnabas_job_progress"
+T = TypeVar("T")
+
+
+class Desired(StrEnum):
+    """What a job should do."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+
+
+class State(StrEnum):
+    """What a job does."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    WAITING = "waiting"  # it failed, and starts again at `next_try_ms`
+    FAILED = "failed"  # it failed, and starts again only on request
+    COMPLETED = "completed"  # a pipeline that has ended
+
+
+class InputTable(Struct, frozen=True):
+    """A table that a view reads, in the words of `tables.declared.columns_of`.
+
+    Args:
+        columns, key: declarations such as `id bigint, name text`; None: the format's own.
+        is_keyed: whether a record replaces the one with the same key.
+        names: the columns that the plan reads, in the order of its node.
+    """
+
+    topic: str
+    format: str
+    names: tuple[str, ...]
+    columns: str | None = None
+    key: str | None = None
+    mode: str = "permissive"
+    is_keyed: bool = False
+
+
+class ViewWork(Struct, frozen=True, tag="view"):
+    """Keeps the result of a query in a compacted topic.
+
+    Args:
+        sql: the query, for people.
+        tables: by the names of the plan's inputs.
+        topic: of the result; it exists.
+        key: a declaration of the columns of the record's key, as `columns_of` takes it.
+        columns: a declaration of the columns of the record's value, which is JSON.
+        most_rows: of one micro-batch.
+    """
+
+    sql: str
+    plan: Plan
+    tables: Mapping[str, InputTable]
+    topic: str
+    key: str
+    columns: str
+    most_rows: int = 500_000
+
+
+class PipelineWork(Struct, frozen=True, tag="pipeline"):
+    """Runs a script or a project, as `barnabas pipeline run` does.
+
+    Args:
+        target: path of the script or of the project's specification, on the machine of the engine.
+        every_s: seconds between two updates of a project; None: one update.
+    """
+
+    target: str
+    arguments: tuple[str, ...] = ()
+    every_s: float | None = None
+
+
+class Job(Struct, frozen=True):
+    """A job.
+
+    Args:
+        generation: grows when the job must start from nothing.
+        restarts: grows when somebody asks for a restart.
+        pool: Spark's scheduling pool; jobs of one pool share its part of the cores.
+        conf: Spark settings of its own, for pipelines.
+    """
+
+    name: str
+    work: ViewWork | PipelineWork
+    desired: Desired = Desired.RUNNING
+    generation: int = 0
+    restarts: int = 0
+    pool: str = "default"
+    conf: Mapping[str, str] = {}
+    created_ms: int = 0
+
+
+class JobState(Struct, frozen=True):
+    """The state of a job.
+
+    Args:
+        since_ms: since when, in milliseconds since the epoch.
+        tries: failed starts in a row.
+        error: the last one, in one line; it stays until the job runs again.
+        next_try_ms: for a waiting job.
+    """
+
+    name: str
+    generation: int
+    restarts: int
+    state: State
+    since_ms: int
+    tries: int = 0
+    error: str | None = None
+    next_try_ms: int | None = None
+
+
+class JobProgress(Struct, frozen=True):
+    """How far a job has come.
+
+    Args:
+        batch: number of the last micro-batch.
+        offsets: by topic and partition (as text) the next offset that it reads.
+        rows_in, rows_out: of the last micro-batch; `total_in`, `total_out` since the generation began.
+        state_rows, state_bytes: that it keeps.
+        took_ms: of the last micro-batch, from its planning to its last write.
+        at_ms: when it was written, in milliseconds since the epoch.
+    """
+
+    name: str
+    generation: int
+    batch: int
+    offsets: Mapping[str, Mapping[str, int]]
+    rows_in: int = 0
+    rows_out: int = 0
+    total_in: int = 0
+    total_out: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    took_ms: float = 0.0
+    at_ms: int = 0
+
+
+class BadRecord(BarnabasError):
+    """A record of a job topic that this version cannot read."""
+
+
+def encode(record: Job | JobState | JobProgress) -> bytes:
+    """The value of its record."""
+    return msgspec.json.encode(record)
+
+
+def decode(payload: bytes, kind: type[T]) -> T:
+    """Raises BadRecord."""
+    try:
+        return msgspec.json.decode(payload, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadRecord(str(error)) from None

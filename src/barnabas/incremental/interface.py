@@ -1,0 +1,71 @@
+"""The seam between what keeps a result and what feeds it: a job of the engine takes any `Flow`.
+
+Rules
+  1. The steps are numbered and follow one another. `step` begins a transaction on the state, `commit` ends it; a process that dies in
+     between has the state of the step before, and is given the same step again.
+  2. An input is the rows of a table since the last step, in the order of their offsets: the columns of its node, for a keyed table also
+     `_key` (binary, never null) and `_deleted` (bool). A table without an entry has no rows.
+  3. A change is a row of the result with its key, or a key that is gone (`_deleted` is true, and all columns but the key are null). A key
+     comes at most once in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+from msgspec import Struct
+
+from barnabas.errors import BarnabasError
+from barnabas.incremental.plan import Plan
+
+ROW, DELETED, KEY = "_row", "_deleted", "_key"
+
+
+class FlowError(BarnabasError):
+    """A step failed: an expression failed for a row, or the state does not fit the plan. Nothing of the step remains."""
+
+
+class Size(Struct, frozen=True):
+    """The state of a flow.
+
+    Args:
+        rows: that it keeps, of all nodes.
+        size: bytes, in memory and on disk.
+    """
+
+    rows: int
+    size: int
+
+
+class Flow(Protocol):
+    """Keeps the result of one plan."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def position(self) -> int:
+        """The number of the last step that was committed; -1 before the first."""
+
+    def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
+        """The changes of the result: its columns, `_row` (text) if the plan has no key, and `_deleted`.
+
+        Raises:
+            FlowError: with the reason in one line; the step is undone.
+        """
+
+    def commit(self) -> None:
+        """Keep the last step."""
+
+    def rollback(self) -> None:
+        """Undo the last step; safe if there is none."""
+
+    def result(self) -> pa.Table:
+        """All rows of the result, without those of an open step."""
+
+    def size(self) -> Size: ...
+
+    def close(self) -> None:
+        """Release the state; what was committed stays on disk."""
