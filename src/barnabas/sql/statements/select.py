@@ -100,7 +100,7 @@ def _table_hint(fault: SqlError, plan: QueryPlan) -> str | None:
 
 
 def _column_hint(fault: SqlError, plan: QueryPlan, text: str) -> str | None:
-    """What may be meant by a column that is not there. DuckDB knows those columns alone that the statement names."""
+    """The column that the user may mean by one that is not there. DuckDB knows those columns alone that the statement names."""
     found = re.search(r'column "(.+)" does not exist', fault.message)
     relations = [each.relation for each in plan.inputs if not isinstance(each.relation, CatalogueRelation)]
     columns = list(dict.fromkeys(name for relation in relations for name in relation.columns.names))
