@@ -56,6 +56,8 @@ class Database:
         self._connection.execute("ATTACH '" + name.replace("'", "''") + "' AS state")
         for statement in setup:
             self._connection.execute(statement)
+        # a step of 500,000 rows takes a third less processor time, and the file twice the bytes
+        self._connection.execute("SET force_compression = 'uncompressed'")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 

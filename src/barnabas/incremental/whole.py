@@ -69,7 +69,8 @@ class WholeFlow:
                     rows = pa.Table.from_pylist([dict(row) for _, row in tables[name]], empty)
                     cursor.register("given", rows)
                     cursor.execute(f"INSERT INTO {quoted(name)} FROM given")
-            return cursor.sql(self.plan.query()).to_arrow_table()
+            found: pa.Table = cursor.sql(self.plan.query()).to_arrow_table()
+            return found
         except duckdb.Error as error:
             raise FlowError(str(error).splitlines()[0]) from error
         finally:
