@@ -67,6 +67,8 @@ class Unit:
         self.life.ended(now_s, reason)
         if self.life.phase is Phase.WAITING:
             logger.warning("event=engine-process-failed what=%s reason=%r", self.what, reason)
+        else:
+            logger.info("event=engine-process-ended what=%s code=%d", self.what, code)
 
     def _start(self, now_s: float) -> None:
         self.restarts += self.life.tries > 0
