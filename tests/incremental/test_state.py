@@ -94,7 +94,7 @@ def test_table_without_a_column_of_the_plan() -> None:
 
 
 def test_query_without_keys_reads_max_view_recomputed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert groups.MAX_VIEW_RECOMPUTED_ROWS == limits.MAX_VIEW_RECOMPUTED_ROWS
+    assert limits.MAX_VIEW_RECOMPUTED_ROWS == 1_000_000
     monkeypatch.setattr(groups, "MAX_VIEW_RECOMPUTED_ROWS", 2)
     flow = opened(planned(BIDS, Groups((0,), ((),), "SELECT * FROM input_0 ORDER BY id LIMIT 1", BIDS.columns)))
     stepped(flow, bids((1, 5), (2, 6)))
