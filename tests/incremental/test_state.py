@@ -80,9 +80,11 @@ def test_plan_reads_its_inputs_alone(source: str) -> None:
     flow.close()
 
 
-def test_settings_are_locked() -> None:
-    with pytest.raises(FlowError, match="configuration has been locked"):
-        opened(PLAN)._database.run("SET threads = 9")
+def test_files_stay_out_of_reach() -> None:
+    flow = opened(PLAN)
+    with pytest.raises(FlowError, match="Cannot enable external access"):
+        flow._database.run("SET enable_external_access = true")
+    flow.close()
 
 
 def test_table_without_a_column_of_the_plan() -> None:
