@@ -27,6 +27,9 @@ class MadeRows:
     def create(self, database: Database) -> None:
         """It keeps nothing."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
 
@@ -56,6 +59,9 @@ class AllRows:
 
     def create(self, database: Database) -> None:
         """It keeps nothing."""
+
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
 
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
