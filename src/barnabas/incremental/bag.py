@@ -57,7 +57,7 @@ class Bag:
         """The lines as a query with the node's columns and `_w`."""
         return f"SELECT {listing(self.columns)}, {WEIGHT} FROM {self.table}"
 
-    def change(self, database: Database) -> Change:
+    def lines(self, database: Database) -> Change:
         """All lines, as a change of nothing to them."""
         rows, lowest, highest = database.one(f"SELECT count(*), min({WEIGHT}), max({WEIGHT}) FROM {self.table}")
         return Change(self.table, rows, lowest or 0, highest or 0)

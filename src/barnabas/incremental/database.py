@@ -5,6 +5,7 @@ So the functions that a flow needs are defined anew at each start, and the file 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ class Database:
     def __init__(self, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str]) -> None:
         self._path = path
         self._spill = Path(tempfile.mkdtemp(prefix="barnabas-flow-", dir=None if path is None else path.parent))
-        config = {
+        config: dict[str, Any] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "allow_community_extensions": "false",
@@ -70,7 +71,8 @@ class Database:
 
     def table(self, sql: str) -> pa.Table:
         with failing():
-            return self._connection.sql(sql).to_arrow_table()
+            found: pa.Table = self._connection.sql(sql).to_arrow_table()
+            return found
 
     def kinds(self, sql: str) -> list[str]:
         """The types of the columns of a query, in DuckDB's words."""
@@ -115,10 +117,8 @@ class Database:
 
     def undo(self) -> None:
         """Undo the open transaction, if there is one."""
-        try:
+        with contextlib.suppress(duckdb.TransactionException):
             self._connection.execute("ROLLBACK")
-        except duckdb.TransactionException:
-            pass  # there is none
 
     def close(self) -> None:
         """Also removes what was written for want of memory."""

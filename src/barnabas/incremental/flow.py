@@ -1,8 +1,8 @@
 """A flow whose state lies in DuckDB.
 
-A step is one transaction: the changes of the nodes are computed in their order, each from the changes of its inputs and from the rows before
-the step; then every state is brought up to the step. The number of the step lies in the state, too. So a process that dies leaves the state
-of the last step that was committed.
+A step is one transaction. The changes of the nodes are computed in their order, each from the changes of its inputs and from the rows
+before the step. Then every state is brought up to the step. The number of the step lies in the state, too. So a process that dies leaves
+the state of the last step that was committed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,21 @@ from barnabas.incremental.sums import SummedRows, accumulators, natural_kinds
 META = "state.flow"
 
 
-class Kept(Protocol):
-    """A node of the plan."""
+class State(Protocol):
+    """What is kept from step to step."""
 
     def create(self, database: Database) -> None:
-        """Make its state, empty."""
+        """Make it, empty."""
+
+    def keep(self, step: Step) -> None:
+        """Bring it up to the step."""
+
+
+class Kept(State, Protocol):
+    """A node of the plan."""
 
     def change(self, step: Step) -> Change:
         """Its change, from the changes of its inputs and the state before the step."""
-
-    def keep(self, step: Step) -> None:
-        """Bring its state up to the step."""
 
 
 def open_flow(plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> DuckFlow:
@@ -72,6 +76,8 @@ class DuckFlow:
             self._nodes.append(self._node(number))
         last = len(plan.nodes) - 1
         self._result = CountedResult(last, plan.columns) if plan.key is None else KeyedResult(last, plan.columns, plan.key)
+        bags = [each for each in self._bags.values() if not isinstance(each, KeyedRows)]
+        self._states: list[State] = [*self._nodes, *bags, self._result]
         self._open: int | None = None
         self._position = self._start()
 
@@ -99,12 +105,8 @@ class DuckFlow:
         for number, node in enumerate(self._nodes):
             step.changes[number] = node.change(step)
         changes = self._result.change(step)
-        for node in self._nodes:
-            node.keep(step)
-        for bag in self._bags.values():
-            if bag not in self._nodes:
-                bag.keep(step)
-        self._result.keep(step)
+        for each in self._states:
+            each.keep(step)
         step.drop()
         self._database.run(f"UPDATE {META} SET position = ?", [step.number])
         return changes
@@ -155,7 +157,7 @@ class DuckFlow:
     def _create(self) -> None:
         self._database.run("BEGIN")
         try:
-            for each in [*self._nodes, *(bag for bag in self._bags.values() if bag not in self._nodes), self._result]:
+            for each in self._states:
                 each.create(self._database)
             self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT)")
             self._database.run(f"INSERT INTO {META} VALUES (?, -1)", [encode(self._plan)])

@@ -48,7 +48,7 @@ class GroupedRows:
             name = f"_{self._number}_{place}"
             rows = step.change(f"_before{name}", f"{bag.weighted()} WHERE {key} IN (SELECT _k FROM {touched})")
             before.append(rows)
-            after.append(both(step, f"_after{name}", bag, rows, change))
+            after.append(added(step, f"_after{name}", bag, rows, change))
         old = computed(self._node, self._bags, before, -1)
         new = computed(self._node, self._bags, after, 1)
         return step.change(f"_change_{self._number}", merging(self._node.columns, f"{old} UNION ALL {new}"))
@@ -71,12 +71,12 @@ class WholeRows:
             return NOTHING
         after = []
         for place, (bag, change) in enumerate(zip(self._bags, changes, strict=True)):
-            rows = bag.change(step.database)
+            rows = bag.lines(step.database)
             if rows.rows + change.rows > MAX_VIEW_RECOMPUTED_ROWS:
                 raise FlowError(
                     f"a query without keys would read more than MAX_VIEW_RECOMPUTED_ROWS ({MAX_VIEW_RECOMPUTED_ROWS:,}) rows at each change"
                 )
-            after.append(both(step, f"_after_{self._number}_{place}", bag, rows, change))
+            after.append(added(step, f"_after_{self._number}_{place}", bag, rows, change))
         old = f"SELECT {listing(self._node.columns)}, -{WEIGHT} AS {WEIGHT} FROM {self._table}"
         new = computed(self._node, self._bags, after, 1)
         return step.change(f"_change_{self._number}", merging(self._node.columns, f"{old} UNION ALL {new}"))
@@ -86,19 +86,19 @@ class WholeRows:
         if change.rows == 0:
             return
         names = f"{listing(self._node.columns)}, {WEIGHT}"
-        both_ = f"SELECT {names} FROM {self._table} UNION ALL SELECT {names} FROM {change.relation}"
-        step.make(f"_result_{self._number}", merging(self._node.columns, both_))
+        all_rows = f"SELECT {names} FROM {self._table} UNION ALL SELECT {names} FROM {change.relation}"
+        step.make(f"_result_{self._number}", merging(self._node.columns, all_rows))
         step.database.run(f"DELETE FROM {self._table}")
         step.database.run(f"INSERT INTO {self._table} SELECT {names} FROM _result_{self._number}")
 
 
-def both(step: Step, name: str, bag: Bag, rows: Change, change: Change) -> Change:
+def added(step: Step, name: str, bag: Bag, rows: Change, change: Change) -> Change:
     """Rows before a step with its change."""
     if change.rows == 0:
         return rows
     names = f"{listing(bag.columns)}, {WEIGHT}"
-    parts = [f"SELECT {names} FROM {each.relation}" for each in (rows, change) if each.rows]
-    return step.change(name, merging(bag.columns, " UNION ALL ".join(parts)) if change.lowest < 0 else " UNION ALL ".join(parts))
+    sql = " UNION ALL ".join(f"SELECT {names} FROM {each.relation}" for each in (rows, change) if each.rows)
+    return step.change(name, merging(bag.columns, sql) if change.lowest < 0 else sql)
 
 
 def computed(node: Groups, bags: Sequence[Bag], rows: Sequence[Change], weight: int) -> str:
