@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +12,23 @@ from hypothesis.strategies import DrawFn
 from barnabas.incremental.interface import DELETED, KEY
 from barnabas.incremental.plan import Column, Groups, Input, Join, Named, Node, Plan, Rows, Sum, Sums, Union
 
-COLUMNS = (Column("k", "INTEGER"), Column("v", "BIGINT"), Column("s", "VARCHAR"), Column("d", "DOUBLE"), Column("e", "DECIMAL(12,2)"))
-SCHEMA = pa.schema([("k", pa.int32()), ("v", pa.int64()), ("s", pa.string()), ("d", pa.float64()), ("e", pa.decimal128(12, 2))])
-KEYED = pa.schema([*SCHEMA, (KEY, pa.binary()), (DELETED, pa.bool_())])
-INPUTS = (Input("people", COLUMNS, True), Input("bids", COLUMNS), Input("odd \"name\"'s", COLUMNS, True))
+COLUMNS = (
+    Column("k", "INTEGER"),
+    Column("v", "BIGINT"),
+    Column("s", "VARCHAR"),
+    Column("d", "DOUBLE"),
+    Column("e", "DECIMAL(12,2)"),
+)
+KINDS: Mapping[str, pa.DataType] = {
+    "k": pa.int32(),
+    "v": pa.int64(),
+    "s": pa.string(),
+    "d": pa.float64(),
+    "e": pa.decimal128(12, 2),
+}
+SCHEMA = pa.schema(KINDS)
+KEYED = pa.schema({**KINDS, KEY: pa.binary(), DELETED: pa.bool_()})
+INPUTS = (Input("people", COLUMNS, True), Input("bids", COLUMNS), Input('odd "name"\'s', COLUMNS, True))
 
 
 def made(**expressions: str) -> tuple[Named, ...]:
@@ -45,7 +59,11 @@ GROUPS: tuple[tuple[int, tuple[str, ...], str], ...] = (
     (1, ("k",), f"SELECT {ALL} FROM input_0 QUALIFY row_number() OVER (PARTITION BY k ORDER BY {ALL}) <= 2"),
     (1, ("k", "s"), "SELECT k, count(DISTINCT v), s, avg(d), max(e) FROM input_0 GROUP BY k, s"),
     (2, ("k",), "SELECT a.k, b.v, a.s, b.d, a.e FROM input_0 AS a LEFT JOIN input_1 AS b ON a.k = b.k"),
-    (2, ("k",), "SELECT coalesce(a.k, b.k), a.v, b.s, a.d, b.e FROM input_0 AS a FULL JOIN input_1 AS b ON a.k = b.k AND a.v < b.v"),
+    (
+        2,
+        ("k",),
+        "SELECT coalesce(a.k, b.k), a.v, b.s, a.d, b.e FROM input_0 AS a FULL JOIN input_1 AS b ON a.k = b.k AND a.v < b.v",
+    ),
     (2, ("s",), "SELECT * FROM input_0 WHERE NOT EXISTS (FROM input_1 WHERE input_1.s IS NOT DISTINCT FROM input_0.s)"),
     (2, ("k",), "WITH every AS (FROM input_0 UNION FROM input_1) SELECT * FROM every"),
     (1, (), f"SELECT {ALL} FROM input_0 ORDER BY {ALL} LIMIT 3"),
@@ -57,13 +75,14 @@ KEYS = {
     "k": (Named("g", "INTEGER", "k"), Named("h", "VARCHAR", "NULL")),
     "k, s": (Named("g", "INTEGER", "k"), Named("h", "VARCHAR", "s")),
     "computed": (Named("g", "INTEGER", "v % 2"), Named("h", "VARCHAR", "lower(s)")),
+    "one": (Named("g", "INTEGER", "k"),),
     "none": (),
 }
 
 
 @st.composite
 def sums(draw: DrawFn, read: int) -> Sums:
-    """Aggregates; with `only_adding`, such that rows can be taken away from."""
+    """Aggregates by some keys."""
     keys = KEYS[draw(st.sampled_from(sorted(KEYS)))]
     whole = draw(st.sampled_from([("count", None), ("count", "v"), ("sum", "v"), ("min", "v"), ("max", "k")]))
     text = draw(st.sampled_from([("min", "s"), ("max", "s")]))
@@ -80,7 +99,7 @@ def sums(draw: DrawFn, read: int) -> Sums:
             kind = {"d": "DOUBLE", "e": "DECIMAL(38,2)"}[argument]
         wanted.append(Sum(name, kind, call, argument, draw(FILTERS)))
     group = "g" if keys else "0"
-    second = "coalesce(h, b::VARCHAR)" if keys else "b::VARCHAR"
+    second = "coalesce(h, b::VARCHAR)" if len(keys) > 1 else "b::VARCHAR"
     return Sums(read, keys, tuple(wanted), made(k=group, v="a", s=second, d="c", e="f::INTEGER" if "bool" in exact[0] else "f"))
 
 
@@ -143,5 +162,8 @@ def steps(draw: DrawFn) -> dict[str, pa.Table]:
 def arrow(rows: list[dict[str, Any]], *, is_keyed: bool) -> pa.Table:
     """Rows as a step has them."""
     schema = KEYED if is_keyed else SCHEMA
-    columns = {field.name: pa.array([row[field.name] for row in rows], pa.float64() if field.name == "e" else field.type) for field in schema}
+    columns = {
+        field.name: pa.array([row[field.name] for row in rows], pa.float64() if field.name == "e" else field.type)
+        for field in schema
+    }
     return pa.table(columns).cast(schema)

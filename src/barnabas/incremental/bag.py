@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.incremental.changes import WEIGHT, Change, Step, listing, merging
+from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging
 from barnabas.incremental.database import Database
 from barnabas.incremental.plan import Column
 
@@ -76,7 +76,7 @@ class Bag:
         """Take out the lines of rows that go; gives the lines that come."""
         found = f"_found_{self.node}"
         going = f"SELECT {self.row_hash()} FROM {change.relation} WHERE {WEIGHT} < 0"
-        step.make(found, f"SELECT rowid AS _r, {listing(self.columns)}, {WEIGHT} FROM {self.table} WHERE {HASH} IN ({going})")
+        names = f"{listing(self.columns)}, {WEIGHT}"
+        step.make(found, f"SELECT _r, {names} FROM ({lines_of(self.table, f'{HASH} IN ({going})', change.rows)})")
         step.database.run(f"DELETE FROM {self.table} WHERE rowid IN (SELECT _r FROM {found})")
-        lines = f"SELECT * EXCLUDE _r FROM {found}"
-        return merging(self.columns, f"{lines} UNION ALL SELECT {listing(self.columns)}, {WEIGHT} FROM {change.relation}")
+        return merging(self.columns, f"SELECT {names} FROM {found} UNION ALL SELECT {names} FROM {change.relation}")

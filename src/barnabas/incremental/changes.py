@@ -11,6 +11,7 @@ from barnabas.incremental.database import Database
 from barnabas.incremental.plan import Column, quoted
 
 WEIGHT = "_w"
+MANY = 50_000
 
 
 class Change(Struct, frozen=True):
@@ -18,7 +19,7 @@ class Change(Struct, frozen=True):
 
     Args:
         relation: that has the rows.
-        lowest, highest: weights; 0 without rows.
+        lowest, highest: bounds of the weights; 0 without rows.
     """
 
     relation: str
@@ -59,12 +60,12 @@ class Step:
         self._made.append(name)
         return int(rows)
 
-    def change(self, name: str, sql: str) -> Change:
-        """A change from a query that has the column `_w`."""
+    def change(self, name: str, sql: str, bounds: tuple[int, int] | None = None) -> Change:
+        """A change from a query that has the column `_w`; `bounds` of the weights, if they are known."""
         rows = self.make(name, sql)
         if rows == 0:
             return NOTHING
-        lowest, highest = self.database.one(f"SELECT min({WEIGHT}), max({WEIGHT}) FROM {name}")
+        lowest, highest = bounds or self.database.one(f"SELECT min({WEIGHT}), max({WEIGHT}) FROM {name}")
         return Change(name, rows, lowest, highest)
 
     def merged(self, node: int, columns: Sequence[Column]) -> Change:
@@ -82,8 +83,8 @@ class Step:
 
     def drop(self) -> None:
         """Drop what the step made."""
-        for name in self._made:
-            self.database.run(f"DROP TABLE {name}")
+        if self._made:
+            self.database.run("; ".join(f"DROP TABLE {name}" for name in self._made))
         self._made.clear()
 
 
@@ -106,6 +107,18 @@ def repeating(columns: Sequence[Column], change: Change) -> str:
 def nothing(columns: Sequence[Column]) -> str:
     """Columns of a SELECT, null in all rows."""
     return ", ".join(f"NULL::{each.kind} AS {quoted(each.name)}" for each in columns)
+
+
+def lines_of(table: str, wanted: str, number: int) -> str:
+    """The lines of a table of the state that fit a condition on its hashes, with their places `_r`.
+
+    Args:
+        number: of the wanted hashes. For few of them the other columns are read for the lines found alone, which DuckDB does if it knows
+            their row numbers: 26 ms of processor time instead of 53 for 100 lines of a million.
+    """
+    if number < MANY:
+        wanted = f"rowid IN (SELECT rowid FROM {table} WHERE {wanted})"
+    return f"SELECT rowid AS _r, * FROM {table} WHERE {wanted}"
 
 
 def listing(columns: Sequence[Column], relation: str = "") -> str:

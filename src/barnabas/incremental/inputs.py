@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.incremental.bag import HASH, Bag
-from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, same
+from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, lines_of, listing, same
 from barnabas.incremental.database import Database
 from barnabas.incremental.interface import DELETED, KEY, FlowError
 from barnabas.incremental.plan import Input, quoted
@@ -40,7 +40,7 @@ class AddedRows:
         name = f"_given_{self._number}"
         step.database.give(name, rows)
         try:
-            return step.change(f"_change_{self._number}", f"SELECT {_cast(self._node)}1::BIGINT AS {WEIGHT} FROM {name}")
+            return step.change(f"_change_{self._number}", f"SELECT {_cast(self._node)}1::BIGINT AS {WEIGHT} FROM {name}", (1, 1))
         finally:
             step.database.take_back(name)
 
@@ -70,12 +70,15 @@ class KeyedRows(Bag):
             return NOTHING
         self._read(step, rows)
         equal = same("n", "s", [each.name for each in self.columns])
-        pairs = f"{self.table} AS s JOIN {self._new} AS n ON s.{HASH} = n.{HASH} AND s.{KEY} = n.{KEY}"
-        old = f"SELECT s.rowid AS _r, {_s(self.columns)}s.{KEY}, NOT n.{DELETED} AND {equal} AS _same FROM {pairs}"
-        step.make(self._old, old)
+        lines = lines_of(self.table, f"{HASH} IN (SELECT {HASH} FROM {self._new})", rows.num_rows)
+        pairs = f"s JOIN {self._new} AS n ON s.{HASH} = n.{HASH} AND s.{KEY} = n.{KEY}"
+        old = f"WITH s AS MATERIALIZED ({lines}) SELECT s._r, {_s(self.columns)}s.{KEY}, NOT n.{DELETED} AND {equal} AS _same FROM {pairs}"
+        replaced = step.make(self._old, old)
         gone = f"SELECT {_s(self.columns, '')}-1::BIGINT AS {WEIGHT} FROM {self._old} WHERE NOT _same"
         come = f"SELECT {_s(self.columns, '')}1::BIGINT AS {WEIGHT} FROM {self._new} WHERE {self._comes()}"
-        return step.change(f"_change_{self.node}", f"{gone} UNION ALL {come}")
+        if not replaced:
+            return step.change(f"_change_{self.node}", come, (1, 1))
+        return step.change(f"_change_{self.node}", f"{gone} UNION ALL {come}", (-1, 1))
 
     def _read(self, step: Step, rows: pa.Table) -> None:
         name = f"_given_{self.node}"

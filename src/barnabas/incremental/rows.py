@@ -22,7 +22,7 @@ class MadeRows:
         where = f" WHERE {self._node.where}" if self._node.where else ""
         columns = f"{listed(self._node.columns)}, {WEIGHT}"
         text = f"WITH input_0 AS (SELECT * FROM {change.relation}) SELECT {columns} FROM {self._node.source}{where}"
-        return step.change(f"_change_{self._number}", text)
+        return step.change(f"_change_{self._number}", text, (change.lowest, change.highest))
 
     def create(self, database: Database) -> None:
         """It keeps nothing."""
@@ -42,12 +42,13 @@ class AllRows:
         self._number, self._node, self._columns = number, node, columns
 
     def change(self, step: Step) -> Change:
-        parts = []
+        parts, bounds = [], (1, 1)
         for columns, each in zip(self._columns, self._node.inputs, strict=True):
             change = step.changes[each]
             if change.rows:
                 parts.append(f"SELECT {self._renamed(columns)}, {WEIGHT} FROM {change.relation}")
-        return step.change(f"_change_{self._number}", " UNION ALL ".join(parts)) if parts else NOTHING
+                bounds = min(bounds[0], change.lowest), max(bounds[1], change.highest)
+        return step.change(f"_change_{self._number}", " UNION ALL ".join(parts), bounds) if parts else NOTHING
 
     def _renamed(self, columns: Sequence[Column]) -> str:
         pairs = zip(columns, self._columns[0], strict=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.incremental.bag import HASH, Bag
-from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, merging, nothing, same
+from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, lines_of, listing, merging, nothing, same
 from barnabas.incremental.database import Database
 from barnabas.incremental.plan import Column, Named, Sum, Sums, listed, quoted
 
@@ -94,11 +94,14 @@ class SummedRows:
         bag: the rows of the input, if the accumulators of a group are computed anew.
     """
 
+    is_read = True  # by a node, or by a result with a state of its own
+
     def __init__(self, number: int, node: Sums, columns: Sequence[Column], kinds: Sequence[str], bag: Bag | None) -> None:
         self._number, self._node, self._columns, self._bag = number, node, columns, bag
         self._accumulators = accumulators(node, kinds)
         self._table = f"state.sums_{number}"
         self._keys = [f"g{place}" for place in range(len(node.keys))]
+        self._touched = f"_touched_{number}"
         self._parts, self._old, self._next = f"_parts_{number}", f"_before_{number}", f"_after_{number}"
         if bag is not None:
             self._bag_key = bag.key("input_0", [_cast(each) for each in node.keys] or ["0"])
@@ -115,10 +118,22 @@ class SummedRows:
         if change.rows == 0 and (self._keys or not step.is_first):
             return NOTHING
         self._accumulate(step, change)
-        hashes = f"SELECT {HASH} FROM {self._parts}"
-        step.make(self._old, f"SELECT rowid AS _r, * FROM {self._table} WHERE {HASH} IN ({hashes})")
+        hashes = f"SELECT {HASH} FROM {self._parts if self._bag is None or not self._keys else self._touched}"
+        step.make(self._old, lines_of(self._table, f"{HASH} IN ({hashes})", change.rows))
         step.make(self._next, self._joined())
-        return step.change(f"_change_{self._number}", self._compared())
+        return step.change(f"_change_{self._number}", self._compared(step), (-1, 1)) if self.is_read else NOTHING
+
+    def rows(self) -> str:
+        """All rows, as a query."""
+        return self._finals(self._table)
+
+    def come(self, step: Step) -> str | None:
+        """The rows of the groups in the step, as a query; None if the step has none."""
+        return self._finals(self._next, f" WHERE {ROWS} > 0") if step.made(self._next) else None
+
+    def gone(self) -> str:
+        """The rows of the groups that have no rows after the step, as a query. Their keys are those of the groups."""
+        return self._finals(self._next, f" WHERE {ROWS} <= 0 AND _r IS NOT NULL")
 
     def _accumulate(self, step: Step, change: Change) -> None:
         """The groups in the change, with accumulators: of the change alone, or of all their rows."""
@@ -137,11 +152,12 @@ class SummedRows:
     def _all_rows(self, step: Step, change: str) -> str:
         """The rows of the groups in the change, with those of the change."""
         assert self._bag is not None
-        before = self._bag.weighted()
+        before, names = self._bag.weighted(), f"{listing(self._columns)}, {WEIGHT}"
         if self._keys:
-            touched = f"SELECT {self._bag_key} FROM ({self._bag.with_keys(change)})"
-            before += f" WHERE {self._bag_key} IN ({touched})"
-        rows = merging(self._columns, f"{before} UNION ALL SELECT {listing(self._columns)}, {WEIGHT} FROM ({change})")
+            number = step.make(self._touched, f"SELECT DISTINCT {self._bag_key} AS {HASH} FROM ({self._bag.with_keys(change)})")
+            lines = lines_of(self._bag.table, f"{self._bag_key} IN (SELECT {HASH} FROM {self._touched})", number)
+            before = f"SELECT {names} FROM ({lines})"
+        rows = merging(self._columns, f"{before} UNION ALL SELECT {names} FROM ({change})")
         step.make(f"_rows_{self._number}", rows)
         return f"SELECT * FROM _rows_{self._number} WHERE {WEIGHT} > 0"
 
@@ -159,21 +175,20 @@ class SummedRows:
         columns = ", ".join([*keys, *made, hashes])
         return f"SELECT {columns} FROM {self._parts} AS d FULL JOIN {self._old} AS o ON d.{HASH} = o.{HASH} AND {equal}"
 
-    def _compared(self) -> str:
-        """The result's rows before the step with weight -1, those after it with 1; without those that stay the same."""
-        alive = f" WHERE {ROWS} > 0" if self._keys else ""
-        before = self._finals(self._old, -1, "")
-        after = self._finals(self._next, 1, alive)
-        columns = [Column(each.name, each.kind) for each in self._node.columns]
-        return merging(columns, f"{before} UNION ALL {after}")
+    def _compared(self, step: Step) -> str:
+        """The result's rows before the step with weight -1, those after it with 1."""
+        after = f"SELECT *, 1::BIGINT AS {WEIGHT} FROM ({self._finals(self._next, f' WHERE {ROWS} > 0' if self._keys else '')})"
+        if step.is_first:
+            return after
+        return f"SELECT *, -1::BIGINT AS {WEIGHT} FROM ({self._finals(self._old)}) UNION ALL {after}"
 
-    def _finals(self, relation: str, weight: int, where: str) -> str:
+    def _finals(self, relation: str, where: str = "") -> str:
         keys = [f"{name} AS {quoted(each.name)}" for name, each in zip(self._keys, self._node.keys, strict=True)]
         inner = ", ".join([*keys, *(each.final() for each in self._accumulators)])
-        return f"SELECT {listed(self._node.columns)}, {weight}::BIGINT AS {WEIGHT} FROM (SELECT {inner} FROM {relation}{where})"
+        return f"SELECT {listed(self._node.columns)} FROM (SELECT {inner} FROM {relation}{where})"
 
     def keep(self, step: Step) -> None:
-        if self._number not in step.changes or not step.made(self._next):
+        if not step.made(self._next):
             return
         names = [*self._keys, *(name for each in self._accumulators for name, _ in each.columns), ROWS]
         sets = ", ".join(f"{name} = m.{name}" for name in names[len(self._keys) :])

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, Sum, Sums, Union, quoted
 from barnabas.sql.continuous.functions import multiplies, name_of
-from barnabas.sql.continuous.joining import ONE, compared, kept
+from barnabas.sql.continuous.joining import ONE, kept
 from barnabas.sql.continuous.nulls import is_never_null
 from barnabas.sql.continuous.parts import NotSplit, Part, column_of, has_query, replaced, text, used_by
 from barnabas.sql.continuous.scope import Scope
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.sql.continuous.planner import Planner
 
 _CALLS = {exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or"}
+_NAMED = {"bool_and": "bool_and", "bool_or": "bool_or", "every": "bool_and"}
 SUMMED = ("HUGEINT", "DOUBLE")
 
 
@@ -54,26 +55,30 @@ class Aggregating:
         if clause.args.get("all"):
             self.keys = [each for _, each in self._items if not self._functions.aggregates(each)]
             return
-        sets: list[list[list[int]]] = [[[self._key(each)]] for each in clause.expressions]
-        for each in clause.args.get("rollup") or []:
-            numbers = [self._keys(one) for one in each.expressions]
-            sets.append([list(itertools.chain(*numbers[:count])) for count in range(len(numbers), -1, -1)])
-        for each in clause.args.get("cube") or []:
-            numbers = [self._keys(one) for one in each.expressions]
-            sets.append([
-                list(itertools.chain(*chosen)) for count in range(len(numbers), -1, -1) for chosen in itertools.combinations(numbers, count)
-            ])  # fmt: skip
-        for each in clause.args.get("grouping_sets") or []:
-            sets.append([self._keys(one) for one in each.expressions])
-        if any(clause.args.get(name) for name in ("rollup", "cube", "grouping_sets")):
+        sets = [self._alternatives(each) for each in clause.expressions]
+        for name in ("rollup", "cube", "grouping_sets"):
+            sets += [self._alternatives(each) for each in clause.args.get(name) or []]
+        if any(len(each) != 1 for each in sets):
             self._sets = [sorted(set(itertools.chain(*chosen))) for chosen in itertools.product(*sets)]
 
+    def _alternatives(self, tree: Any) -> list[list[int]]:
+        """The keys of each grouping set that a part of GROUP BY has."""
+        match tree:
+            case exp.Rollup():
+                numbers = [self._keys(one) for one in tree.expressions]
+                return [list(itertools.chain(*numbers[:count])) for count in range(len(numbers), -1, -1)]
+            case exp.Cube():
+                numbers = [self._keys(one) for one in tree.expressions]
+                counts = range(len(numbers), -1, -1)
+                return [list(itertools.chain(*chosen)) for count in counts for chosen in itertools.combinations(numbers, count)]
+            case exp.GroupingSets():
+                return list(itertools.chain(*map(self._alternatives, tree.expressions)))
+        return [self._keys(tree)]
+
     def _keys(self, tree: Any) -> list[int]:
-        if isinstance(tree, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            raise NotSplit("grouping sets within grouping sets")
         if isinstance(tree, exp.Tuple):
             return [self._key(each) for each in tree.expressions]
-        return [self._key(tree.this if isinstance(tree, exp.Paren) else tree)]
+        return [self._key(tree)]
 
     def _key(self, tree: Any) -> int:
         """The number of a key."""
@@ -83,6 +88,8 @@ class Aggregating:
             found = self._items[int(tree.name) - 1][1]
         else:
             found = self._scope.resolved(tree, self._aliases)
+        while isinstance(found, exp.Paren):
+            found = found.this
         if self._functions.aggregates(found) or has_query(found) or multiplies(found):
             raise NotSplit("a group by an aggregate, a subquery or unnest")
         if found not in self.keys:
@@ -117,7 +124,7 @@ class Aggregating:
         def change(node: Any) -> Any | None:
             if isinstance(node, exp.Query):
                 return node
-            if self._functions.is_aggregate(node) and not isinstance(node.parent, exp.Window):
+            if self._functions.is_aggregate(node) and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
                 return next((made.copy() for each, made in values if each == node), None)
             return next((made.copy() for each, made in keys if each == node), None)
 
@@ -160,6 +167,8 @@ class Aggregating:
         argument = call.this
         if isinstance(argument, exp.Order) and not isinstance(call, exp.Anonymous):
             argument = argument.this
+        if isinstance(call, exp.Anonymous) and name_of(call) in _NAMED and len(call.expressions) == 1:
+            return _NAMED[name_of(call)], call.expressions[0], condition
         if isinstance(call, exp.CountIf):
             both = argument if condition is None else exp.And(this=exp.Paren(this=condition.copy()), expression=exp.Paren(this=argument.copy()))
             return "count", None, both
@@ -274,7 +283,7 @@ class Aggregating:
     def _query(self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]) -> tuple[int, set[str]]:
         """Aggregates that are no sums: by the keys of the groups."""
         texts = [text(each, part) for each in keys]
-        made = [text(settled_aggregate(each), part) for each in calls]
+        made = [settled_aggregate(each, lambda tree: text(tree, part)) for each in calls]
         shown = [f"{each} AS {quoted(f'g{place}')}" for place, each in enumerate(texts)]
         shown += [f"{each} AS {quoted(f'a{place}')}" for place, each in enumerate(made)]
         grouped = f" GROUP BY {', '.join(str(place + 1) for place in range(len(texts)))}" if texts else ""
@@ -323,6 +332,3 @@ class Aggregating:
 def _average(total: Any, count: Any) -> Any:
     divided = exp.Div(this=exp.cast(total, "double"), expression=count.copy(), typed=False, safe=False)
     return exp.Case(ifs=[exp.If(this=exp.GT(this=count.copy(), expression=exp.Literal.number(0)), true=divided)])
-
-
-__all__ = ["Aggregating", "compared"]

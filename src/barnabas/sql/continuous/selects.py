@@ -16,7 +16,7 @@ from barnabas.sql.continuous.nulls import is_never_null
 from barnabas.sql.continuous.parts import Made, NotSplit, Part, column_of, conjuncts, free_name, has_query, narrowed, outer_nodes, placed, replaced, text, used_by
 from barnabas.sql.continuous.sources import Sources
 from barnabas.sql.continuous.subqueries import Subqueries
-from barnabas.sql.continuous.ties import settled, settled_window
+from barnabas.sql.continuous.ties import settled_window
 from barnabas.sql.dialect import to_duckdb
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Select:
         return [(name, column_of(*of[name])) for name in missing]
 
     def _typed(self, part: Part, names: Sequence[str], trees: Sequence[Any]) -> tuple[Named, ...]:
-        texts = [text(settled(each), part) for each in trees]
+        texts = [text(each, part) for each in trees]
         query = ", ".join(f"({each}) AS {quoted(name)}" for name, each in zip(names, texts, strict=True))
         kinds = self._nodes.kinds(f"SELECT {query} FROM {ONE}", [self._nodes.columns(part.node)])
         return tuple(Named(name, kind.kind, each) for name, kind, each in zip(names, kinds, texts, strict=True))
@@ -205,7 +205,7 @@ class Select:
         def sql(tree: Any) -> str:
             return to_duckdb(placed(tree, lambda of: plain[part.columns[of]]))
 
-        made = tuple(Named(name, each.kind, sql(settled(tree))) for name, each, (_, tree) in zip(names, columns, items, strict=True))
+        made = tuple(Named(name, each.kind, sql(tree)) for name, each, (_, tree) in zip(names, columns, items, strict=True))
         more = " AND ".join(f"({sql(each)})" if isinstance(each, exp.Or) else sql(each) for each in conditions)
         match below:
             case Join():

@@ -6,7 +6,7 @@ number rows are ordered by all columns where their own order leaves rows equal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -20,49 +20,36 @@ _ANY_ORDER = frozenset((
 _NUMBERING = frozenset(("row_number", "lag", "lead", "ntile", "first_value", "nth_value", "first"))
 
 
-def settled(tree: Any) -> Any:
-    """An expression whose aggregates read their rows in an order."""
-    return tree
+def settled_aggregate(node: Any, text: Callable[[Any], str]) -> str:
+    """The text of an aggregate that reads its rows in an order.
+
+    Args:
+        text: makes the text of an expression.
+    """
+    if isinstance(node, exp.Filter):
+        return f"{settled_aggregate(node.this, text)} FILTER (WHERE {text(node.expression.this)})"
+    found = text(node)
+    if not isinstance(node, exp.Func) or name_of(node) in _ANY_ORDER or not found.endswith(")"):
+        return found
+    order = next(iter(node.find_all(exp.Order)), None)
+    keys = [text(each) for each in _arguments(node)]
+    if not keys:
+        return found
+    return f"{found[:-1]}{', ' if order is not None else ' ORDER BY '}{', '.join(keys)})"
 
 
-def settled_aggregate(node: Any) -> Any:
-    """An aggregate that reads its rows in an order."""
-    made = node.copy()
-    call = made
-    while isinstance(call, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        call = call.this
-    if isinstance(call, exp.WithinGroup) or name_of(call) in _ANY_ORDER:
-        return made
-    arguments = [each for each in call.iter_expressions() if not isinstance(each, (exp.Order, exp.Literal))]
-    if isinstance(call.this, exp.Order):
-        order = call.this
-        inner = order.this
-        order.set("expressions", [*order.expressions, *(exp.Ordered(this=each.copy()) for each in [*_distinct(inner), *arguments])])
-        return made
-    if isinstance(call.this, exp.Distinct) or not arguments or isinstance(call, exp.GroupConcat):
-        return _sorted_group(call, made)
-    holder: Any = call
-    name = "this"
-    if isinstance(call, exp.Anonymous):
-        holder, name = None, ""
-        last = call.expressions[-1]
-        last.replace(exp.Order(this=last.copy(), expressions=[exp.Ordered(this=each.copy()) for each in arguments]))
-    if holder is not None:
-        inner = holder.args[name]
-        inner.replace(exp.Order(this=inner.copy(), expressions=[exp.Ordered(this=each.copy()) for each in arguments]))
-    return made
-
-
-def _distinct(inner: Any) -> list[Any]:
-    return list(inner.expressions) if isinstance(inner, exp.Distinct) else [inner] if inner is not None else []
-
-
-def _sorted_group(call: Any, made: Any) -> Any:
-    inner = call.this
-    if inner is None or isinstance(inner, exp.Order):
-        return made
-    inner.replace(exp.Order(this=inner.copy(), expressions=[exp.Ordered(this=each.copy()) for each in _distinct(inner)]))
-    return made
+def _arguments(node: Any) -> list[Any]:
+    """The arguments that rows differ in."""
+    found: list[Any] = []
+    for each in node.iter_expressions():
+        inner = each
+        while isinstance(inner, (exp.Order, exp.Distinct)):
+            found += inner.expressions if isinstance(inner, exp.Distinct) else []
+            inner = inner.this
+        if inner is not None:
+            found.append(inner)
+    is_distinct = node.find(exp.Distinct) is not None
+    return [each for each in found if isinstance(each, exp.Expression) and each.find(exp.Column) is not None][: 1 if is_distinct else None]
 
 
 def settled_window(node: Any, columns: Sequence[Any]) -> Any:
