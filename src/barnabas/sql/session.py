@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
@@ -25,7 +26,7 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, Prepared, Result, SqlError
+from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
@@ -54,7 +55,8 @@ class SqlSession:
 
     def __init__(self, shared: Shared, caller: Caller, number: int, left: Callable[[SqlSession], None]) -> None:
         self._shared, self.caller, self.number, self._left = shared, caller, number, left
-        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect)
+        self._notices: list[Notice] = []
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect, notify=self.notify)
         self.running = Running(shared.deadlines)
         self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
         self.access = Access(shared, self.client, caller.user, self.settings, self.running)
@@ -199,6 +201,16 @@ class SqlSession:
         """A statement failed: within a transaction, nothing but its end is possible."""
         if self._state == "T":
             self._state = "E"
+
+    def notify(self, notice: Notice) -> None:
+        """Tell the caller something with the statement that runs."""
+        if len(self._notices) < limits.MAX_SQL_NOTICES:
+            self._notices.append(notice)
+
+    def take_notices(self) -> Sequence[Notice]:
+        """Those since the last call, the oldest first."""
+        found, self._notices = self._notices, []
+        return found
 
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name)

@@ -13,7 +13,7 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.interface import Caller, Notice, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
@@ -107,6 +107,9 @@ class Host(Protocol):
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has."""
+
+    def notify(self, notice: Notice) -> None:
+        """Tell the caller something with the statement that runs."""
 
     def begin(self) -> None:
         """Open a transaction."""
