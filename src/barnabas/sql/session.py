@@ -36,6 +36,7 @@ from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
@@ -94,6 +95,16 @@ class SqlSession:
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
         return self._shared.definitions
+
+    @property
+    def view_jobs(self) -> ViewJobs:
+        """The jobs of views."""
+        return self._shared.views
+
+    def check_readable(self, relation: Relation) -> None:
+        """Raises PartitionError if the caller may not read a table."""
+        if isinstance(relation, TopicRelation):
+            self.access.check_readable(relation.topic)
 
     @property
     def max_rows(self) -> int:

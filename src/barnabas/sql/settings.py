@@ -106,6 +106,8 @@ _PARAMETERS = {
         _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
         _Parameter("max_rows", "0", "count"),
+        _Parameter("create_view_waits", "on", "bool"),
+        _Parameter("read_your_writes", "on", "bool"),
     )
 }
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only")

@@ -19,6 +19,7 @@ from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Records
 
@@ -52,6 +53,10 @@ class Host(Protocol):
     @property
     def max_rows(self) -> int:
         """Of a result; 0 for no limit."""
+
+    @property
+    def view_jobs(self) -> ViewJobs:
+        """The jobs of views."""
 
     @property
     def definitions(self) -> DefinitionStore:
@@ -92,6 +97,9 @@ class Host(Protocol):
 
     def translated(self, error: Exception, text: str) -> SqlError:
         """An error of DuckDB or of the cluster as a `SqlError`."""
+
+    def check_readable(self, relation: Relation) -> None:
+        """Raises PartitionError if the caller may not read a table."""
 
     def check_writable(self, name: str | None = None) -> None:
         """Raises SqlError 25006 in a read-only transaction, unless the name is that of a temporary table's definition."""

@@ -2,7 +2,8 @@
 
 A transaction keeps its rows in the session until COMMIT, and writes them in one transaction of Kafka: others see all of them or none.
 Its own statements see its rows. It is not isolated from others: each statement reads what is committed at its start, as READ COMMITTED
-does, and nothing is locked. The levels REPEATABLE READ and SERIALIZABLE are accepted with a warning. Definitions of tables are written at once; ROLLBACK does not undo them.
+does, and nothing is locked. The levels REPEATABLE READ and SERIALIZABLE are accepted with a warning. Definitions of tables are
+written at once; ROLLBACK does not undo them.
 """
 
 from __future__ import annotations
