@@ -25,6 +25,8 @@ PLAIN = (
     "columnar",
     "config",
     "coordination",
+    "engine",
+    "incremental",
     "pipelines",
     "plugins",
     "protocol",

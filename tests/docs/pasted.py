@@ -165,7 +165,13 @@ class Pasted:
             )
         self.servers[port] = server
         assert server.stdout is not None
-        count = 1 + self.has_registry + ("--sql-listener" in words) + ("--postgres-listener" in words)
+        count = (
+            1
+            + self.has_registry
+            + ("--sql-listener" in words)
+            + ("--engine-listener" in words)
+            + ("--postgres-listener" in words)
+        )
         ready = [server.stdout.readline() for _ in range(count)]
         assert all(ready), f"{line}\n{log.read_text()}"
         return "".join(ready)

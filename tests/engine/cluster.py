@@ -1,4 +1,4 @@
-"""What tests of the engine do with a cluster: declare jobs, look at their states, run supervisors with the fake driver."""
+"""A cluster for tests of the engine: declare jobs, look at their states, run supervisors with the fake driver."""
 
 from __future__ import annotations
 

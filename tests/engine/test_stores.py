@@ -44,7 +44,8 @@ def test_what_people_do_with_jobs(cluster: Cluster) -> None:
     for act in (operations.pause, operations.resume, operations.restart, operations.delete):
         with pytest.raises(UnknownJob, match="there is no job x"):
             act(jobs, client, "x")
-    cluster.declare(view("v"))
+    created = operations.create(jobs, client, view("v"))
+    assert created.generation == created.created_ms // 1000
     with pytest.raises(JobError, match="DROP MATERIALIZED VIEW"):
         operations.delete(jobs, client, "v")
     operations.delete(jobs, client, "p")

@@ -45,6 +45,9 @@ class Trivial:
     def error(self, error: HttpError) -> Response:
         return Response(json.dumps({"error_code": error.code, "message": error.message}).encode(), error.status, JSON)
 
+    async def metrics(self) -> bytes:
+        return b""
+
     async def root(self, request: Request) -> Response:
         return Response(b"{}", headers=JSON)
 

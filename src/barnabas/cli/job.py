@@ -61,7 +61,7 @@ class Opened(Struct):
     jobs: KeyedTopic[Job]
 
     def reports(self, name: str | None = None) -> list[Report]:
-        """What there is to tell about a job, or about all. Raises UnknownJob."""
+        """A job with its state and progress, or all of them. Raises UnknownJob."""
         from barnabas.engine.operations import UnknownJob
         from barnabas.engine.report import reports
         from barnabas.engine.stores import progress_of, states_of
@@ -222,8 +222,8 @@ def create(
 ) -> None:  # fmt: skip
     """Create a job that runs a pipeline.
 
-    It has the name NAME, and runs the project, specification or script TARGET with its ARGUMENTS. TARGET is a path on the machine of the engine. It lies in the folder that `barnabas engine start --pipelines` names; a path that is
-    not absolute begins there.
+    It has the name NAME, and runs the project, specification or script TARGET with its ARGUMENTS. TARGET is a path on the machine of
+    the engine. It lies in the folder that `barnabas engine start --pipelines` names; a path that is not absolute begins there.
     """
     from barnabas.engine import operations
 

@@ -129,8 +129,9 @@ def engine_start(
 ) -> int:
     """Run the engine of views and pipelines until it is told to stop.
 
-    It runs the jobs of a cluster on Spark, which starts with the first job. When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several
-    engines of a cluster one works; another takes over when it is gone.
+    It runs the jobs of a cluster on Spark, which starts with the first job. When it accepts connections, it prints a line with its
+    address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several engines of a cluster one works; another takes over when
+    it is gone.
     """
     extra = {"engine.data.dir": data_dir, **parse_pairs(conf, "--conf")}
     if wrong := [key for key in extra if not key.startswith(("spark.", "engine."))]:

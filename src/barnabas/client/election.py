@@ -37,7 +37,7 @@ Changed = Callable[[bytes | None], None]
 
 
 class Rules(NamedTuple):
-    """What all members of a group agree on.
+    """The rules of a group, the same for all of its members.
 
     Args:
         protocol_type, protocol: names for the coordinator and for tools.

@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class Desired(StrEnum):
-    """What a job should do."""
+    """The wish for a job."""
 
     RUNNING = "running"
     PAUSED = "paused"
 
 
 class State(StrEnum):
-    """What a job does."""
+    """The present activity of a job."""
 
     STARTING = "starting"
     RUNNING = "running"

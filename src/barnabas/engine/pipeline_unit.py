@@ -90,7 +90,7 @@ class PipelineUnit(Unit):
 
 
 def checked(work: PipelineWork, conf: Mapping[str, str], pipelines: Path | None) -> Target:
-    """What a pipeline runs. Raises NotAllowed, PipelineError."""
+    """The target of a pipeline that this engine may run. Raises NotAllowed, PipelineError."""
     if pipelines is None:
         raise NotAllowed(f"this engine runs no pipelines: {FOLDER_SETTING} names no folder for them")
     path = Path(work.target)

@@ -1,4 +1,4 @@
-"""What there is to tell about jobs: the job, its state, its progress, how many records it is behind."""
+"""Reports about jobs: the job, its state, its progress, how many records it is behind."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from barnabas.incremental.inputs import AddedRows, KeyedRows
 from barnabas.incremental.interface import FlowError, Size
 from barnabas.incremental.join import JoinedRows
 from barnabas.incremental.plan import Groups, Input, Join, Plan, Rows, Sums, Union, decode, encode
-from barnabas.incremental.result import CountedResult, KeyedResult
+from barnabas.incremental.result import CountedResult, KeyedResult, SummedResult, is_of_groups
 from barnabas.incremental.rows import AllRows, MadeRows
 from barnabas.incremental.sums import SummedRows, accumulators, natural_kinds
 
@@ -74,8 +74,7 @@ class DuckFlow:
         self._nodes: list[Kept] = []
         for number in range(len(plan.nodes)):
             self._nodes.append(self._node(number))
-        last = len(plan.nodes) - 1
-        self._result = CountedResult(last, plan.columns) if plan.key is None else KeyedResult(last, plan.columns, plan.key)
+        self._result = self._shown()
         bags = [each for each in self._bags.values() if not isinstance(each, KeyedRows)]
         self._states: list[State] = [*self._nodes, *bags, self._result]
         self._open: int | None = None
@@ -165,6 +164,15 @@ class DuckFlow:
         except BaseException:
             self._database.undo()
             raise
+
+    def _shown(self) -> KeyedResult | CountedResult | SummedResult:
+        plan, last = self._plan, len(self._plan.nodes) - 1
+        node = self._nodes[last]
+        if plan.key is None:
+            return CountedResult(last, plan.columns)
+        if isinstance(node, SummedRows) and is_of_groups(plan.nodes[last], plan.key):
+            return SummedResult(node, plan.columns, plan.key)
+        return KeyedResult(last, plan.columns, plan.key)
 
     def _bag(self, number: int) -> Bag:
         """The bag of a node's rows, which all nodes above it share."""

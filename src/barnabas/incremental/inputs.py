@@ -71,8 +71,8 @@ class KeyedRows(Bag):
         self._read(step, rows)
         equal = same("n", "s", [each.name for each in self.columns])
         lines = lines_of(self.table, f"{HASH} IN (SELECT {HASH} FROM {self._new})", rows.num_rows)
-        pairs = f"({lines}) AS s JOIN {self._new} AS n ON s.{HASH} = n.{HASH} AND s.{KEY} = n.{KEY}"
-        old = f"SELECT s._r, {_s(self.columns)}s.{KEY}, NOT n.{DELETED} AND {equal} AS _same FROM {pairs}"
+        pairs = f"s JOIN {self._new} AS n ON s.{HASH} = n.{HASH} AND s.{KEY} = n.{KEY}"
+        old = f"WITH s AS MATERIALIZED ({lines}) SELECT s._r, {_s(self.columns)}s.{KEY}, NOT n.{DELETED} AND {equal} AS _same FROM {pairs}"
         replaced = step.make(self._old, old)
         gone = f"SELECT {_s(self.columns, '')}-1::BIGINT AS {WEIGHT} FROM {self._old} WHERE NOT _same"
         come = f"SELECT {_s(self.columns, '')}1::BIGINT AS {WEIGHT} FROM {self._new} WHERE {self._comes()}"

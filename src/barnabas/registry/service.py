@@ -109,6 +109,9 @@ class RegistryService:
         body = encode({"error_code": error.code, "message": error.message})
         return Response(body, error.status, ((b"content-type", V1.encode()),))
 
+    async def metrics(self) -> bytes:
+        return b""
+
     @property
     def is_leader(self) -> bool:
         """Whether this registry writes."""

@@ -185,8 +185,7 @@ class Application:
         return Response(b"ready\n" if is_ready else b"not ready\n", 200 if is_ready else 503, PLAIN_TEXT)
 
     async def _metrics(self, _request: Request) -> Response:
-        own = getattr(self._service, "metrics", None)  # a service may have metrics of its own
-        return Response(self._times.page() + (b"" if own is None else await own()), headers=PLAIN_TEXT)
+        return Response(self._times.page() + await self._service.metrics(), headers=PLAIN_TEXT)
 
 
 async def _while_connected(work: Awaitable[_T], receive: Receive) -> _T:

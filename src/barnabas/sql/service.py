@@ -154,6 +154,9 @@ class SqlService:
     def error(self, error: HttpError) -> Response:
         return self._surface.error(error)
 
+    async def metrics(self) -> bytes:
+        return b""
+
 
 def _limits(settings: Mapping[str, str]) -> dict[str, float]:
     """The limits of queries that are set. Raises ConfigError."""

@@ -160,7 +160,7 @@ class Settings:
         key = _key(name)
         known = _PARAMETERS.get(key)
         if known is None and "." not in key:
-            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
+            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists them")
         if known is not None and known.kind == "fixed":
             raise SqlError("55P02", f'parameter "{known.name}" cannot be changed')
         checked = value if known is None or value is None else _checked(known, value)
@@ -205,6 +205,10 @@ class Settings:
             else:
                 self._values[key] = value
         self._local.clear()
+
+    def is_on(self, name: str) -> bool:
+        """The value of a switch."""
+        return self.get(name) == "on"
 
     def milliseconds(self, name: str) -> float:
         """The value of a duration."""

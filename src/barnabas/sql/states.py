@@ -42,6 +42,11 @@ INTERNAL, WRONG_COUNT = "XX000", "08P01"
 _EXCERPT = re.compile(r"\n+LINE \d+:.*\Z", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:[A-Z][\w-]*(?: [a-z]\w*| [A-Z]\w*)*) Error: ")
 _NAMED = re.compile(r'(?:column|name|Table|alias) "?([^"\s]+)"?', re.IGNORECASE)
+_NO_NUMBER = re.compile(r"\ACould not convert string '(.*)' to ([A-Z]\w*)(.*)\Z", re.DOTALL)
+_TYPES = {
+    "BOOL": "boolean", "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "FLOAT": "real",
+    "DOUBLE": "double precision",
+}  # fmt: skip
 _BINDER: Sequence[tuple[str, str]] = (
     (r"Referenced column|does not have a column|not found in FROM clause|Values list .* does not have", UNDEFINED_COLUMN),
     (r"[Aa]mbiguous", AMBIGUOUS_COLUMN),
@@ -85,6 +90,9 @@ def not_supported(message: str, position: int | None = None, hint: str | None = 
     return SqlError(NOT_SUPPORTED, message, position=position, hint=hint)
 
 
+NO_SEQUENCES = "there are no sequences: choose keys in the application, or use uuid DEFAULT gen_random_uuid()"
+
+
 def of_duckdb(error: Exception, text: str = "") -> SqlError:
     """The error of a query.
 
@@ -101,6 +109,12 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
     if state == UNDEFINED_COLUMN:
         first, position = _column(first, text)
         return SqlError(state, first, position=position, hint=hint)
+    if state == UNDEFINED_TABLE and (found := re.search(r'Referenced table "([^"]+)" not found', first)):
+        return SqlError(
+            state, f'missing FROM-clause entry for table "{found[1]}"', position=position_of(text, found[1]), hint=hint
+        )
+    if found := _NO_NUMBER.search(first):
+        first = f'invalid input syntax for type {_TYPES.get(found[2], found[2].lower())}: "{found[1]}"{found[3]}'
     if state == UNDEFINED_FUNCTION:
         return SqlError(state, _function(first), position=position_of(text, _named(first)), hint=hint)
     if state == DIVISION_BY_ZERO:

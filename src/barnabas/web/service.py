@@ -35,11 +35,7 @@ class ServiceContext:
 
 
 class Service(Protocol):
-    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end.
-
-    A service may also have `ready_lines`, which the host prints when it is ready, and `async metrics() -> bytes`, in the text format
-    of Prometheus, for `/metrics`.
-    """
+    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end."""
 
     @property
     def router(self) -> Router:
@@ -60,6 +56,9 @@ class Service(Protocol):
 
     def error(self, error: HttpError) -> Response:
         """An error in the service's own form."""
+
+    async def metrics(self) -> bytes:
+        """Metrics of its own for `/metrics`, in the text format of Prometheus; empty if it has none."""
 
 
 class ServiceError(Exception):

@@ -179,6 +179,39 @@ def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> Non
     assert ask.error("select * from bad").sqlstate == "42P01"
 
 
+@pytest.mark.parametrize(("text", "words", "hint"), [
+    ("create table bad (a int generated always as identity)", "GENERATED AS IDENTITY", "gen_random_uuid"),
+    ("create table bad (a int auto_increment)", "AUTO INCREMENT", "gen_random_uuid"),
+    ("create table bad (a serial)", "serial", "gen_random_uuid"),
+    ("create table bad (a int, b int generated always as (a + 1) stored)", "GENERATED ALWAYS AS", "PRIMARY KEY"),
+    ("create table bad (a int references worded (a))", "REFERENCES", "PRIMARY KEY"),
+    ("create table bad (a int, foreign key (a) references worded (a))", "FOREIGN KEY", "PRIMARY KEY"),
+    ("create table bad (a point)", '"point" does not exist', "text"),
+    ("create user ann", "CREATE USER", "barnabas user add"),
+    ("create role ann", "CREATE ROLE", "barnabas acl"),
+    ("create sequence bad", "CREATE SEQUENCE", "gen_random_uuid"),
+    ("alter table worded rename column a to b", "RENAME COLUMN", "ADD COLUMN"),
+    ("alter table worded rename to bad", "RENAME", "ADD COLUMN"),
+    ("alter table worded alter column a type text", "ALTER COLUMN", "ADD COLUMN"),
+    ("alter table worded add constraint k primary key (a)", "ADD CONSTRAINT", "ADD COLUMN"),
+    ("alter table worded drop constraint k", "DROP", "ADD COLUMN"),
+    ("alter table worded drop column a", "DROP COLUMN", "SELECT"),
+])  # fmt: skip
+def test_a_refusal_has_the_words_of_the_statement(ask: Asking, text: str, words: str, hint: str) -> None:
+    ask("create table if not exists worded (a int)")
+    error = ask.error(text)
+    assert words in str(error)
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+def test_the_reader_of_statements_writes_nothing_to_the_log(ask: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    ask("create table if not exists worded (a int)")
+    assert ask.error("alter table worded owner to ann").sqlstate == "0A000"
+    assert ask.rows("select (array[5, 6])[1]") == [(5,)]
+    assert [each.name for each in caplog.records if each.name.startswith("sqlglot")] == []
+
+
 def test_limits_of_definitions(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SQL_COLUMNS", 2)
     assert ask.error("create table wide (a int, b int, c int)").sqlstate == "54011"

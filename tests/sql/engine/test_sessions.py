@@ -106,7 +106,7 @@ def test_explain(ask: Asking) -> None:
     ask("create table explained (id bigint primary key, a text)")
     ask("insert into explained values (1, 'x'), (2, 'y')")
     lines = "\n".join(row[0] for row in ask.rows("explain analyze select a from explained where _offset > 0"))
-    assert "topic explained" in lines
+    assert "explained: topic explained" in lines
     assert "rows: 1" in lines
     ask("create table explained_log (a int)")
     ask("insert into explained_log values (1), (2), (3)")

@@ -235,3 +235,62 @@ def test_a_session_that_is_closed_writes_nothing(engine: SqlEngine, ask: Asking)
     other.session.close()
     assert ask.rows("select * from log") == []
     assert other.error("select 1").sqlstate == "57P01"
+
+
+def test_returning_after_other_writes_to_the_table(ask: Asking) -> None:
+    ask("begin")
+    assert ask.rows("insert into t values (2, 'two') returning id") == [(2,)]
+    assert ask.rows("insert into t values (3, 'three') on conflict (id) do update set name = 'x' returning id, name") == [
+        (3, "three")
+    ]
+    assert ask.rows("insert into t values (3, 'four') on conflict (id) do update set name = excluded.name returning *") == [
+        (3, "four")
+    ]
+    assert ask.rows("update t set name = 'ONE' where id = 1 returning name") == [("ONE",)]
+    assert ask.rows("update t as other set name = 'two!' where id = 2 returning other.name") == [("two!",)]
+    assert ask.rows("delete from t where id = 1 returning *") == [(1, "ONE")]
+    ask("commit")
+    assert ask.rows("select * from t order by id") == [(2, "two!"), (3, "four")]
+
+
+@pytest.mark.parametrize("begin", [
+    ("begin read only",), ("start transaction isolation level serializable, read only",), ("begin", "set transaction read only"),
+    ("begin", "set transaction_read_only = on"), ("set session characteristics as transaction read only", "begin"),
+    ("set default_transaction_read_only = on", "begin"), ("set default_transaction_read_only = on",),
+])  # fmt: skip
+def test_what_may_only_read_writes_nothing(ask: Asking, begin: tuple[str, ...]) -> None:
+    writes = [
+        "insert into t values (2, 'two')", "update t set name = 'x'", "delete from t", "truncate t", "drop table t",
+        "alter table t add column b int", "create table made (a int)", "create table made as select 1 as a", "comment on table t is 'x'",
+        "merge into t using (select 1 as id) s on t.id = s.id when matched then delete",
+    ]  # fmt: skip
+    for text in writes:
+        for each in begin:
+            ask(each)
+        assert ask.rows("select name from t") == [("one",)]
+        assert ask.error(text).sqlstate == "25006", text
+        ask("rollback")
+    ask("set session characteristics as transaction read write")
+    assert ask.error("select * from made").sqlstate == "42P01"
+    ask("insert into t values (2, 'two')")
+    assert ask.rows("select count(*) from t") == [(2,)]
+
+
+def test_read_only_ends_with_its_transaction(ask: Asking) -> None:
+    ask("begin read only")
+    ask("commit")
+    ask("set transaction read only")
+    ask("insert into t values (2, 'two')")
+    ask("begin")
+    ask("insert into t values (3, 'three')")
+    ask("commit")
+    ask("set default_transaction_read_only = on")
+    ask("begin read write")
+    ask("insert into t values (4, 'four')")
+    ask("commit")
+    assert ask.rows("select count(*) from t") == [(4,)]
+    ask("begin")
+    assert ask.rows("show transaction_read_only") == [("on",)]
+    ask("rollback")
+    with pytest.raises(SqlError, match="read-only"):
+        ask.copy_in("copy t from stdin", b"5\tfive\n")

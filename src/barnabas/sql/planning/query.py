@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
-from barnabas.sql.catalog.relations import DELETED, KEY, Relation
+from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.documents import read_documents
@@ -30,11 +30,12 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.stars import order_stars
-from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT
+from barnabas.sql.states import INVALID_PARAMETER, NO_SEQUENCES, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
 _RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
+_OF_SEQUENCES = ("nextval", "currval", "lastval", "setval")
 Find = Callable[[Sequence[str], int | None], Relation]
 
 
@@ -142,7 +143,8 @@ def plan_query(
     inputs, has_star = [], is_natural or _has_star(tree, is_alone=len(relations) == 1)
     for number, relation in enumerate(relations):
         shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
-        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=relation.name in pending))
+        is_pending = relation.name in pending and not isinstance(relation, MemoryRelation)  # those are rows of one statement
+        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=is_pending))
     if is_natural and any(each.extra for each in inputs):  # DuckDB would compare the hidden columns too
         raise SqlError("0A000", "NATURAL JOIN with a hidden column is not supported", hint="name the common columns by USING")
     field_of = _columns(tables, relations)
@@ -187,8 +189,12 @@ def _refuse(tree: Any) -> None:
         raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
+        if name in _OF_SEQUENCES:
+            raise not_supported(f"{name} is not supported", position_in(node), NO_SEQUENCES)
         if name.startswith(_INNER) or name in _RUN_TEXT:
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
+    for node in tree.find_all(exp.Lock):
+        raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
 

@@ -14,12 +14,12 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.store import DefinitionStore
-from barnabas.sql.dialect import Statement, parse, tokens_of
+from barnabas.sql.dialect import Statement, parse, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
-from barnabas.sql.statements.create import check, check_defaults, column_of, default_text, folded, words_of
+from barnabas.sql.statements.create import check, check_defaults, column_of, default_text, folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
@@ -71,6 +71,8 @@ def delete_topic(client: BlockingClient, topic: str) -> None:
 def changed(session: Host, name: str, change: Change) -> None:
     """Write a changed definition. Raises SqlError."""
 
+    session.check_writable()
+
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         if name not in tables:
             raise SqlError("42P01", f'relation "{name}" does not exist')
@@ -99,7 +101,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
             return done(statement.text, "ALTER TABLE")
         raise
-    changes = [_change(action) for action in tree.args["actions"]]
+    changes = [_change(action) for action in _actions(tree)]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -115,16 +117,28 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run)
 
 
+def _actions(tree: Any) -> list[Any]:
+    """The changes one by one; Spark's ADD COLUMNS (…) has several columns in brackets."""
+    found: list[Any] = []
+    for action in tree.args["actions"]:
+        found += action.expressions if isinstance(action, exp.Schema) else [action]
+    return found
+
+
 def _change(action: Any) -> Change:
     match action:
         case exp.ColumnDef():
             return lambda made: _with_column(made, action)
-        case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
+        case exp.AlterColumn() if action.args.get("default") is not None or _drops_default(action):
             return lambda made: _with_default(made, action)
-    word = words_of(type(action).__name__)
-    if isinstance(action, exp.Drop):
+    if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
-    raise not_supported(f"ALTER TABLE … {word} is not supported", hint="there is ALTER TABLE … ADD COLUMN")
+    hint = "there are ADD COLUMN, ALTER COLUMN … SET DEFAULT and DROP DEFAULT"
+    raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
+
+
+def _drops_default(action: Any) -> bool:
+    return bool(action.args.get("drop")) and action.args.get("allow_null") is None  # DROP NOT NULL allows nulls
 
 
 def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
@@ -205,6 +219,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
     definitions = [definition_named(session, table) for table in tree.expressions]
 
     def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
         for definition in definitions:
             _truncate(session, definition)
         return Done("TRUNCATE TABLE")

@@ -141,6 +141,7 @@ class _Loading:
             for rows in self._checked(pieces):
                 session.write(relation, rows)
         else:
+            session.check_writable()
             session.send((relation.topic, records_of(relation, rows)) for rows in self._checked(pieces))
         return self._rows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import FORMATS, ColumnDefinition, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
@@ -29,6 +28,7 @@ from barnabas.sql.states import (
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
     INVALID_TABLE,
+    NO_SEQUENCES,
     UNDEFINED_COLUMN,
     not_supported,
 )
@@ -46,7 +46,9 @@ _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
-    "SEQUENCE": "choose keys in the application, or use gen_random_uuid()",
+    "SEQUENCE": NO_SEQUENCES,
+    "USER": "`barnabas user add` makes one",
+    "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
     "FUNCTION": "there are no functions of users",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
@@ -120,8 +122,9 @@ def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
     for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
-        word = words_of(type(node).__name__.removesuffix("Property"))
-        raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+        raise not_supported(
+            f"CREATE TABLE with {words_of(node)} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)"
+        )
 
 
 def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
@@ -155,11 +158,6 @@ def table_name(table: Any) -> str:
     return name
 
 
-def words_of(name: str) -> str:
-    """The words of SQL in the name of one of sqlglot's types."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
-
-
 def folded(identifier: Any) -> str:
     """A name as Postgres has it."""
     return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
@@ -189,15 +187,16 @@ def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
     return made, tuple(primary)
 
 
+_NUMBERED = (exp.GeneratedAsIdentityColumnConstraint, exp.AutoIncrementColumnConstraint)
+
+
 def _primary(item: Any) -> list[str]:
     if isinstance(item, exp.Constraint):
         item = item.expressions[0] if item.expressions else item
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    word = words_of(type(item).__name__.removesuffix("ColumnConstraint"))
-    raise not_supported(
-        f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
-    )
+    hint = NO_SEQUENCES if isinstance(item, _NUMBERED) else "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
 
 
 def _column(columns: Sequence[ColumnDefinition], name: str) -> str:

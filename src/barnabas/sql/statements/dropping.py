@@ -33,6 +33,7 @@ def drop(session: Host, statement: Statement) -> Ready:
     if_exists, cascades = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
 
     def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
         found = [each for each in (_found(session, table, kind, if_exists=if_exists) for table in tables) if each is not None]
         names = tuple(each.name for each in found)
         for each in found:
@@ -66,7 +67,7 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
     if definition is None and kind == "table":
         raise SqlError(
             WRONG_OBJECT, f'"{relation.name}" is a topic without a definition', position=position_in(table),
-            hint=f'declare it: CREATE TABLE "{relation.name}" (…)',
+            hint=f"`barnabas topic delete {relation.name}` deletes the topic",
         )  # fmt: skip
     there = kind_of(definition)
     if there != kind:
@@ -79,7 +80,6 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
 
 def drop_with_users(session: Host, name: str) -> None:
     """Drop a table or a view and all views over it. Raises SqlError, KafkaError, ClientError."""
-    session.check_writable(name)
     for each in (*dependents(session.definitions.tables, name), name):
         definition = session.definitions.tables.get(each)
         if definition is not None and definition.view is not None and definition.view.is_materialized:

@@ -112,7 +112,9 @@ _LACKING = {
     "EXPORT": "use COPY … TO STDOUT",
     "IMPORT": "use COPY … FROM STDIN",
     "USE": "there is one database with one schema, public",
-    "REFRESH": "there are no views",
+    "REFRESH": "each query reads the newest records",
+    "CACHE": "tables with a primary key are kept in memory without it",
+    "UNCACHE": "leave it out",
 }
 
 

@@ -33,6 +33,7 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
     else:
         raise syntax_error("SET needs a value: SET name = value", statement.position(at))
     value = _value(statement, at)
+    is_local = is_local or name == "transaction_read_only"
     return done(statement.text, "SET", lambda: session.settings.set(name, value, is_local=is_local))
 
 
@@ -54,7 +55,7 @@ def _set_modes(session: Host, statement: Statement, at: int) -> Ready:
 def _name(statement: Statement, at: int) -> tuple[str, int]:
     first = statement.word(at).lower()
     if not first:
-        raise syntax_error("the name of a parameter is missing", statement.position(at))
+        raise syntax_error("the name of a parameter is missing", statement.position(at), "SHOW ALL lists them")
     if first == "time" and statement.word(at + 1) == "ZONE":
         return "time zone", at + 2
     name = first
@@ -99,7 +100,7 @@ def show(session: Host, statement: Statement, _: Any) -> Ready:
             UNDEFINED_OBJECT,
             f'unrecognized configuration parameter "{name}"',
             position=statement.position(1),
-            hint="SHOW ALL lists them",
+            hint="SHOW ALL lists them; there are also SHOW TABLES, COLUMNS FROM, CREATE TABLE, DATABASES and SCHEMAS",
         )
     title = name.lower().replace("time zone", "TimeZone").replace(" ", "_")
     schema = pa.schema([pa.field(title, pa.string())])
