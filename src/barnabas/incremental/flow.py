@@ -16,11 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from barnabas.incremental.bag import Bag
-from barnabas.incremental.changes import Change, Step, nothing
+from barnabas.incremental.changes import Change, Step, listing, nothing
 from barnabas.incremental.database import Database, failing
 from barnabas.incremental.groups import GroupedRows, WholeRows
 from barnabas.incremental.inputs import AddedRows, KeyedRows
-from barnabas.incremental.interface import FlowError, Size
+from barnabas.incremental.interface import DELETED, FlowError, Size
 from barnabas.incremental.join import JoinedRows
 from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Sums, Union, decode, encode
 from barnabas.incremental.result import CountedResult, KeyedResult, SummedResult, is_of_groups
@@ -129,10 +129,16 @@ class DuckFlow:
             self._database.undo()
 
     def result(self) -> pa.Table:
+        return self._query(f"SELECT {listing(self.plan.columns)} FROM ({self._result.rows()})")
+
+    def snapshot(self) -> pa.Table:
+        return self._query(f"SELECT *, false AS {DELETED} FROM ({self._result.rows()})")
+
+    def _query(self, text: str) -> pa.Table:
         cursor = self._database.committed()
         try:
             with failing():
-                rows: pa.Table = cursor.sql(self._result.rows()).to_arrow_table()
+                rows: pa.Table = cursor.sql(text).to_arrow_table()
                 return rows
         finally:
             cursor.close()

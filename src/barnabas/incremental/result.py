@@ -185,5 +185,6 @@ class CountedResult:
         step.database.run(f"INSERT INTO {TABLE} SELECT {columns} FROM _result_next WHERE _after > 0")
 
     def rows(self) -> str:
-        """All rows, as a query."""
-        return f"SELECT {listing(self._columns)} FROM (SELECT *, unnest(range({WEIGHT})) FROM {TABLE})"
+        """All rows with their keys, as a query."""
+        places = f"(SELECT *, unnest(range({WEIGHT})) + 1 AS _place FROM {TABLE})"
+        return f"SELECT {listing(self._columns)}, _text || ' ' || _place AS {ROW} FROM {places}"

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from barnabas.client.config import ClientConfig
 from barnabas.engine.driver.rows import Decoder, Encoder
 from barnabas.engine.jobs import PROGRESS, Job, JobProgress, ViewWork, encode
-from barnabas.incremental.interface import DELETED, Flow
+from barnabas.incremental.interface import Flow
 from barnabas.pipelines.stream_writer import MicroBatches
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
@@ -126,13 +126,13 @@ class KeptView:
 
     def _publish(self, number: int, rows: int, began_s: float) -> None:
         """Write the difference between the result and what the topic has."""
-        result = self.flow.result()
+        result = self.flow.snapshot()
         self._write(number, self._replacing(result), rows, result.num_rows, began_s)
         self._published = True
         self._log.info("event=published rows=%d", result.num_rows)
 
     def _replacing(self, result: pa.Table) -> Iterator[pa.RecordBatch]:
-        made = self._encoder.records(result.append_column(DELETED, pa.repeat(False, result.num_rows)))
+        made = self._encoder.records(result)
         old = _newest_keys(self.work, self._config)
         gone = old.filter(pc.invert(pc.is_in(old, made.column("key").combine_chunks())))
         yield from made.to_batches(ROWS_AT_ONCE)

@@ -11,9 +11,23 @@ from barnabas.incremental.plan import Column, Groups, Join, Named, Rows, Sums, q
 from barnabas.sql.continuous.aggregates import Aggregating
 from barnabas.sql.continuous.functions import Functions, multiplies
 from barnabas.sql.continuous.joining import ONE, bracketed, compared, kept
-from barnabas.sql.continuous.limits import FIRST_ROWS, Ordering, key_text
+from barnabas.sql.continuous.limits import Ordering, key_text
 from barnabas.sql.continuous.nulls import is_never_null
-from barnabas.sql.continuous.parts import Made, NotSplit, Part, column_of, conjuncts, free_name, has_query, narrowed, outer_nodes, placed, replaced, text, used_by
+from barnabas.sql.continuous.parts import (
+    Made,
+    NotSplit,
+    Part,
+    column_of,
+    conjuncts,
+    free_name,
+    has_query,
+    narrowed,
+    outer_nodes,
+    placed,
+    replaced,
+    text,
+    used_by,
+)
 from barnabas.sql.continuous.sources import Sources
 from barnabas.sql.continuous.subqueries import Subqueries
 from barnabas.sql.continuous.ties import settled_window

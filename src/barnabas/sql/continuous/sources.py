@@ -10,7 +10,19 @@ from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, quoted
 from barnabas.sql.continuous.joining import ONE, Joining, equal_sides
-from barnabas.sql.continuous.parts import Made, NotSplit, Of, Part, column_of, conjuncts, free_name, has_query, placed, sources_in, text
+from barnabas.sql.continuous.parts import (
+    Made,
+    NotSplit,
+    Of,
+    Part,
+    column_of,
+    conjuncts,
+    free_name,
+    has_query,
+    placed,
+    sources_in,
+    text,
+)
 from barnabas.sql.continuous.scope import Scope, Source
 from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.planning.names import tables_of
@@ -170,9 +182,9 @@ class Sources:
         inner = item.this.this if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery) else None
         if inner is None:
             return self.scope.resolved(item)
-        if not isinstance(inner, exp.Select) or set(inner.args) - {"expressions", "kind", "hint"} and any(
+        if not isinstance(inner, exp.Select) or (set(inner.args) - {"expressions", "kind", "hint"} and any(
             inner.args.get(name) for name in inner.args if name != "expressions"
-        ):
+        )):
             raise NotSplit("a lateral query")
         made = item.copy()
         made.this.this.set("expressions", [self.scope.resolved(each) for each in inner.expressions])
