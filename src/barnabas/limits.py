@@ -164,6 +164,7 @@ MAX_SQL_IDLE_SESSIONS = 64  # sessions that wait for the next HTTP request of th
 SQL_IDLE_SESSION_S = 30.0  # that such a session waits
 MAX_SQL_TEMPORARY_VIEWS = 1_000  # views of one session
 MAX_SQL_VIEW_NODES = 100_000  # parts of the queries of views that stand in one statement
+MAX_SQL_NOTICES = 100  # that one session keeps until they are taken
 MAX_SQL_PREPARED = 10_000  # statements that one session prepares by name
 MAX_SQL_PLANS = 100  # statements that one session keeps checked by their text
 MAX_SQL_PLAN_CHARACTERS = 10_000  # of such a text

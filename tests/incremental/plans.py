@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +19,15 @@ COLUMNS = (
     Column("d", "DOUBLE"),
     Column("e", "DECIMAL(12,2)"),
 )
-SCHEMA = pa.schema([("k", pa.int32()), ("v", pa.int64()), ("s", pa.string()), ("d", pa.float64()), ("e", pa.decimal128(12, 2))])
-KEYED = pa.schema([*SCHEMA, (KEY, pa.binary()), (DELETED, pa.bool_())])
+KINDS: Mapping[str, pa.DataType] = {
+    "k": pa.int32(),
+    "v": pa.int64(),
+    "s": pa.string(),
+    "d": pa.float64(),
+    "e": pa.decimal128(12, 2),
+}
+SCHEMA = pa.schema(KINDS)
+KEYED = pa.schema({**KINDS, KEY: pa.binary(), DELETED: pa.bool_()})
 INPUTS = (Input("people", COLUMNS, True), Input("bids", COLUMNS), Input('odd "name"\'s', COLUMNS, True))
 
 
@@ -67,13 +75,14 @@ KEYS = {
     "k": (Named("g", "INTEGER", "k"), Named("h", "VARCHAR", "NULL")),
     "k, s": (Named("g", "INTEGER", "k"), Named("h", "VARCHAR", "s")),
     "computed": (Named("g", "INTEGER", "v % 2"), Named("h", "VARCHAR", "lower(s)")),
+    "one": (Named("g", "INTEGER", "k"),),
     "none": (),
 }
 
 
 @st.composite
 def sums(draw: DrawFn, read: int) -> Sums:
-    """Aggregates; with `only_adding`, such that rows can be taken away from."""
+    """Aggregates by some keys."""
     keys = KEYS[draw(st.sampled_from(sorted(KEYS)))]
     whole = draw(st.sampled_from([("count", None), ("count", "v"), ("sum", "v"), ("min", "v"), ("max", "k")]))
     text = draw(st.sampled_from([("min", "s"), ("max", "s")]))
@@ -90,7 +99,7 @@ def sums(draw: DrawFn, read: int) -> Sums:
             kind = {"d": "DOUBLE", "e": "DECIMAL(38,2)"}[argument]
         wanted.append(Sum(name, kind, call, argument, draw(FILTERS)))
     group = "g" if keys else "0"
-    second = "coalesce(h, b::VARCHAR)" if keys else "b::VARCHAR"
+    second = "coalesce(h, b::VARCHAR)" if len(keys) > 1 else "b::VARCHAR"
     return Sums(read, keys, tuple(wanted), made(k=group, v="a", s=second, d="c", e="f::INTEGER" if "bool" in exact[0] else "f"))
 
 

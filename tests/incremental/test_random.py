@@ -1,16 +1,15 @@
-"""Whatever the plan and the rows: the result of the incremental flow is that of the whole query."""
+"""For random plans and rows, the result of the incremental flow is that of the whole query."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barnabas.incremental.interface import FlowError
+from barnabas.incremental.interface import Flow, FlowError
 from barnabas.incremental.plan import Plan
 from barnabas.incremental.whole import WholeFlow
 from tests.incremental.flows import Follower, lines, opened
@@ -20,7 +19,7 @@ THEN = ("commit", "commit", "rollback", "reopen")
 STEPS = st.lists(st.tuples(steps(), st.sampled_from(THEN)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans(), several=STEPS)
 def test_result_is_that_of_the_whole_query(plan: Plan, several: list[tuple[dict[str, pa.Table], str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +49,7 @@ def follow(plan: Plan, several: list[tuple[dict[str, pa.Table], str]], path: Pat
         whole.close()
 
 
-def tried(flow: Any, inputs: dict[str, pa.Table]) -> pa.Table | None:
+def tried(flow: Flow, inputs: dict[str, pa.Table]) -> pa.Table | None:
     """A step; None if it fails."""
     try:
         return flow.step(flow.position + 1, inputs)

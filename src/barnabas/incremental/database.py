@@ -32,8 +32,11 @@ class Database:
     """
 
     def __init__(self, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str]) -> None:
-        self._path = path
-        self._spill = Path(tempfile.mkdtemp(prefix="barnabas-flow-", dir=None if path is None else path.parent))
+        self._path, self._is_ours, self._threads = path, path is None, threads
+        if path is None:
+            self._spill = Path(tempfile.mkdtemp(prefix="barnabas-flow-"))
+        else:
+            self._spill = path.with_name(path.name + ".spill")
         config: dict[str, Any] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -42,7 +45,7 @@ class Database:
             "preserve_insertion_order": "false",
             "memory_limit": f"{memory_bytes}B",
             "threads": str(threads),
-            "temp_directory": str(self._spill / "spill"),
+            "temp_directory": str(self._spill),
         }
         try:
             with failing():
@@ -54,14 +57,26 @@ class Database:
 
     def _start(self, name: str, setup: Sequence[str]) -> None:
         self._connection.execute("ATTACH '" + name.replace("'", "''") + "' AS state")
+        self._is_ours = True
+        shutil.rmtree(self._spill, ignore_errors=True)  # what a process that was killed has left
         for statement in setup:
             self._connection.execute(statement)
+        # a step of 500,000 rows takes a third less processor time, and the file twice the bytes
+        self._connection.execute("SET force_compression = 'uncompressed'")
         self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         with failing():
             self._connection.execute(sql, list(parameters)).fetchall()
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Run queries whose result depends on the order of the rows."""
+        self.run("SET threads = 1")
+        try:
+            yield
+        finally:
+            self.run(f"SET threads = {self._threads}")
 
     def one(self, sql: str) -> tuple[Any, ...]:
         """The first row."""
@@ -115,6 +130,17 @@ class Database:
         files = [self._path, self._path.with_name(self._path.name + ".wal")]
         return sum(each.stat().st_size for each in files if each.exists())
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Statements that all succeed, or none."""
+        self.run("BEGIN")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            self.undo()
+            raise
+
     def undo(self) -> None:
         """Undo the open transaction, if there is one."""
         with contextlib.suppress(duckdb.TransactionException):
@@ -124,7 +150,8 @@ class Database:
         """Also removes what was written for want of memory."""
         if hasattr(self, "_connection"):
             self._connection.close()
-        shutil.rmtree(self._spill, ignore_errors=True)
+        if self._is_ours:
+            shutil.rmtree(self._spill, ignore_errors=True)
 
 
 @contextmanager

@@ -47,6 +47,9 @@ class AddedRows:
     def create(self, database: Database) -> None:
         """It keeps nothing."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
 
@@ -63,6 +66,9 @@ class KeyedRows(Bag):
         super().create(database)
         database.run(f"ALTER TABLE {self.table} ADD COLUMN {KEY} BLOB")
 
+    def line_hash(self) -> str:
+        return f"hash({KEY})"
+
     def change(self, step: Step) -> Change:
         """A new row, and the old one that it replaces with a weight below 0; nothing for a row that stays the same."""
         rows = given(step, self._node.table, [*(each.name for each in self.columns), KEY, DELETED])
@@ -71,8 +77,8 @@ class KeyedRows(Bag):
         self._read(step, rows)
         equal = same("n", "s", [each.name for each in self.columns])
         lines = lines_of(self.table, f"{HASH} IN (SELECT {HASH} FROM {self._new})", rows.num_rows)
-        pairs = f"({lines}) AS s JOIN {self._new} AS n ON s.{HASH} = n.{HASH} AND s.{KEY} = n.{KEY}"
-        old = f"SELECT s._r, {_s(self.columns)}s.{KEY}, NOT n.{DELETED} AND {equal} AS _same FROM {pairs}"
+        pairs = f"s JOIN {self._new} AS n ON s.{HASH} = n.{HASH} AND s.{KEY} = n.{KEY}"
+        old = f"WITH s AS MATERIALIZED ({lines}) SELECT s._r, {_s(self.columns)}s.{KEY}, NOT n.{DELETED} AND {equal} AS _same FROM {pairs}"
         replaced = step.make(self._old, old)
         gone = f"SELECT {_s(self.columns, '')}-1::BIGINT AS {WEIGHT} FROM {self._old} WHERE NOT _same"
         come = f"SELECT {_s(self.columns, '')}1::BIGINT AS {WEIGHT} FROM {self._new} WHERE {self._comes()}"

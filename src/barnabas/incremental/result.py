@@ -10,9 +10,64 @@ from barnabas.incremental.bag import HASH
 from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging, nothing, same
 from barnabas.incremental.database import Database
 from barnabas.incremental.interface import DELETED, ROW, FlowError
-from barnabas.incremental.plan import Column, quoted
+from barnabas.incremental.plan import Column, Node, Sums, quoted
+from barnabas.incremental.sums import SummedRows
 
 TABLE = "state.result"
+
+
+def empty(step: Step, columns: Sequence[Column], *, has_row: bool = False) -> pa.Table:
+    """The changes of a step that has none."""
+    row = f", NULL::VARCHAR AS {ROW}" if has_row else ""
+    return step.database.table(f"SELECT {nothing(columns)}{row}, true AS {DELETED} WHERE false")
+
+
+def gone(columns: Sequence[Column], key: Sequence[str], source: str) -> str:
+    """The keys of rows that are gone."""
+    parts = [f"{quoted(each.name)}" if each.name in key else nothing([each]) for each in columns]
+    return f"SELECT {', '.join(parts)}, true AS {DELETED} FROM {source}"
+
+
+class SummedResult:
+    """A result whose key is the key of the groups of its last node. It needs no state, since no two groups have one key."""
+
+    def __init__(self, node: SummedRows, columns: Sequence[Column], key: Sequence[str]) -> None:
+        self._node, self._columns, self._key = node, columns, key
+        node.is_read = False
+
+    def create(self, database: Database) -> None:
+        """The node keeps all."""
+
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
+    def keep(self, step: Step) -> None:
+        """The node keeps all."""
+
+    def change(self, step: Step) -> pa.Table:
+        come = self._node.come(step)
+        if come is None:
+            return empty(step, self._columns)
+        went = gone(self._columns, self._key, f"({self._node.gone()})")
+        return step.database.table(f"SELECT *, false AS {DELETED} FROM ({come}) UNION ALL {went}")
+
+    def rows(self) -> str:
+        """All rows, as a query."""
+        return self._node.rows()
+
+
+def is_of_groups(node: Node, key: Sequence[str]) -> bool:
+    """Whether the key of a result is that of the groups."""
+    if not isinstance(node, Sums) or not node.keys:
+        return False
+    shown = {each.name: each for each in node.columns}
+    used = [
+        one
+        for name in key
+        for one in node.keys
+        if shown[name].sql in (one.name, quoted(one.name)) and shown[name].kind == one.kind
+    ]
+    return len(used) == len(key) and {one.name for one in used} == {one.name for one in node.keys}
 
 
 class KeyedResult:
@@ -26,6 +81,10 @@ class KeyedResult:
         columns = "".join(f"{quoted(each.name)} {each.kind}, " for each in self._columns)
         database.run(f"CREATE TABLE {TABLE} ({columns}{HASH} UBIGINT)")
 
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {TABLE} SET {HASH} = hash({self._keys})")
+
     def change(self, step: Step) -> pa.Table:
         """The rows of the step. Raises FlowError: two rows have one key."""
         change = step.changes[self._node]
@@ -34,17 +93,13 @@ class KeyedResult:
         if change.lowest < 0:
             rows = merging(self._columns, rows)
         if change.rows == 0 or step.make("_result_new", f"SELECT *, hash({self._keys}) AS {HASH} FROM ({rows})") == 0:
-            return step.database.table(self._shown(nothing(self._columns), "true", "(SELECT 1) WHERE false"))
+            return empty(step, self._columns)
         hashes = f"SELECT {HASH} FROM _result_new"
         step.make("_result_old", lines_of(TABLE, f"{HASH} IN ({hashes})", change.rows))
         self._count(step)
-        come = self._shown(names, "false", f"_result_new WHERE {WEIGHT} > 0")
-        key_or_null = ", ".join(
-            f"{quoted(each.name)}" if each.name in self._key else f"NULL::{each.kind} AS {quoted(each.name)}"
-            for each in self._columns
-        )
-        gone = self._shown(key_or_null, "true", "_result_keys WHERE _total <= 0 AND _come = 0 AND _r IS NOT NULL")
-        return step.database.table(f"{come} UNION ALL {gone}")
+        come = f"SELECT {names}, false AS {DELETED} FROM _result_new WHERE {WEIGHT} > 0"
+        went = gone(self._columns, self._key, "_result_keys WHERE _total <= 0 AND _come = 0 AND _r IS NOT NULL")
+        return step.database.table(f"{come} UNION ALL {went}")
 
     def _count(self, step: Step) -> None:
         """Counts the rows of each key after the step."""
@@ -59,10 +114,6 @@ class KeyedResult:
         twice = step.database.table(f"SELECT {names or '1'} FROM _result_keys WHERE _total > 1 OR _come > 1 LIMIT 1")
         if twice.num_rows:
             raise FlowError(f"two rows of the result have the key {tuple(twice.to_pylist()[0].values()) if names else ()}")
-
-    @staticmethod
-    def _shown(columns: str, is_deleted: str, source: str) -> str:
-        return f"SELECT {columns}, {is_deleted} AS {DELETED} FROM {source}"
 
     def keep(self, step: Step) -> None:
         if not step.made("_result_keys"):
@@ -89,16 +140,20 @@ class CountedResult:
         columns = "".join(f"{quoted(each.name)} {each.kind}, " for each in self._columns)
         database.run(f"CREATE TABLE {TABLE} ({columns}{WEIGHT} BIGINT, _text VARCHAR, {HASH} UBIGINT)")
 
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {TABLE} SET {HASH} = hash({listing(self._columns)})")
+
     def change(self, step: Step) -> pa.Table:
         change = step.merged(self._node, self._columns)
         if change.rows == 0:
-            return step.database.table(self._shown(nothing(self._columns), "NULL::VARCHAR", "true", "(SELECT 1) WHERE false"))
+            return empty(step, self._columns, has_row=True)
         self._count(step, change)
         text = "_text || ' ' || _place"
         come = "(SELECT *, unnest(range(_count, _after)) + 1 AS _place FROM _result_next WHERE _after > _count)"
-        gone = "(SELECT *, unnest(range(greatest(_after, 0), _count)) + 1 AS _place FROM _result_next WHERE _after < _count)"
+        went = "(SELECT *, unnest(range(greatest(_after, 0), _count)) + 1 AS _place FROM _result_next WHERE _after < _count)"
         added = self._shown(listing(self._columns), text, "false", come)
-        removed = self._shown(nothing(self._columns), text, "true", gone)
+        removed = self._shown(nothing(self._columns), text, "true", went)
         return step.database.table(f"{added} UNION ALL {removed}")
 
     def _count(self, step: Step, change: Change) -> None:
@@ -130,5 +185,6 @@ class CountedResult:
         step.database.run(f"INSERT INTO {TABLE} SELECT {columns} FROM _result_next WHERE _after > 0")
 
     def rows(self) -> str:
-        """All rows, as a query."""
-        return f"SELECT {listing(self._columns)} FROM (SELECT *, unnest(range({WEIGHT})) FROM {TABLE})"
+        """All rows with their keys, as a query."""
+        places = f"(SELECT *, unnest(range({WEIGHT})) + 1 AS _place FROM {TABLE})"
+        return f"SELECT {listing(self._columns)}, _text || ' ' || _place AS {ROW} FROM {places}"

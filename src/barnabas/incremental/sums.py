@@ -94,11 +94,14 @@ class SummedRows:
         bag: the rows of the input, if the accumulators of a group are computed anew.
     """
 
+    is_read = True  # by a node, or by a result with a state of its own
+
     def __init__(self, number: int, node: Sums, columns: Sequence[Column], kinds: Sequence[str], bag: Bag | None) -> None:
         self._number, self._node, self._columns, self._bag = number, node, columns, bag
         self._accumulators = accumulators(node, kinds)
         self._table = f"state.sums_{number}"
         self._keys = [f"g{place}" for place in range(len(node.keys))]
+        self._hash = f"hash({', '.join(self._keys) or '0'})"
         self._touched = f"_touched_{number}"
         self._parts, self._old, self._next = f"_parts_{number}", f"_before_{number}", f"_after_{number}"
         if bag is not None:
@@ -108,6 +111,10 @@ class SummedRows:
         columns = [f"{name} {each.kind}" for name, each in zip(self._keys, self._node.keys, strict=True)]
         columns += [f"{name} {kind}" for each in self._accumulators for name, kind in each.columns]
         database.run(f"CREATE TABLE {self._table} ({''.join(f'{each}, ' for each in columns)}{ROWS} BIGINT, {HASH} UBIGINT)")
+
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {self._table} SET {HASH} = {self._hash}")
 
     def change(self, step: Step) -> Change:
         change = step.changes[self._node.input]
@@ -119,7 +126,19 @@ class SummedRows:
         hashes = f"SELECT {HASH} FROM {self._parts if self._bag is None or not self._keys else self._touched}"
         step.make(self._old, lines_of(self._table, f"{HASH} IN ({hashes})", change.rows))
         step.make(self._next, self._joined())
-        return step.change(f"_change_{self._number}", self._compared(step), (-1, 1))
+        return step.change(f"_change_{self._number}", self._compared(step), (-1, 1)) if self.is_read else NOTHING
+
+    def rows(self) -> str:
+        """All rows, as a query."""
+        return self._finals(self._table)
+
+    def come(self, step: Step) -> str | None:
+        """The rows of the groups in the step, as a query; None if the step has none."""
+        return self._finals(self._next, f" WHERE {ROWS} > 0") if step.made(self._next) else None
+
+    def gone(self) -> str:
+        """The rows of the groups that have no rows after the step, as a query. Their keys are those of the groups."""
+        return self._finals(self._next, f" WHERE {ROWS} <= 0 AND _r IS NOT NULL")
 
     def _accumulate(self, step: Step, change: Change) -> None:
         """The groups in the change, with accumulators: of the change alone, or of all their rows."""
@@ -133,7 +152,7 @@ class SummedRows:
         made = [*keys, f"{count} AS {ROWS}", *(each for one in self._accumulators for each in one.made(is_plain))]
         grouped = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
         sums = f"SELECT {', '.join(made)} FROM ({rows}) AS input_0{grouped}"
-        step.make(self._parts, f"SELECT *, hash({', '.join(self._keys) or '0'}) AS {HASH} FROM ({sums})")
+        step.make(self._parts, f"SELECT *, {self._hash} AS {HASH} FROM ({sums})")
 
     def _all_rows(self, step: Step, change: str) -> str:
         """The rows of the groups in the change, with those of the change."""
@@ -163,18 +182,18 @@ class SummedRows:
 
     def _compared(self, step: Step) -> str:
         """The result's rows before the step with weight -1, those after it with 1."""
-        after = self._finals(self._next, 1, f" WHERE {ROWS} > 0" if self._keys else "")
+        after = f"SELECT *, 1::BIGINT AS {WEIGHT} FROM ({self._finals(self._next, f' WHERE {ROWS} > 0' if self._keys else '')})"
         if step.is_first:
             return after
-        return f"{self._finals(self._old, -1, '')} UNION ALL {after}"
+        return f"SELECT *, -1::BIGINT AS {WEIGHT} FROM ({self._finals(self._old)}) UNION ALL {after}"
 
-    def _finals(self, relation: str, weight: int, where: str) -> str:
+    def _finals(self, relation: str, where: str = "") -> str:
         keys = [f"{name} AS {quoted(each.name)}" for name, each in zip(self._keys, self._node.keys, strict=True)]
         inner = ", ".join([*keys, *(each.final() for each in self._accumulators)])
-        return f"SELECT {listed(self._node.columns)}, {weight}::BIGINT AS {WEIGHT} FROM (SELECT {inner} FROM {relation}{where})"
+        return f"SELECT {listed(self._node.columns)} FROM (SELECT {inner} FROM {relation}{where})"
 
     def keep(self, step: Step) -> None:
-        if self._number not in step.changes or not step.made(self._next):
+        if not step.made(self._next):
             return
         names = [*self._keys, *(name for each in self._accumulators for name, _ in each.columns), ROWS]
         sets = ", ".join(f"{name} = m.{name}" for name in names[len(self._keys) :])

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
@@ -25,7 +26,7 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, Prepared, Result, SqlError
+from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
@@ -35,6 +36,7 @@ from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
@@ -54,7 +56,8 @@ class SqlSession:
 
     def __init__(self, shared: Shared, caller: Caller, number: int, left: Callable[[SqlSession], None]) -> None:
         self._shared, self.caller, self.number, self._left = shared, caller, number, left
-        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect)
+        self._notices: list[Notice] = []
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect, notify=self.notify)
         self.running = Running(shared.deadlines)
         self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
         self.access = Access(shared, self.client, caller.user, self.settings, self.running)
@@ -92,6 +95,16 @@ class SqlSession:
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
         return self._shared.definitions
+
+    @property
+    def view_jobs(self) -> ViewJobs:
+        """The jobs of views."""
+        return self._shared.views
+
+    def check_readable(self, relation: Relation) -> None:
+        """Raises PartitionError if the caller may not read a table."""
+        if isinstance(relation, TopicRelation):
+            self.access.check_readable(relation.topic)
 
     @property
     def max_rows(self) -> int:
@@ -199,6 +212,16 @@ class SqlSession:
         """A statement failed: within a transaction, nothing but its end is possible."""
         if self._state == "T":
             self._state = "E"
+
+    def notify(self, notice: Notice) -> None:
+        """Tell the caller something with the statement that runs."""
+        if len(self._notices) < limits.MAX_SQL_NOTICES:
+            self._notices.append(notice)
+
+    def take_notices(self) -> Sequence[Notice]:
+        """Those since the last call, the oldest first."""
+        found, self._notices = self._notices, []
+        return found
 
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name)

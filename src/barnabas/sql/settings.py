@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_OBJECT
 
 SERVER_VERSION = "16.4"  # the version of Postgres whose protocol and catalogue clients find
 DIALECTS = ("spark", "postgres")
-ISOLATION = ("read committed", "read uncommitted")  # both are the first
+ISOLATION = ("read committed", "read uncommitted", "repeatable read", "serializable")  # all of them are the first
+STRONGER = ISOLATION[2:]
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z")
 
@@ -105,9 +106,12 @@ _PARAMETERS = {
         _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
         _Parameter("max_rows", "0", "count"),
+        _Parameter("create_view_waits", "on", "bool"),
+        _Parameter("read_your_writes", "on", "bool"),
     )
 }
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only")
+_ISOLATIONS = ("transaction_isolation", "default_transaction_isolation")
 NAMES = tuple(_PARAMETERS)  # in lower case
 _OTHER_NAMES = {"time zone": "timezone", "transaction isolation level": "transaction_isolation", "names": "client_encoding"}
 
@@ -118,9 +122,13 @@ class Settings:
     Args:
         values: that the client sent at the start; unknown names are ignored, as they may be for another server.
         dialect: of the engine.
+        notify: told of a level of isolation that does not hold.
     """
 
-    def __init__(self, values: Mapping[str, str], *, user: str, dialect: str) -> None:
+    def __init__(
+        self, values: Mapping[str, str], *, user: str, dialect: str, notify: Callable[[Notice], None] = lambda _: None
+    ) -> None:
+        self._notify = notify
         self._start = {"session_authorization": user, "sql_dialect": dialect}
         self._values: dict[str, str] = {}
         self._local: dict[str, str | None] = {}
@@ -161,6 +169,8 @@ class Settings:
                 return
             self._local.setdefault(key, self._values.get(key))
         self.generation += 1
+        if key in _ISOLATIONS and checked in STRONGER:
+            self._notify(_weaker(checked))
         if checked is None:
             self._values.pop(key, None)
         else:
@@ -208,6 +218,12 @@ class Settings:
         """Names and values, by name."""
         for key in sorted(_PARAMETERS):
             yield _PARAMETERS[key].name, self.get(key) or ""
+
+
+def _weaker(level: str) -> Notice:
+    """What holds instead of a level of isolation."""
+    text = f"{level.upper()} is not enforced: each statement sees what was committed when it began"
+    return Notice(text, "WARNING", "01000", "the rows of the transaction are written at COMMIT, all of them or none")
 
 
 def _key(name: str) -> str:

@@ -14,6 +14,7 @@ from barnabas.sql.interface import Caller
 from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.states import of_failure
+from barnabas.sql.views.jobs import ViewJobs
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Shared:
     instances: Instances
     definitions: DefinitionStore
     samples: Samples
+    views: ViewJobs
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
     key_index: Path | None = None
@@ -56,4 +58,5 @@ class Shared:
         """Release everything; no session is left."""
         self.deadlines.close()
         self.definitions.close()
+        self.views.close()
         self.instances.close()

@@ -154,13 +154,44 @@ def test_a_read_only_session_writes_nothing(ask: Asking, text: str) -> None:
     assert ask.rows("select count(*) from log") == [(2,)]
 
 
-def test_modes_that_would_promise_too_much(ask: Asking) -> None:
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_levels_that_do_not_hold_are_accepted_with_a_warning(ask: Asking, level: str) -> None:
+    for begin in ("begin", "start transaction"):
+        ask(f"{begin} isolation level {level}, read only")
+        assert ask.rows("show transaction_isolation") == [(level,)]
+        (warning,) = ask.session.take_notices()
+        assert (warning.severity, warning.sqlstate) == ("WARNING", "01000")
+        assert "each statement sees what was committed when it began" in warning.message
+        ask("rollback")
+        assert ask.rows("show transaction_isolation") == [("read committed",)]
+    ask("begin")
+    ask(f"set transaction isolation level {level}")
+    assert ask.rows("show transaction isolation level") == [(level,)]
+    ask("commit")
+    for statement in (
+        f"set session characteristics as transaction isolation level {level}",
+        f"set default_transaction_isolation = '{level}'",
+        f"select set_config('default_transaction_isolation', '{level}', false)",
+    ):
+        ask.session.take_notices()
+        ask(statement)
+        assert len(ask.session.take_notices()) == 1, statement
+        assert ask.rows("show transaction_isolation") == [(level,)]
+        ask("reset default_transaction_isolation")
+    assert ask.session.take_notices() == []
+
+
+def test_a_session_keeps_few_notices(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_NOTICES", 2)
+    for _ in range(3):
+        ask("set default_transaction_isolation = serializable")
+    assert len(ask.session.take_notices()) == 2
+
+
+def test_modes_that_are_refused(ask: Asking) -> None:
     for prefix in ("begin ", "start transaction ", "set transaction ", "set session characteristics as transaction "):
-        for level in ("serializable", "repeatable read"):
-            assert ask.error(f"{prefix}isolation level {level}, read only").sqlstate == "0A000"
         assert ask.error(f"{prefix}nonsense").sqlstate == "42601"
     assert ask.session.state == "I"
-    assert ask.error("set default_transaction_isolation = 'serializable'").sqlstate == "22023"
     assert ask.error("rollback and chain").sqlstate == ask.error("commit work and chain").sqlstate == "0A000"
     ask("begin transaction isolation level read uncommitted not deferrable")
     assert ask.rows("show transaction_isolation") == [("read uncommitted",)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -12,6 +13,9 @@ import pyarrow.compute as pc
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.errors import PartitionError
+from barnabas.client.operations import fetch
+from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
@@ -155,6 +159,16 @@ class Access:
                 return found
             self._running.check()
             time.sleep(WAIT_S)
+
+    def check_readable(self, topic: str) -> None:
+        """Raises PartitionError if the caller may not read a topic."""
+        config = replace(self._client.config, fetch_max_wait_ms=0, fetch_min_bytes=0)
+        partition = min(self._client.topics_by_name([topic])[topic].partitions)
+        try:
+            self._client.run(fetch(config, self._client.cluster, topic, partition, 0, 1))
+        except PartitionError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
 
     def wrote(self, topic: str, ends: dict[int, int]) -> None:
         """Take note of offsets that the session wrote, so that its next snapshot has them, unless the topic is another one then."""

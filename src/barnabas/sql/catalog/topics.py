@@ -45,6 +45,11 @@ class TopicRelation(Struct, frozen=True):
         return self.definition is not None and self.definition.is_keyed
 
     @property
+    def is_view(self) -> bool:
+        """Whether a job writes its rows."""
+        return self.definition is not None and self.definition.view is not None
+
+    @property
     def keys(self) -> Sequence[str]:
         """The columns of the primary key."""
         return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
@@ -100,15 +105,17 @@ def declared(definition: TableDefinition) -> TopicRelation:
     schema = definition.schema
     keys = [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
-    key = key_format(keys)
+    key = json_object(keys) if definition.is_key_object else key_format(keys)
     hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
+    unseen = definition.view.hidden if definition.view is not None else ()
+    hidden = [*(schema.field(name) for name in unseen), *hidden]
     return TopicRelation(
         definition.name,
         definition.topic,
-        schema,
+        pa.schema([each for each in schema if each.name not in unseen]) if unseen else schema,
         pa.schema(hidden),
         Columns(key, value_format(definition.format, values), definition.mode),
-        key_alias=keys[0].name if len(keys) == 1 else None,
+        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
         filled={
             each.name: each.default
             for each in definition.columns

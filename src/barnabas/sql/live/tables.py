@@ -98,7 +98,8 @@ class LiveTables:
         if topic is None or not topic.topic_id.int:
             return None
         for _ in range(ATTEMPTS):
-            followed = self._followed((relation.topic, topic.topic_id.hex, repr(relation.layout.key.fields)), relation)
+            key = relation.layout.key
+            followed = self._followed((relation.topic, topic.topic_id.hex, repr((type(key).__name__, key.fields))), relation)
             looks, awaited = followed.looks, written.get(topic.topic_id.hex, {})
             ticket = looks.ticket()
             with followed.turns.turn(running):

@@ -1,4 +1,4 @@
-"""DROP, ALTER, TRUNCATE and COMMENT."""
+"""ALTER TABLE, TRUNCATE and COMMENT."""
 
 from __future__ import annotations
 
@@ -51,50 +51,21 @@ def definition_named(session: Host, table: Any) -> TableDefinition:
     return found
 
 
-def drop(session: Host, statement: Statement, _: Any) -> Ready:
-    """DROP TABLE [IF EXISTS] name, …; a topic that was made for the table goes with it."""
-    if statement.word(1) == "INDEX":
-        return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
-    if statement.word(1) != "TABLE":
-        raise not_supported(f"DROP {statement.word(1)} is not supported", statement.position(1), "there is DROP TABLE")
-    tree = parse(statement)
-    if not isinstance(tree, exp.Drop):
-        raise not_supported("this form of DROP TABLE is not supported", hint="DROP TABLE [IF EXISTS] name")
-    tables = list(tree.args.get("tables") or [])
-    if_exists = bool(tree.args.get("exists"))
-
-    def run(_: Sequence[Any]) -> Result:
-        session.check_writable()
-        for table in tables:
-            _drop(session, table, if_exists=if_exists)
-        return Done("DROP TABLE")
-
-    return Ready(statement.text, run)
-
-
-def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
-    try:
-        definition = definition_named(session, table)
-    except SqlError as error:
-        if if_exists and error.sqlstate == UNDEFINED_TABLE:
-            return
-        if error.sqlstate == WRONG_OBJECT:
-            error.hint = f"`barnabas topic delete {table.name}` deletes the topic"
-        raise
-    session.check_writable()
-    drop_table(session.definitions, session.client, session.running, definition.name)
-
-
 def drop_table(definitions: DefinitionStore, client: BlockingClient, running: Running, name: str) -> None:
     """Drop a table by the name of its definition; nothing if there is none. Raises SqlError, KafkaError, ClientError."""
     definition = definitions.tables.get(name)
     definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
     if definition is not None and definition.owns_topic:
-        try:
-            client.delete_topics([definition.topic])
-        except KafkaError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
+        delete_topic(client, definition.topic)
+
+
+def delete_topic(client: BlockingClient, topic: str) -> None:
+    """Delete a topic; nothing if there is none. Raises KafkaError, ClientError."""
+    try:
+        client.delete_topics([topic])
+    except KafkaError as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
 
 
 def changed(session: Host, name: str, change: Change) -> None:

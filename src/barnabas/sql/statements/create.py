@@ -338,7 +338,7 @@ def exists(name: str) -> SqlError:
 
 def _make_topic(session: Host, definition: TableDefinition, options: Options) -> bool:
     """Whether the topic was created now."""
-    if _has_topic(session, definition.topic):
+    if has_topic(session, definition.topic):
         return False
     configs = {"cleanup.policy": "compact"} if definition.is_keyed else {}
     try:
@@ -353,7 +353,8 @@ def _make_topic(session: Host, definition: TableDefinition, options: Options) ->
     return True
 
 
-def _has_topic(session: Host, topic: str) -> bool:
+def has_topic(session: Host, topic: str) -> bool:
+    """Whether a topic is there. Raises SqlError for a name that no topic can have."""
     try:
         return topic in session.client.topics_by_name([topic])
     except KafkaError as error:

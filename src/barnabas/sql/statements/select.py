@@ -47,10 +47,13 @@ def checked(
     text: str,
     given: Sequence[pa.DataType | None] = (),
     memory: Mapping[str, MemoryRelation] | None = None,
+    *,
+    with_pending: bool = True,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError.
 
     Args:
+        with_pending: whether it reads the rows of the open transaction.
         memory: relations that exist for this statement only, by name.
     """
 
@@ -65,7 +68,7 @@ def checked(
         session.settings.get,
         given,
         is_spark=session.is_spark,
-        pending=session.buffer.names(),
+        pending=session.buffer.names() if with_pending else (),
     )
     cursor = session.planner()
     try:

@@ -29,6 +29,14 @@ def target_of(session: Host, table: Any) -> TopicRelation:
     relation = session.find([part.name for part in table.parts], position_in(table))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" cannot be written to', position=position_in(table))
+    if relation.definition is not None and relation.definition.view is not None:
+        word = "view" if relation.definition.is_plain_view else "materialized view"
+        raise SqlError(
+            WRONG_OBJECT,
+            f'cannot change {word} "{relation.name}"',
+            position=position_in(table),
+            hint="write to the tables that it reads",
+        )
     return relation
 
 

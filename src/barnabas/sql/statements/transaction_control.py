@@ -2,7 +2,8 @@
 
 A transaction keeps its rows in the session until COMMIT, and writes them in one transaction of Kafka: others see all of them or none.
 Its own statements see its rows. It is not isolated from others: each statement reads what is committed at its start, as READ COMMITTED
-does, and nothing is locked. Definitions of tables are written at once; ROLLBACK does not undo them.
+does, and nothing is locked. The levels REPEATABLE READ and SERIALIZABLE are accepted with a warning. Definitions of tables are
+written at once; ROLLBACK does not undo them.
 """
 
 from __future__ import annotations
@@ -43,12 +44,10 @@ def modes_of(statement: Statement, at: int) -> dict[str, str]:
         match words:
             case "ISOLATION", "LEVEL", "READ", "COMMITTED" | "UNCOMMITTED":
                 found["isolation"], at = f"read {words[3].lower()}", at + 2
-            case ("ISOLATION", "LEVEL", "REPEATABLE", "READ") | ("ISOLATION", "LEVEL", "SERIALIZABLE", _):
-                raise not_supported(
-                    f"the isolation level {' '.join(words[2 : 4 if words[2] == 'REPEATABLE' else 3])} is not supported",
-                    statement.position(at),
-                    "each statement sees what is committed at its start: READ COMMITTED",
-                )
+            case "ISOLATION", "LEVEL", "REPEATABLE", "READ":
+                found["isolation"], at = "repeatable read", at + 2
+            case "ISOLATION", "LEVEL", "SERIALIZABLE", _:
+                found["isolation"], at = "serializable", at + 1
             case "READ", "ONLY" | "WRITE", _, _:
                 found["read_only"] = "on" if words[1] == "ONLY" else "off"
             case "NOT", "DEFERRABLE", _, _:
@@ -56,9 +55,7 @@ def modes_of(statement: Statement, at: int) -> dict[str, str]:
             case "DEFERRABLE", _, _, _:
                 at -= 1
             case _:
-                raise syntax_error(
-                    "the modes are READ ONLY, READ WRITE and ISOLATION LEVEL READ COMMITTED", statement.position(at - 2)
-                )
+                raise syntax_error("the modes are READ ONLY, READ WRITE and ISOLATION LEVEL", statement.position(at - 2))
         at += statement.word(at) == ","
     return found
 

@@ -1,0 +1,1 @@
+"""The flow that keeps views, without Kafka and Spark."""

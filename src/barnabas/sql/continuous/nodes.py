@@ -1,0 +1,78 @@
+"""The nodes of a plan while it is made. Types are DuckDB's answers about empty rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from barnabas.incremental.plan import Column, Groups, Input, Join, Less, Node, Plan, Rows, Sums, Union, quoted
+
+
+class Nodes:
+    """The nodes by their numbers; equal nodes are one.
+
+    Args:
+        cursor: of a DuckDB that knows the functions of the dialect.
+    """
+
+    def __init__(self, cursor: Any) -> None:
+        self.cursor = cursor
+        self._found: list[Node] = []
+        self._numbers: dict[Node, int] = {}
+
+    def add(self, node: Node) -> int:
+        """The number of a node."""
+        if node not in self._numbers:
+            self._numbers[node] = len(self._found)
+            self._found.append(node)
+        return self._numbers[node]
+
+    def node(self, number: int) -> Node:
+        """A node by its number."""
+        return self._found[number]
+
+    def columns(self, number: int) -> tuple[Column, ...]:
+        """The columns of a node."""
+        return Plan(tuple(self._found)).columns_of(number)
+
+    def kinds(self, text: str, inputs: Sequence[Sequence[Column]]) -> list[Column]:
+        """The columns of a query over `input_0`, … . Raises duckdb.Error."""
+        parts = [f"input_{place} AS (SELECT {_nothing(columns)} WHERE false)" for place, columns in enumerate(inputs)]
+        prefix = f"WITH {', '.join(parts)} " if parts else ""
+        found = self.cursor.execute(f"DESCRIBE {prefix}SELECT * FROM ({text})").fetchall()
+        return [Column(row[0], row[1]) for row in found]
+
+    def plan(self, last: int, key: tuple[str, ...] | None, hidden: tuple[str, ...]) -> Plan:
+        """The plan whose result is a node, without the nodes that it does not need."""
+        whole = Plan(tuple(self._found))
+        wanted, pending = set[int](), [last]
+        while pending:
+            number = pending.pop()
+            if number not in wanted:
+                wanted.add(number)
+                pending += whole.inputs_of(number)
+        order = [*sorted(wanted - {last}), last]
+        numbers = {number: place for place, number in enumerate(order)}
+        return Plan(tuple(_moved(self._found[number], numbers) for number in order), key, hidden)
+
+
+def _nothing(columns: Sequence[Column]) -> str:
+    return ", ".join(f"NULL::{each.kind} AS {quoted(each.name)}" for each in columns) or "0 AS _none"
+
+
+def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
+    match node:
+        case Input():
+            return node
+        case Rows():
+            return Rows(numbers[node.input], node.columns, node.where, node.source)
+        case Join():
+            return Join(numbers[node.left], numbers[node.right], node.on, node.columns)
+        case Sums():
+            return Sums(numbers[node.input], node.keys, node.sums, node.columns)
+        case Groups():
+            return Groups(tuple(numbers[each] for each in node.inputs), node.keys, node.query, node.columns)
+        case Union():
+            return Union(tuple(numbers[each] for each in node.inputs))
+        case Less():
+            return Less(numbers[node.input], numbers[node.less])

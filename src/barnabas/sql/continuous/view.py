@@ -1,0 +1,138 @@
+"""The plan of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from msgspec import Struct
+
+from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
+from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.continuous.nodes import Nodes
+from barnabas.sql.continuous.parts import Made, NotSplit, free_name
+from barnabas.sql.continuous.planner import Planner
+from barnabas.sql.continuous.refusals import refuse
+from barnabas.sql.duck.types import arrow_of, duckdb_of, with_marks
+from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.query import Input as Reading
+from barnabas.sql.planning.query import QueryPlan
+from barnabas.sql.states import DUPLICATE_COLUMN, not_supported, of_duckdb
+from barnabas.tables.scan import OFFSET, PARTITION
+
+ONLY = "_only"  # the key of a result that has one row
+
+
+class Planned(Struct, frozen=True):
+    """A view.
+
+    Args:
+        plan: that keeps it. Its columns are those of the query, in their order, and after them the hidden ones.
+        tables: the relations by the names of the plan's inputs.
+        notices: what its owner should know.
+        not_null: columns of the result that are never null.
+    """
+
+    plan: Plan
+    tables: Mapping[str, Relation]
+    notices: tuple[str, ...] = ()
+    not_null: frozenset[str] = frozenset()
+
+
+def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Planned:
+    """The plan that keeps the result of a query.
+
+    Args:
+        query: as `plan_query` made it, without rows of an open transaction.
+        cursor: of a DuckDB that knows the functions of the dialect, such as `session.planner()`.
+        names: of the first columns, instead of the query's own.
+
+    Raises:
+        SqlError: 0A000 if the result cannot be kept, 42701 if two columns have one name, and whatever DuckDB says about the query.
+    """
+    refuse(query)
+    try:
+        return _planned(query, cursor, names)
+    except duckdb.Error as error:
+        raise of_duckdb(error) from None
+
+
+def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
+    nodes = Nodes(cursor)
+    tables = {each.relation.name: each.relation for each in query.inputs}
+    inputs = {each.alias: _input(query, each, nodes) for each in query.inputs}
+    planner = Planner(nodes, inputs)
+    try:
+        made = planner.query(query.tree.copy(), {})
+    except NotSplit as error:
+        raise not_supported(f"a view cannot have {error}") from None
+    return _finished(nodes, made, _named([name for name, _ in made.names], names), tables, planner.notices)
+
+
+def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
+    """The node of a table, and what one name of it shows. The columns of the primary key are always there."""
+    relation = one.relation
+    wanted = {field.name: field for each in query.inputs if each.relation.name == relation.name for field in each.schema}
+    for name in relation.keys:
+        wanted.setdefault(name, relation.columns.field(name))
+    node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
+    unique = [frozenset(relation.keys)] if relation.keys else []
+    if PARTITION in wanted and OFFSET in wanted:
+        unique.append(frozenset((PARTITION, OFFSET)))
+    not_null = frozenset(name for name, field in wanted.items() if not field.nullable or name in relation.keys)
+    return Made(node, tuple((field.name, field.name) for field in one.schema), tuple(unique), not_null)
+
+
+def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[str, Relation], notices: Sequence[str]) -> Planned:
+    """The columns of the result with types that tables have, those that identify a row, and no others."""
+    kinds = {each.name: each.kind for each in nodes.columns(made.node)}
+    shown = [column for _, column in made.names]
+    key = min(made.unique, key=lambda each: (len(each - set(shown)), len(each - made.not_null), sorted(each)), default=None)
+    hidden = sorted(key - set(shown)) if key is not None else []
+    taken = [*names]
+    hidden_names = []
+    for each in hidden:
+        hidden_names.append(free_name(each, taken))
+        taken.append(hidden_names[-1])
+    pairs = [*zip(shown, names, strict=True), *zip(hidden, hidden_names, strict=True)]
+    wanted = _table_kinds(nodes.cursor, [kinds[column] for column, _ in pairs])
+    columns = [Named(name, kind, quoted(column)) for (column, name), kind in zip(pairs, wanted, strict=True)]
+    if key == frozenset():
+        hidden_names = [free_name(ONLY, taken)]
+        columns.append(Named(hidden_names[0], "INTEGER", "0"))
+    last = made.node
+    if [(each.name, each.kind) for each in columns] != list(kinds.items()):
+        last = nodes.add(Rows(made.node, tuple(columns)))
+    by_column = dict(reversed(pairs))
+    found = None if key is None else tuple(by_column[each] for each in sorted(key, key=lambda each: shown.index(each) if each in shown else len(shown)))
+    if key == frozenset():
+        found = (hidden_names[0],)
+    never = frozenset(name for column, name in pairs if column in made.not_null) | (frozenset(hidden_names) if key == frozenset() else frozenset())
+    return Planned(nodes.plan(last, found, tuple(hidden_names)), tables, tuple(notices), never)
+
+
+def _columns(cursor: Any, fields: Sequence[Any]) -> tuple[Column, ...]:
+    cursor.register("__view_input", with_marks(pa.schema(fields)).empty_table())
+    try:
+        return tuple(Column(row[0], row[1]) for row in cursor.execute("DESCRIBE SELECT * FROM __view_input").fetchall())
+    finally:
+        cursor.unregister("__view_input")
+
+
+def _named(own: Sequence[str], given: Sequence[str]) -> list[str]:
+    if len(given) > len(own):
+        raise SqlError("42601", "too many column names were specified")
+    names = [*given, *own[len(given) :]]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise SqlError(
+                DUPLICATE_COLUMN, f'column "{name}" specified more than once', hint="give it another name: SELECT … AS name"
+            )
+    return names
+
+
+def _table_kinds(cursor: Any, kinds: Sequence[str]) -> list[str]:
+    found = cursor.sql(f"SELECT {', '.join(f'NULL::{each}' for each in kinds)}").types
+    return [duckdb_of(arrow_of(each)) for each in found]
