@@ -88,5 +88,8 @@ class FewerRows:
     def create(self, database: Database) -> None:
         """It keeps nothing."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
