@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -64,9 +64,11 @@ class Torture:
 
     Args:
         folder: for everything on disk.
+        master, conf: of Spark.
     """
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, master: str = "local[2]", conf: Sequence[str] = ()) -> None:
+        self._spark = ["--master", master, *(word for each in conf for word in ("--conf", each))]
         self._random, self._folder = random.Random(seed), folder
         self._stack = ExitStack()
         self._broker = self._stack.enter_context(Broker(data_dir=folder / "broker"))
@@ -94,7 +96,7 @@ class Torture:
         program = str(Path(sys.executable).with_name("barnabas"))
         command = [
             program, "engine", "start", "--bootstrap-server", self._broker.bootstrap_servers, "--listener", "http://127.0.0.1:0",
-            "--data-dir", str(self._folder / "engine"), "--master", "local[2]",
+            "--data-dir", str(self._folder / "engine"), *self._spark,
         ]  # fmt: skip
         log = (self._folder / "engine.log").open("ab")
         self._engine = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -107,9 +109,9 @@ class Torture:
         finally:
             session.session.close()
 
-    def round(self, number: int) -> Round:
-        """Raises AssertionError if a view is not what its query says."""
-        kind, began_s = self._random.choice(KINDS), time.monotonic()
+    def round(self, number: int, kind: str | None = None) -> Round:
+        """Kill a part; raises AssertionError if a view is not what its query says."""
+        kind, began_s = kind or self._random.choice(KINDS), time.monotonic()
         written = self._write(self._random.randint(20, 400))
         self._producer.poll(self._random.random())
         self._kill(kind)
