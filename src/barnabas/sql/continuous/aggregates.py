@@ -170,8 +170,8 @@ class Aggregating:
         if isinstance(call, exp.Anonymous) and name_of(call) in _NAMED and len(call.expressions) == 1:
             return _NAMED[name_of(call)], call.expressions[0], condition
         if isinstance(call, exp.CountIf):
-            both = argument if condition is None else exp.And(this=exp.Paren(this=condition.copy()), expression=exp.Paren(this=argument.copy()))
-            return "count", None, both
+            ones = [exp.If(this=argument.copy(), true=exp.Literal.number(1)), exp.If(this=exp.Not(this=exp.Paren(this=argument.copy())), true=exp.Literal.number(0))]
+            return "sum", exp.Case(ifs=ones), condition  # null without rows, as DuckDB has it
         if isinstance(argument, exp.Distinct):
             if type(call) not in (exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr) or len(argument.expressions) != 1:
                 return None
