@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, Sum, Sums, Union, quoted
 from barnabas.sql.continuous.functions import multiplies, name_of
-from barnabas.sql.continuous.joining import ONE, kept
+from barnabas.sql.continuous.joining import ONE, Joining, kept
 from barnabas.sql.continuous.nulls import is_never_null
 from barnabas.sql.continuous.parts import NotSplit, Part, column_of, has_query, replaced, text, used_by
 from barnabas.sql.continuous.scope import Scope
@@ -136,8 +136,10 @@ class Aggregating:
         simple = [self._simple(part, each) for each in calls]
         if all(simple):
             node, not_null = self._sums(part, source, keys, calls, values)
-        elif (distinct := self._one_distinct(calls, simple)) is not None:
-            node, not_null = self._twice(part, source, keys, calls, distinct, values)
+        elif (distinct := self._distinct(calls, simple)) is not None:
+            if len(distinct) > 1:
+                return self._joined(part, source, keys, calls, distinct, values)
+            node, not_null = self._twice(part, source, keys, calls, distinct[0], values)
         else:
             node, not_null = self._query(part, source, keys, calls, values)
         columns = {(source, each.name): each.name for each in self._nodes.columns(node)}
@@ -221,17 +223,36 @@ class Aggregating:
 
         return _average(one("sum"), one("count")) if call == "avg" else one(call)
 
-    def _one_distinct(self, calls: Sequence[Any], simple: Sequence[Any]) -> Any | None:
-        """The argument of the aggregates with DISTINCT, if they all have the same, and the others are sums."""
-        arguments = []
+    def _distinct(self, calls: Sequence[Any], simple: Sequence[Any]) -> list[Any] | None:
+        """The arguments of the aggregates with DISTINCT; None if another one is no sum."""
+        arguments: list[Any] = []
         for call, is_simple in zip(calls, simple, strict=True):
             if is_simple:
                 continue
-            inner = call.this if isinstance(call, (exp.Count, exp.Sum, exp.Avg)) else None
-            if not isinstance(inner, exp.Distinct) or len(inner.expressions) != 1:
+            found = distinct_of(call)
+            if found is None:
                 return None
-            arguments.append(inner.expressions[0])
-        return arguments[0] if all(each == arguments[0] for each in arguments) else None
+            if found[1] not in arguments:
+                arguments.append(found[1])
+        return arguments
+
+    def _joined(
+        self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], distinct: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> Part:
+        """Several arguments of DISTINCT: the groups for each, joined."""
+        whole: Part | None = None
+        for place, argument in enumerate(distinct):
+            own = [each for each in calls if ((found := distinct_of(each)) is None and place == 0) or (found is not None and found[1] == argument)]
+            number = self._planner.source_number() if place else source
+            found_part = self._grouped(part, number, keys, own, values)
+            if whole is None:
+                whole = found_part
+                continue
+            names = [f"g{each}" for each in range(len(keys))]
+            equal = [exp.NullSafeEQ(this=column_of(source, name), expression=column_of(number, name)) for name in names]
+            whole = Joining(self._nodes).inner(whole, found_part, equal)
+        assert whole is not None
+        return whole
 
     def _twice(
         self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], distinct: Any, values: list[tuple[Any, Any]]
@@ -254,7 +275,8 @@ class Aggregating:
                 made = next(value for each, value in partial if each == call)
                 values.append((call, replaced(made, lambda each: column_of(source, each.name) if isinstance(each, exp.Column) else None)))
                 continue
-            wanted = {exp.Count: ["count"], exp.Sum: ["sum"], exp.Avg: ["sum", "count"]}[type(call)]
+            kind_of = (distinct_of(call) or (exp.Count, None))[0]
+            wanted = {exp.Count: ["count"], exp.Sum: ["sum"], exp.Avg: ["sum", "count"]}[kind_of]
             for name in wanted:
                 if f"d_{name}" not in seen:
                     seen.add(f"d_{name}")
@@ -263,7 +285,7 @@ class Aggregating:
                         raise NotSplit("a sum of another type")
                     sums.append(Sum(f"d_{name}", kind, name, argument))
             made = column_of(source, f"d_{wanted[0]}")
-            values.append((call, _average(made, column_of(source, "d_count")) if isinstance(call, exp.Avg) else made))
+            values.append((call, _average(made, column_of(source, "d_count")) if kind_of is exp.Avg else made))
         counted = {each.name for each in node.sums if each.call == "count"}
         made_columns = []
         for each in (*named, *sums):
@@ -327,6 +349,20 @@ class Aggregating:
                 raise NotSplit("GROUPING of what is no key")
             found = found * 2 + (self.keys.index(each) not in chosen)
         return found
+
+
+def distinct_of(call: Any) -> tuple[type, Any] | None:
+    """The aggregate and the argument of one with DISTINCT; a filter becomes part of the argument."""
+    condition = None
+    if isinstance(call, exp.Filter):
+        condition, call = call.expression.this, call.this
+    inner = call.this if type(call) in (exp.Count, exp.Sum, exp.Avg) else None
+    if not isinstance(inner, exp.Distinct) or len(inner.expressions) != 1:
+        return None
+    argument = inner.expressions[0]
+    if condition is not None:
+        argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
+    return type(call), argument
 
 
 def _average(total: Any, count: Any) -> Any:
