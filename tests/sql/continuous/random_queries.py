@@ -16,12 +16,26 @@ TABLES = {
     )
 }
 COLUMNS = "k, v, s"
-PREDICATES = ["{0}.k > 1", "{0}.v IS NOT NULL", "{0}.s IN ('a', 'b')", "{0}.k < {0}.v OR {0}.s = 'a'", "NOT {0}.k = 2", "{0}.v BETWEEN 1 AND 4"]
+PREDICATES = [
+    "{0}.k > 1",
+    "{0}.v IS NOT NULL",
+    "{0}.s IN ('a', 'b')",
+    "{0}.k < {0}.v OR {0}.s = 'a'",
+    "NOT {0}.k = 2",
+    "{0}.v BETWEEN 1 AND 4",
+]
 EXPRESSIONS = [
     "{0}.k, {0}.v, {0}.s", "{0}.k + 1 AS k, {0}.v, upper({0}.s) AS s", "{0}.k, {0}.v * 2 AS v, coalesce({0}.s, 'none') AS s",
     "({0}.v % 3)::INTEGER AS k, {0}.k::BIGINT AS v, {0}.s", "CASE WHEN {0}.v > 2 THEN {0}.k END AS k, {0}.v, {0}.s",
 ]  # fmt: skip
-ON = ["{0}.k = {1}.k", "{0}.k = {1}.k AND {0}.s = {1}.s", "{0}.v = {1}.k", "{0}.k = {1}.k AND {0}.v < {1}.v", "{0}.k IS NOT DISTINCT FROM {1}.k", "{0}.v < {1}.v"]
+ON = [
+    "{0}.k = {1}.k",
+    "{0}.k = {1}.k AND {0}.s = {1}.s",
+    "{0}.v = {1}.k",
+    "{0}.k = {1}.k AND {0}.v < {1}.v",
+    "{0}.k IS NOT DISTINCT FROM {1}.k",
+    "{0}.v < {1}.v",
+]
 BOTH = ["{0}.k, {1}.v, {0}.s", "coalesce({0}.k, {1}.k) AS k, {0}.v, {1}.s", "{1}.k, {0}.v + 1 AS v, concat({0}.s, {1}.s) AS s"]
 GROUPS = [
     "SELECT k, count(*) AS v, max(s) AS s FROM {0} GROUP BY k",

@@ -83,6 +83,10 @@ def test_explain_of_what_is_computed_whole() -> None:
     assert "where input_0" in text
     assert "a change recomputes everything" in text
     assert text.endswith("result: a row of each _only (hidden)")
-    grown = explain(view("SELECT b.price FROM bids b WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.id = b.bidder) UNION ALL SELECT age FROM people").plan)
+    grown = explain(
+        view(
+            "SELECT b.price FROM bids b WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.id = b.bidder) UNION ALL SELECT age FROM people"
+        ).plan
+    )
     assert "without" in grown
     assert grown.endswith("no columns identify a row")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from barnabas.sql.catalog.relations import MemoryRelation
+from barnabas.sql.continuous.view import plan_view
 from barnabas.sql.interface import SqlError
 from tests.sql.continuous.harness import CURSOR, planned, queried, table
 from tests.sql.continuous.queries import TABLES
-from barnabas.sql.continuous.view import plan_view
-
-import pyarrow as pa
 
 
 def refused(text: str) -> SqlError:
@@ -32,7 +31,10 @@ def refused(text: str) -> SqlError:
         ("SELECT nextval('s') FROM people", "nextval"),
         ("SELECT id FROM people TABLESAMPLE (10 PERCENT)", "sample"),
         ("SELECT id FROM people WHERE age = $1", "parameters"),
-        ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < age) SELECT r.n FROM r, people", "recursive"),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < age) SELECT r.n FROM r, people",
+            "recursive",
+        ),
         ("SELECT id, _headers FROM people", "_headers"),
         ("SELECT 1 AS one", "table"),
     ],
