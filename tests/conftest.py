@@ -6,14 +6,19 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.syntax import parsed
 
 if TYPE_CHECKING:
     from barnabas.testing.zookeeper import ZooKeeper
@@ -26,7 +31,10 @@ settings.load_profile("barnabas")
 # If the environment forbids compiled modules on disk, every broker and command of a test would compile all of barnabas. This takes longer
 # than the rest of its start. So the compiled modules go to a folder of the tests.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache" / "pycache"))
+    sys.pycache_prefix = os.environ.setdefault(
+        "PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache/pycache")
+    )
+    sys.dont_write_bytecode = False  # of this process too: pytest rewrites the asserts of every file with tests
 
 # A shell makes its background processes ignore SIGINT, and nohup makes them ignore SIGHUP. Child processes inherit this, so a test could
 # not interrupt the processes that it starts. Children do not inherit a handler: they get the system's default.
@@ -40,6 +48,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 DESCRIPTORS = Path("/proc/self/fd")
 MOST_LEFT_OPEN = 8  # files: a log or two
+KAFKA_PYTHON = re.compile(r"^\s*(?:from|import) kafka\b", re.MULTILINE)
 
 
 def open_files() -> set[tuple[str, str]]:
@@ -65,22 +74,23 @@ def few_files_stay_open() -> Iterator[None]:
     assert len(left) <= MOST_LEFT_OPEN, f"left open: {sorted(path for _, path in left)}"
 
 
-def uses_kafka_python(item: pytest.Item) -> bool:
-    """Whether the test's file imports kafka-python. Its clients leave sockets open when they are closed, and it cannot be told to
+@cache
+def uses_kafka_python(path: Path) -> bool:
+    """Whether a file imports kafka-python, anywhere in it. Its clients leave sockets open when they are closed, and it cannot be told to
     close them: the garbage collector does, at any time, and warns of each."""
-    names = vars(item.module).values() if isinstance(item, pytest.Function) else ()
-    return any(str(getattr(each, "__module__", "")).partition(".")[0] == "kafka" for each in names)
+    return KAFKA_PYTHON.search(path.read_text()) is not None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in filter(uses_kafka_python, items):
-        item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <:ResourceWarning"))
+    for item in items:
+        if uses_kafka_python(item.path):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <:ResourceWarning"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """The sockets that kafka-python left end with the test that made them, where their warnings are ignored."""
-    if uses_kafka_python(item):
+    if uses_kafka_python(item.path):
         gc.collect()
 
 
@@ -95,6 +105,15 @@ def garbage_ends_with_its_file() -> Iterator[None]:
     """A socket or a file that nobody closed warns when it is collected. Without this, the warning fails a test of another file."""
     yield
     gc.collect()
+
+
+@pytest.fixture(scope="module")
+def syntax_trees() -> Iterator[None]:
+    """For files that parse all the code; see `tests/syntax.py`. The garbage collector waits: it takes three times as long as the parser."""
+    gc.disable()
+    yield
+    parsed.cache_clear()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

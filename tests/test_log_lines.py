@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.syntax import parsed
+
+pytestmark = pytest.mark.usefixtures("syntax_trees")
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
@@ -21,9 +23,8 @@ MESSAGE = re.compile(rf"event=[a-z]+(?:-[a-z]+)*(?: {FIELD})*")
 BARE_TEXT = re.compile(r"\b(?:error|reason|note|hint)=%(?!r)")  # these values may have spaces and line ends
 
 
-@cache
 def modules() -> dict[str, ast.Module]:
-    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    return {path.relative_to(SOURCE).as_posix(): parsed(path) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def makes_a_logger(node: ast.AST) -> bool:

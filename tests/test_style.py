@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("syntax_trees")
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/barnabas"
 PLAIN = (
@@ -40,7 +41,7 @@ PLAIN = (
     "testing",
     "tls",
     "web",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
+    *(path.relative_to(SOURCE).as_posix() for path in (*sorted(SOURCE.glob("*.py")), *sorted((SOURCE / "engine").glob("*.py")))),
 )
 BESIDE = ("bench", "demo", "examples", "tests", "tools")  # folders beside the package
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")

@@ -164,6 +164,7 @@ MAX_SQL_IDLE_SESSIONS = 64  # sessions that wait for the next HTTP request of th
 SQL_IDLE_SESSION_S = 30.0  # that such a session waits
 MAX_SQL_TEMPORARY_VIEWS = 1_000  # views of one session
 MAX_SQL_VIEW_NODES = 100_000  # parts of the queries of views that stand in one statement
+MAX_SQL_NOTICES = 100  # that one session keeps until they are taken
 MAX_SQL_PREPARED = 10_000  # statements that one session prepares by name
 MAX_SQL_PLANS = 100  # statements that one session keeps checked by their text
 MAX_SQL_PLAN_CHARACTERS = 10_000  # of such a text
@@ -184,9 +185,7 @@ MAX_SQL_LIVE_BYTES = (
     256 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
-MAX_SQL_LIVE_KEYS = (
-    1_000_000  # keys of tables that an engine remembers, to find duplicates; some 100 MB. Beyond them it reads the table
-)
+MAX_SQL_COPY_KEYS = 10_000_000  # keys that one COPY or INSERT remembers to find duplicates; some 100 bytes each
 MAX_SQL_COPY_LINE_BYTES = 64 * 1024 * 1024  # of one line of COPY FROM
 MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)
 MAX_POSTGRES_STARTUP_BYTES = 10_000  # of a client's first packet; Postgres' limit

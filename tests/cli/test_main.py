@@ -66,6 +66,16 @@ def test_a_misspelt_command_is_bad_input_and_gets_a_hint(command: Command) -> No
     assert ended.err == "barnabas: no command 'topics'; did you mean topic? (see barnabas --help)\n"
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, found in COMMANDS if isinstance(found, click.Group) and not found.invoke_without_command]
+)
+def test_a_group_without_a_command_prints_its_help(command: Command, name: str) -> None:
+    ended = command(*name.split()[1:])
+    assert ended.code == 2
+    assert ended.err.startswith(f"Usage: {name} [OPTIONS] COMMAND [ARGS]...\n\n")
+    assert "\nCommands:\n" in ended.err
+
+
 def test_a_missing_argument_is_bad_input(command: Command) -> None:
     ended = command("topic", "create")
     assert ended.code == 2

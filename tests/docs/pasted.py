@@ -47,6 +47,7 @@ WITHIN_S = 300.0
 DEFAULT_PORT, REGISTRY_PORT = "9092", "8081"
 STRICTNESS = {"PYTHONWARNINGS", "PYTHONDEVMODE"}  # set for the tests; a reader's shell has none of these, and libraries may warn
 QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
+SHORT_RUNS_OF_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # a session of Spark starts with half of the CPU
 
 
 @dataclass
@@ -164,7 +165,13 @@ class Pasted:
             )
         self.servers[port] = server
         assert server.stdout is not None
-        count = 1 + self.has_registry + ("--sql-listener" in words) + ("--postgres-listener" in words)
+        count = (
+            1
+            + self.has_registry
+            + ("--sql-listener" in words)
+            + ("--engine-listener" in words)
+            + ("--postgres-listener" in words)
+        )
         ready = [server.stdout.readline() for _ in range(count)]
         assert all(ready), f"{line}\n{log.read_text()}"
         return "".join(ready)
@@ -192,6 +199,7 @@ class Pasted:
             **{name: value for name, value in os.environ.items() if name not in STRICTNESS},
             "PATH": os.pathsep.join([own, *path] if is_activated else path),
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
+            "SPARK_SUBMIT_OPTS": SHORT_RUNS_OF_JAVA,
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self.port(DEFAULT_PORT)}",
             "SCHEMA_REGISTRY_URL": f"http://127.0.0.1:{self.port(REGISTRY_PORT)}",
         }

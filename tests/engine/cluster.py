@@ -1,4 +1,4 @@
-"""What tests of the engine do with a cluster: declare jobs, look at their states, run supervisors with the fake driver."""
+"""A cluster for tests of the engine: declare jobs, look at their states, run supervisors with the fake driver."""
 
 from __future__ import annotations
 
@@ -75,7 +75,14 @@ class Cluster:
     def supervisor(self, **settings: Any) -> Iterator[Supervisor]:
         """An active one."""
         client = {"bootstrap.servers": self.bootstrap}
-        given: dict[str, Any] = {"driver": FAKE, "linger_s": 0.3, "master": "local[3]", "conf": {"spark.x": "y"}, **settings}
+        given: dict[str, Any] = {
+            "driver": FAKE,
+            "linger_s": 0.3,
+            "pause_s": 0.1,
+            "master": "local[3]",
+            "conf": {"spark.x": "y"},
+            **settings,
+        }
         supervisor = Supervisor(self.config, EngineSettings(client, self.folder, **given), self.said.append)
         supervisor.start()
         supervisor.activate(True)

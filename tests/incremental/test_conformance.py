@@ -1,4 +1,4 @@
-"""What every flow does, whatever keeps its state."""
+"""The rules of every flow, wherever its state lies."""
 
 from __future__ import annotations
 
@@ -100,6 +100,12 @@ def test_equal_rows_without_a_key(opener: Opener) -> None:
     follower.take(stepped(flow, people(b"1", b"3", (b"5", 1, "b"), (b"6", 1, None))))
     assert values(flow.result()) == [("a",), ("b",), (None,)]
     assert follower.lines == lines(flow.result())
+    follower = Follower(planned(PEOPLE, key=None))
+    follower.take(flow.snapshot())
+    assert follower.lines == lines(flow.result())
+    follower.take(stepped(flow, people((b"7", 1, "b"), b"6")))  # the keys of the snapshot go on
+    assert follower.lines == lines(flow.result())
+    assert flow.snapshot().schema.names == ["name", "_row", "_deleted"]
 
 
 def test_sums_by_group_and_nulls_are_a_group(opener: Opener) -> None:

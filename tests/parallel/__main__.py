@@ -19,7 +19,13 @@ import pytest
 
 from tests.parallel.plan import TESTS
 
-WITH_KERNELS = ("barnabas.sql.engine", "barnabas.columnar.encode", "barnabas.storage.compaction.kernels")
+WITH_KERNELS = (
+    "barnabas.sql.engine",
+    "barnabas.tables.scalar_format",
+    "barnabas.tables.avro_columns",
+    "barnabas.columnar.encode",
+    "barnabas.storage.compaction.kernels",
+)
 OPTIONS = ["-m", "not interop", "-p", "tests.parallel.plugin"]
 
 

@@ -212,3 +212,9 @@ def test_recursive_schemas_are_refused(client: RegistryClient, text: str, kind: 
     schema = Serializer(client, subject=f"recursive-{kind}", schema=text, schema_type=kind).schema
     with pytest.raises(SchemaDataError, match="Node contains itself, and tables have no such type"):
         shape_of(schema, "Node")
+
+
+def test_an_avro_schema_with_a_name_that_no_column_can_have_is_refused() -> None:
+    schema = avro({"type": "record", "name": "I", "fields": [{"name": "\ud800", "type": "int"}]})
+    with pytest.raises(SchemaDataError, match="half of a surrogate pair"):
+        shape_of(RegisteredSchema(1, None, "AVRO", schema))

@@ -15,9 +15,10 @@ from barnabas.schemas import framing
 from barnabas.schemas.avro_bounds import has_weightless_items, is_recursive
 from barnabas.schemas.avro_codec import AvroCodec
 from barnabas.schemas.avro_names import whole_schema
-from barnabas.schemas.codecs import Codec
+from barnabas.schemas.codecs import Codec, codec_of
 from barnabas.schemas.errors import CannotDecode, CannotEncode
 from barnabas.schemas.json_codec import JsonCodec
+from barnabas.schemas.registered import RegisteredSchema
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.serializer import Deserializer, Serializer
 
@@ -159,3 +160,16 @@ def test_protobuf_that_nests_too_deep(client: RegistryClient) -> None:
         data = b"\x0a" + length + data
     with pytest.raises(CannotDecode):
         Deserializer(client).decode_json(framing.id_prefix(made.schema.id or 0, (0,)) + data)
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "opening", "inside", "closing"),
+    [("AVRO", '{"type":"array","items":', '"int"', "}"), ("JSON", '{"properties":{"a":', "{}", "}}")],
+)
+@pytest.mark.parametrize("depth", [600, 5000])
+def test_schemas_that_are_nested_too_deep_are_refused(
+    schema_type: str, opening: str, inside: str, closing: str, depth: int
+) -> None:
+    schema = RegisteredSchema(1, None, schema_type, opening * depth + inside + closing * depth)
+    with pytest.raises(CannotDecode, match=r"(?i)schema cannot be used"):
+        codec_of(schema)

@@ -26,11 +26,13 @@ BASIC = Logins(NOWHERE, frozenset({"BASIC"}), "PLAIN")
 
 
 @asynccontextmanager
-async def serving(logins: Logins | None = None) -> AsyncIterator[tuple[Trivial, int]]:
+async def serving(logins: Logins | None = None, timeout_s: float = TRIVIAL.timeout_s) -> AsyncIterator[tuple[Trivial, int]]:
     service = Trivial(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
     listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
-    server = service.web = WebServer(Application("trivial", service, RequestTimes(), logins), listening, None)
+    server = service.web = WebServer(
+        Application("trivial", service, RequestTimes(), logins, timeout_s=timeout_s), listening, None
+    )
     await server.start()
     try:
         yield service, listening.getsockname()[1]
@@ -79,7 +81,7 @@ async def test_a_refused_method_names_the_others(line: str, allowed: str) -> Non
 async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> None:
     async with serving() as (_, port):
         _, _, body = await asked(port, b"POST /echo/a%2Fb?x=1&x=%32 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
-    assert json.loads(body) == {"word": "a/b", "query": {"x": "2"}, "body": 3, "who": "User:ANONYMOUS"}
+    assert json.loads(body) == {"word": "a/b", "query": {"x": "2"}, "body": 3, "who": "User:ANONYMOUS", "authorized": False}
 
 
 async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,9 +263,9 @@ async def test_a_slow_client_is_given_up_and_blocks_nobody(monkeypatch: pytest.M
         writer.close()
 
 
-async def test_a_slow_answer_ends_with_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SERVICE_REQUEST_TIMEOUT_S", 0.1)
-    async with serving() as (_, port):
+async def test_a_slow_answer_ends_with_408() -> None:
+    assert TRIVIAL.timeout_s == limits.SERVICE_REQUEST_TIMEOUT_S
+    async with serving(timeout_s=0.1) as (_, port):
         assert (await asked(port, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 408
 
 
@@ -272,6 +274,55 @@ async def test_connections_over_the_limit_are_closed(monkeypatch: pytest.MonkeyP
     async with serving() as (_, port):
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+
+async def streamed(port: int, line: str) -> bytes:
+    """All bytes of the answer to a request, until the server closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(f"{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(("line", "size"), [("GET /stream/whole", 5), ("HEAD /stream/whole", 0), ("GET /stream/broken", 4)])
+async def test_a_stream_is_noted_at_its_end_with_its_bytes(line: str, size: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "barnabas.services.application")
+    async with serving() as (service, port):
+        answer = await streamed(port, line)
+        await until(lambda: f"bytes={size} " in caplog.text)
+        assert service.streams_ended == 1
+    assert (b"[0" in answer, answer.endswith(b"0\r\n\r\n")) == (line.startswith("GET"), line == "GET /stream/whole")
+    assert ("event=http-answer-broken" in caplog.text) == line.endswith("broken")
+    assert b"secret" not in answer
+
+
+async def test_a_client_that_goes_away_ends_a_stream_that_waits() -> None:
+    async with serving() as (service, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /stream/silent HTTP/1.1\r\nHost: a\r\n\r\n")
+        await service.reached.wait()
+        writer.close()
+        await until(lambda: service.streams_ended == 1)
+
+
+async def test_a_client_that_reads_nothing_ends_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_ANSWER_TIMEOUT_S", 0.1)
+    async with serving() as (service, port):
+        with socket.create_connection(("127.0.0.1", port)) as still:
+            still.sendall(b"GET /stream/endless HTTP/1.1\r\nHost: a\r\n\r\n")
+            await until(lambda: service.streams_ended == 1)
+
+
+async def test_a_stop_ends_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_STOP_TIMEOUT_S", 0.1)
+    async with serving() as (service, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /stream/silent HTTP/1.1\r\nHost: a\r\n\r\n")
+        await service.reached.wait()
+    await until(lambda: service.streams_ended == 1)
+    writer.close()
 
 
 async def test_metrics_count_by_service_method_and_status() -> None:

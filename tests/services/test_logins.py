@@ -7,7 +7,9 @@ import json
 import ssl
 import time
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +19,14 @@ from barnabas.client.sasl import Credentials
 from barnabas.errors import ConfigError
 from barnabas.security import penalties
 from barnabas.security.principals import PrincipalRules
+from barnabas.services.application import Application
 from barnabas.services.logins import Logins, logins_from
+from barnabas.services.metrics import RequestTimes
 from barnabas.testing import Broker
 from barnabas.tls.authority import Authority
 from barnabas.web.routing import HttpError
+from barnabas.web.service import ServiceContext
+from tests.services.trivial import Trivial
 from tests.waiting import until
 
 PASSWORDS = {"service": "of-the-service", "alice": "of-alice"}
@@ -153,6 +159,32 @@ async def test_a_certificate_names_its_owner_by_rules(tmp_path: Path) -> None:
         with pytest.raises(HttpError) as refused:
             await logins.principal("", certificate)
         assert refused.value.status == 401
+
+
+@pytest.mark.parametrize(("methods", "seen"), [(frozenset[str](), False), (frozenset({"BASIC"}), True)])
+async def test_a_service_sees_a_header_only_if_it_was_checked(tmp_path: Path, methods: frozenset[str], seen: bool) -> None:
+    issued = Authority.create(tmp_path / "ca", password="geheim").issue("Alice")
+    logins = Believing(AT_ALL, methods, "PLAIN", rules=PrincipalRules("DEFAULT"))
+    service = Trivial(ServiceContext(AT_ALL, "https://127.0.0.1:0", {}))
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> Mapping[str, Any]:
+        raise AssertionError
+
+    state = {
+        "certificate": ssl.PEM_cert_to_DER_cert(
+            issued.certificate.read_text().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----"
+        )
+    }
+    headers = [(b"authorization", basic("bob", "of-bob").encode())]
+    scope = {
+        "method": "GET", "raw_path": b"/echo/a", "query_string": b"", "client": ("127.0.0.1", 1), "headers": headers, "state": state,
+    }  # fmt: skip
+    await Application("trivial", service, RequestTimes(), logins)(scope, receive, send)
+    assert json.loads(sent[1]["body"])["authorized"] is seen
 
 
 class Refusing(Logins):

@@ -99,10 +99,10 @@ def test_a_cluster_that_stays_away_ends_the_command(
 ) -> None:
     monkeypatch.setattr(limits, "SERVICE_SILENT_S", 0.05)
     monkeypatch.setattr(limits, "SERVICE_CLUSTER_RETRY_S", 3600.0)  # the command ends before that
-    assert run([*REGISTRY, "-b", away, "-X", "kafkastore.init.timeout.ms=300"]) == 1
+    assert run([*REGISTRY, "-b", away, "-X", "kafkastore.init.timeout.ms=1000"]) == 1
     waiting, ended = capsys.readouterr().err.splitlines()
-    assert waiting == f"barnabas: no connection to {away}: Connection refused; waiting for the cluster, 0.3 s at most"
-    assert ended == f"barnabas: no broker of the cluster could be reached in 0.3 s: no connection to {away}: Connection refused"
+    assert waiting == f"barnabas: no connection to {away}: Connection refused; waiting for the cluster, 1 s at most"
+    assert ended == f"barnabas: no broker of the cluster could be reached in 1 s: no connection to {away}: Connection refused"
 
 
 def test_a_cluster_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.cluster_scenario import draw_cluster
 from barnabas.testing.simulation.runner import CLUSTER, keep_quiet, run_seed, run_seeds
 
-SEEDS = 100  # `make sim` runs 2,000
+SEEDS = 40  # `make sim` runs 2,000
 SLICES = 4
 
 

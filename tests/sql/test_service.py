@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -19,11 +20,14 @@ from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.interface import Caller, Engine
 from barnabas.sql.lazy import LazyEngine
-from barnabas.sql.service import SqlService, postgres_address
+from barnabas.sql.listening import postgres_address
+from barnabas.sql.service import SqlService
 from barnabas.testing import Broker
 from barnabas.web.service import ServiceContext, ServiceError
 from tests.sql.duckdb_engine import DuckEngine
+from tests.waiting import until
 
+NOWHERE = ClientConfig((("127.0.0.1", 1),))
 COMMAND = [sys.executable, "-m", "barnabas.cli", "sql", "start", "--listener", "http://127.0.0.1:0"]
 
 
@@ -67,6 +71,10 @@ def test_both_ports_have_the_same_tables_until_a_signal(broker: Broker) -> None:
         (["-X", "sql.queries=-1"], "sql.queries"),
         (["-X", "postgres.authentication.method=KERBEROS"], "postgres.authentication.method"),
         (["--postgres", "nowhere"], "nowhere"),
+        (["-X", "postgres.listener=nowhere"], "postgres.listener"),
+        (["-X", "postgres.authentication.method=SCRAM"], "TRUST unless security.protocol has SASL"),
+        (["-X", "authentication.sasl.mechanism=GSSAPI"], "authentication.sasl.mechanism"),
+        (["--data-dir", "/dev/null/x"], "sql.data.dir"),
     ],
 )
 def test_bad_settings_end_the_command(broker: Broker, options: list[str], line: str) -> None:
@@ -82,8 +90,8 @@ def test_a_taken_postgres_port_is_named(broker: Broker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         command = [*COMMAND, "-b", broker.bootstrap_servers, "--postgres", f"127.0.0.1:{taken.getsockname()[1]}"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1
-    assert "--postgres-listener takes another" in ended.stderr
+    assert ended.returncode == 2
+    assert "another program has this port; --postgres-listener" in ended.stderr
 
 
 def test_nothing_heavy_is_loaded_before_the_first_connection() -> None:
@@ -94,7 +102,7 @@ def test_nothing_heavy_is_loaded_before_the_first_connection() -> None:
 
 
 async def test_a_service_without_a_postgres_port_opens_none() -> None:
-    service = SqlService(ServiceContext(ClientConfig((("127.0.0.1", 1),)), "http://127.0.0.1:0", {}))
+    service = SqlService(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
     assert service.is_ready()
     assert service.ready_lines == []
@@ -105,19 +113,55 @@ async def test_a_service_without_a_postgres_port_opens_none() -> None:
 async def test_a_service_whose_port_is_taken_does_not_start() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = {"postgres.listener": f"127.0.0.1:{taken.getsockname()[1]}"}
-        service = SqlService(ServiceContext(ClientConfig((("127.0.0.1", 1),)), "http://127.0.0.1:0", settings))
+        service = SqlService(ServiceContext(NOWHERE, "http://127.0.0.1:0", settings))
         with pytest.raises(ServiceError, match="--postgres-listener"):
             await service.start()
         await service.close()
 
 
 def test_addresses_of_the_postgres_port() -> None:
-    assert postgres_address(None) is None
     assert postgres_address("127.0.0.1:5433") == ("127.0.0.1", 5433)
     assert postgres_address("[::1]:0") == ("::1", 0)
-    for text in ("5433", ":5433", "host:", "host:x", "host:99999"):
+    for text in ("5433", ":5433", "host:", "host:x", "host:99999", f"{'a' * 70}:1"):
         with pytest.raises(ConfigError):
             postgres_address(text)
+
+
+async def test_the_postgres_port_listens_on_an_address_of_version_6() -> None:
+    service = SqlService(ServiceContext(NOWHERE, "http://127.0.0.1:0", {"postgres.listener": "[::1]:0"}))
+    await service.start()
+    (line,) = service.ready_lines
+    assert "on [::1]:" in line
+    socket.create_connection(("::1", int(line.rpartition(":")[2]))).close()
+    await service.close()
+
+
+async def test_a_protocol_that_cannot_be_loaded_refuses_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "barnabas.sql.postgres.server", None)
+    settings = {"postgres.listener": "127.0.0.1:0"}
+    service = SqlService(ServiceContext(NOWHERE, "http://127.0.0.1:0", settings))
+    await service.start()
+    _, writer = await asyncio.open_connection("127.0.0.1", int(service.ready_lines[0].rpartition(":")[2]))
+    await until(lambda: _is_refused(int(service.ready_lines[0].rpartition(":")[2])))
+    writer.close()
+    await service.close()
+
+
+def _is_refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("sql.queries", "0"), ("sql.query.memory.bytes", "1000"), ("sql.query.rows", "-1"), ("sql.query.timeout.ms", "soon")],
+)
+def test_limits_of_queries_have_a_smallest_value(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        SqlService(ServiceContext(NOWHERE, "http://127.0.0.1:0", {key: value}))
 
 
 def test_an_engine_is_loaded_once_and_closed_once() -> None:

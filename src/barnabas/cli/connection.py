@@ -19,10 +19,10 @@ import click
 from click.core import ParameterSource
 from msgspec import Struct, field
 
+from barnabas.addresses import host_and_port
 from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.properties import parse_pairs, read_properties_file
 from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
-from barnabas.digits import is_number
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import ConfigError
 
@@ -139,17 +139,12 @@ def parse_addresses(text: str) -> list[tuple[str, int]]:
 def parse_address(text: str) -> tuple[str, int]:
     """`host:port`, `[v6]:port`, `host` and `NAME://host:port` as host and port; raises BadInput."""
     address = text.strip().rpartition("://")[2]
-    host, colon, port = address.rpartition(":")
-    if not colon or address.endswith("]"):
-        host, port = address, str(DEFAULT_PORT)
-    host = host.strip("[]")
+    if ":" not in address or address.endswith("]"):
+        address = f"{address}:{DEFAULT_PORT}"
     try:
-        host.encode("idna")
-    except UnicodeError:
-        host = ""
-    if not host or not is_number(port, 65535):
-        raise BadInput(f"{text.strip()!r} is not host:port")
-    return host, int(port)
+        return host_and_port(address)
+    except ValueError:
+        raise BadInput(f"{text.strip()!r} is not host:port") from None
 
 
 def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:

@@ -30,7 +30,7 @@ COMMANDS = {
     "describe": Entry("job", "describe", "Show a job with its state and its progress."),
     "pause": Entry("job", "pause", "Let jobs rest; they keep their state."),
     "resume": Entry("job", "resume", "Let jobs go on."),
-    "restart": Entry("job", "restart", "Start a job again, from its state or from nothing."),
+    "restart": Entry("job", "restart", "Start jobs again, from their state or from nothing."),
     "logs": Entry("job", "logs", "Print the last lines of a job's log."),
     "create": Entry("job", "create", "Create a job that runs a pipeline."),
     "delete": Entry("job", "delete", "Delete jobs that run pipelines."),
@@ -61,7 +61,7 @@ class Opened(Struct):
     jobs: KeyedTopic[Job]
 
     def reports(self, name: str | None = None) -> list[Report]:
-        """What there is to tell about a job, or about all. Raises UnknownJob."""
+        """A job with its state and progress, or all of them. Raises UnknownJob."""
         from barnabas.engine.operations import UnknownJob
         from barnabas.engine.report import reports
         from barnabas.engine.stores import progress_of, states_of
@@ -185,7 +185,10 @@ def resume(connection: Connection, output: Output, names: tuple[str, ...]) -> No
 @connection_options
 @output_option
 def restart(connection: Connection, output: Output, names: tuple[str, ...], rebuild: bool) -> None:
-    """Start jobs again, from their state or from nothing. A paused job runs afterwards."""
+    """Start jobs again, from their state or from nothing.
+
+    A paused job runs afterwards.
+    """
     from barnabas.engine.operations import restart
 
     _each(connection, output, names, lambda *its: restart(*its, rebuild=rebuild), "restarted")
@@ -196,7 +199,10 @@ def restart(connection: Connection, output: Output, names: tuple[str, ...], rebu
 @connection_options
 @output_option
 def delete(connection: Connection, output: Output, names: tuple[str, ...]) -> None:
-    """Delete jobs that run pipelines. A view is dropped by SQL."""
+    """Delete jobs that run pipelines.
+
+    A view is dropped by SQL.
+    """
     from barnabas.engine.operations import delete
 
     _each(connection, output, names, delete, "deleted")
@@ -214,10 +220,10 @@ def create(
     connection: Connection, output: Output, name: str, target: str, arguments: tuple[str, ...], every: float | None,
     conf: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Create the job NAME, which runs the project, specification or script TARGET with its ARGUMENTS.
+    """Create a job that runs a pipeline.
 
-    TARGET is a path on the machine of the engine. It lies in the folder that `barnabas engine start --pipelines` names; a path that is
-    not absolute begins there.
+    It has the name NAME, and runs the project, specification or script TARGET with its ARGUMENTS. TARGET is a path on the machine of
+    the engine. It lies in the folder that `barnabas engine start --pipelines` names; a path that is not absolute begins there.
     """
     from barnabas.engine import operations
 
@@ -232,7 +238,10 @@ def create(
 @click.option("--lines", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The number of lines.")
 @connection_options
 def logs(connection: Connection, name: str, lines: int) -> None:
-    """Print the last lines of a job's log, which the engine has."""
+    """Print the last lines of a job's log.
+
+    The engine has the log, so one must work.
+    """
     from barnabas.cli.engine_http import EngineHttp
     from barnabas.engine.membership import active_engine
 

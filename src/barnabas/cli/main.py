@@ -88,6 +88,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return end.exit_code
     except (click.Abort, KeyboardInterrupt, EOFError):
         return _fail("interrupted", EXIT_FAILED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        return _complain(error.format_message(), error.exit_code)  # the help of a group, as its author wrote it
     except click.ClickException as error:
         return _fail(_one_line(error), error.exit_code)
     except ConfigError as error:
@@ -150,8 +152,12 @@ def _shown(message: str) -> str:
 
 
 def _fail(message: str, code: int) -> int:
+    return _complain(f"barnabas: {_shown(message)}", code)
+
+
+def _complain(text: str, code: int) -> int:
     try:
-        click.echo(f"barnabas: {_shown(message)}", err=True)
+        click.echo(text, err=True)
     except OSError:  # standard error is closed
         return code
     return code

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.addresses import host_and_port
 from barnabas.cli.broker import LOG_LEVELS
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, parse_addresses
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs, read_properties_file
 from barnabas.cli.types import READABLE, FilePath, Text, checked
-from barnabas.digits import is_number
+from barnabas.sql.listening import DEFAULT_POSTGRES, POSTGRES
 
 if TYPE_CHECKING:
     from barnabas.services.host import Place
 
-HOST = "http://127.0.0.1"
 LISTENER, ADDRESS = "http://HOST:PORT", "HOST:PORT"
-POSTGRES = "127.0.0.1:5433"
 
 
 @click.group(
@@ -67,15 +65,10 @@ def _host_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def parse_listening(text: str) -> tuple[str, int]:
     """HOST:PORT. Raises BadInput."""
-    host, colon, port = text.strip().rpartition(":")
-    host = host.strip("[]")
     try:
-        host.encode("idna")
-    except UnicodeError:
-        host = ""
-    if not colon or not host or not is_number(port, 65_535):
-        raise BadInput(f"{text.strip()!r} is not HOST:PORT")
-    return host, int(port)
+        return host_and_port(text)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
 
 
 def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +76,7 @@ def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--engine-listener", metavar=LISTENER, help="Where the engine accepts HTTP.  [default: http://127.0.0.1:8086]"),
         click.option("--postgres-listener", metavar=ADDRESS, type=Text(checked(parse_listening)), help="Where SQL accepts Postgres "
-                     f"clients.  [default: {POSTGRES}]"),
+                     f"clients.  [default: {DEFAULT_POSTGRES}]"),
         click.option("--sql-listener", metavar=LISTENER, help="Where SQL accepts HTTP.  [default: http://127.0.0.1:8088]"),
     ):  # fmt: skip
         function = option(function)
@@ -105,7 +98,7 @@ def registry_start(listener: str, **options: Any) -> int:
 @click.command("start")
 @click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8088", show_default=True,
               help="Where it accepts HTTP, http:// or https://; port 0 takes a free port.")  # fmt: skip
-@click.option("--postgres", "postgres_listener", metavar=ADDRESS, type=Text(checked(parse_listening)), default=POSTGRES,
+@click.option("--postgres", "postgres_listener", metavar=ADDRESS, type=Text(checked(parse_listening)), default=DEFAULT_POSTGRES,
               show_default=True, help="Where it accepts Postgres clients; port 0 takes a free port.")  # fmt: skip
 @click.option("--data-dir", metavar="DIR", help="Where queries put rows that their memory does not hold.  [default: a temporary "
               "folder]")  # fmt: skip
@@ -115,12 +108,8 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
 
     When it accepts connections, it prints a line for HTTP and one for Postgres to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
-    extra = {"sql.preload": "true", "postgres.listener": postgres_listener}
+    extra = {"sql.preload": "true", POSTGRES: postgres_listener}
     if data_dir is not None:
-        try:
-            Path(data_dir).mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:
-            raise BadInput(f"--data-dir {data_dir!r} cannot be used: {getattr(error, 'strerror', None) or error}") from None
         extra["sql.data.dir"] = data_dir
     return _run(["sql"], {"sql": listener}, extra, **options)
 
@@ -138,10 +127,11 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
 def engine_start(
     listener: str, data_dir: str, master: str | None, conf: tuple[str, ...], pipelines: str | None, **options: Any
 ) -> int:
-    """Run the jobs of a cluster: views and pipelines on Spark. Spark starts with the first job.
+    """Run the engine of views and pipelines until it is told to stop.
 
-    When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several
-    engines of a cluster one works; another takes over when it is gone.
+    It runs the jobs of a cluster on Spark, which starts with the first job. When it accepts connections, it prints a line with its
+    address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several engines of a cluster one works; another takes over when
+    it is gone.
     """
     extra = {"engine.data.dir": data_dir, **parse_pairs(conf, "--conf")}
     if wrong := [key for key in extra if not key.startswith(("spark.", "engine."))]:
@@ -167,7 +157,7 @@ def services_start(
     """
     chosen = names_of(names)
     listeners = {"registry": registry_listener, "sql": sql_listener, "engine": engine_listener}
-    return _run(chosen, listeners, {"postgres.listener": postgres_listener or POSTGRES} if "sql" in chosen else {}, **options)
+    return _run(chosen, listeners, {POSTGRES: postgres_listener or DEFAULT_POSTGRES} if "sql" in chosen else {}, **options)
 
 
 def names_of(text: str | None) -> list[str]:

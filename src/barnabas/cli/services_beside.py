@@ -18,10 +18,10 @@ import click
 
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
+from barnabas.sql.listening import DEFAULT_POSTGRES, POSTGRES
 
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
-POSTGRES, DEFAULT_POSTGRES = "postgres.listener", "127.0.0.1:5433"
 ENGINE_FOLDER = "engine.data.dir"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
@@ -124,10 +124,9 @@ def _supervisor(
         settings[POSTGRES] = asked.postgres or DEFAULT_POSTGRES
         if admin_file is not None:
             settings["postgres.authentication.method"] = "SCRAM"
-    if "engine" in listeners:
-        settings[ENGINE_FOLDER] = (
-            f"{(properties.get('log.dirs') or properties['log.dir']).split(',')[0].strip().rstrip('/')}-engine"
-        )
+    logs = properties.get("log.dirs") or properties.get("log.dir")
+    if "engine" in listeners and logs:
+        settings[ENGINE_FOLDER] = f"{logs.split(',')[0].strip().rstrip('/')}-engine"
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:
@@ -157,8 +156,9 @@ def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 def _checked(name: str, asked: ServicesAsked, scheme: str) -> str:
     """The URL of a service, after a look whether its ports can be had; imports no web server. Raises BadInput."""
-    from barnabas.services.listener import bind, check_postgres, parse_listener
+    from barnabas.services.listener import bind, parse_listener
     from barnabas.services.table import check_installed, entries
+    from barnabas.sql.listening import listening_for_postgres, postgres_address
     from barnabas.web.service import ServiceError
 
     try:
@@ -169,7 +169,7 @@ def _checked(name: str, asked: ServicesAsked, scheme: str) -> str:
         port = listening.getsockname()[1]  # if the port is 0, the service keeps this free port for later restarts
         listening.close()
         if name == "sql":
-            check_postgres(asked.postgres or DEFAULT_POSTGRES)
+            listening_for_postgres(*postgres_address(asked.postgres or DEFAULT_POSTGRES))[0].close()
     except ServiceError as error:
         raise BadInput(str(error)) from None
     return str(listener._replace(port=port))

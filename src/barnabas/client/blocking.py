@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, TimedOut
+from barnabas.client.interruption import Interrupted
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
     CommittedOffset,
@@ -45,6 +46,7 @@ class BlockingClient:
         self.config = config
         self.cluster = Cluster()
         self._connections: dict[Address, Connection] = {}
+        self.settle: Callable[[], None] | None = None  # receives what a producer has in flight; called before other requests
 
     @classmethod
     def to(cls, bootstrap_servers: str) -> BlockingClient:
@@ -64,15 +66,18 @@ class BlockingClient:
         self._connections.clear()
 
     def run(self, plan: Plan[R]) -> R:
-        """Run a plan."""
+        """Run a plan. Raises Interrupted at any point if the `interruption` of the configuration says so."""
         outcome: Any = None
+        interruption = self.config.interruption
         try:
             while True:
                 instruction = plan.send(outcome)
+                if interruption is not None:
+                    interruption.check()
                 if isinstance(instruction, Now):
                     outcome = time.monotonic() * 1000
                 elif isinstance(instruction, Pause):
-                    time.sleep(instruction.milliseconds / 1000)
+                    (time.sleep if interruption is None else interruption.pause)(instruction.milliseconds / 1000)
                     outcome = None
                 else:
                     outcome = self._carry_out(instruction)
@@ -81,6 +86,8 @@ class BlockingClient:
             return result
 
     def _carry_out(self, calls: Sequence[Call]) -> list[Any]:
+        if calls and self.settle is not None:
+            self.settle()
         sent: list[Connection | ClientError] = []
         for call in calls:
             try:
@@ -100,7 +107,7 @@ class BlockingClient:
     def _guarded(self, connection: Connection, action: Any, *arguments: Any) -> Any:
         try:
             return action(*arguments)
-        except (ConnectionFailed, TimedOut):
+        except (ConnectionFailed, TimedOut, Interrupted):
             self.drop(connection)
             raise
 

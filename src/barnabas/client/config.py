@@ -7,9 +7,10 @@ pass on every option that begins with `kafka.`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.client.bearer import source_from
+from barnabas.client.interruption import Interruption
 from barnabas.client.kerberos import GSSAPI, tickets_from
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
@@ -37,6 +38,7 @@ class ClientConfig:
         fetch_bytes: the maximum bytes of one partition in a response (but a larger first batch is returned too).
         tls: the TLS context of connections; None for unencrypted connections.
         credentials: the credentials for protocols with SASL.
+        interruption: ends the operations of a blocking client from another thread.
     """
 
     bootstrap_servers: tuple[Address, ...]
@@ -54,6 +56,7 @@ class ClientConfig:
     read_committed: bool = False
     tls: MakeContext | None = None
     credentials: Credentials | None = None
+    interruption: Interruption | None = field(default=None, compare=False)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ClientConfig:

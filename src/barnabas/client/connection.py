@@ -11,6 +11,7 @@ timeouts.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import socket
 import struct
@@ -25,6 +26,8 @@ from barnabas.client.sasl import RENEWED_AFTER, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import KafkaError, ProtocolError
 from barnabas.tls.failures import reason_of
+
+NOTHING = contextlib.nullcontext()
 
 
 class Connection:
@@ -41,6 +44,7 @@ class Connection:
             self._socket = self._open(address, config)
         except OSError as error:
             raise ConnectionFailed(self._name, reason_of(error)) from error
+        self._interruption = config.interruption
         self._credentials = config.credentials
         self._renew_at_s = math.inf
         try:
@@ -111,13 +115,22 @@ class Connection:
         """Close the socket; requests in flight get no response."""
         self._socket.close()
 
+    def _waiting(self) -> contextlib.AbstractContextManager[None]:
+        """While a thread uses the socket, `interruption` can wake it."""
+        return NOTHING if self._interruption is None else self._interruption.wakes(self._socket)
+
     def _write(self, frame: bytes) -> None:
         try:
-            self._socket.sendall(frame)
+            with self._waiting():
+                self._socket.sendall(frame)
         except OSError as error:
             raise self._failure(error) from error
 
     def _read_frame(self, *, reuse: bool) -> memoryview:
+        with self._waiting():
+            return self._frame(reuse=reuse)
+
+    def _frame(self, *, reuse: bool) -> memoryview:
         try:
             size = size_of_frame(self._read(memoryview(bytearray(4))))
         except ProtocolError as error:

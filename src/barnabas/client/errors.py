@@ -9,6 +9,7 @@ BarnabasError
     ├── LoginFailed         a broker refused the log-in; a retry does not help
     ├── TimedOut            no response in time; names the expected event and the last error
     ├── BrokersDisagree     the brokers disagree on a topic for the moment
+    ├── Interrupted         another thread ended the operation (in `interruption.py`)
     └── UnsupportedRequest  broker and client have no version of this request in common
 """
 

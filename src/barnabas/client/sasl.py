@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,13 +21,16 @@ from barnabas.client.bearer import TokenSource
 from barnabas.client.errors import LoginFailed
 from barnabas.client.kerberos import GSSAPI, Handshake, Tickets
 from barnabas.error_codes import ErrorCode
+from barnabas.errors import ConfigError
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER, GSSAPI)
+PASSWORDS = (PLAIN, *HASHES)  # mechanisms of a user with a password
+MECHANISMS = (*PASSWORDS, OAUTHBEARER, GSSAPI)
+PASSWORD_MECHANISM = "authentication.sasl.mechanism"  # a setting of services
 MAX_ITERATIONS = 1_000_000  # a broker that requests more is faulty or hostile
 RENEWED_AFTER = 0.85  # share of a session's lifetime until the next log-in; the minimum of Kafka's clients
 Tokens = Generator[bytes, bytes, None]
@@ -66,6 +69,19 @@ class Credentials:
         if self.tickets is not None:
             return replace(self, handshake=self.tickets.begin(host))
         return self if self.tokens is None else replace(self, password=self.tokens.token())
+
+
+def password_mechanism(settings: Mapping[str, str], own: Credentials | None) -> str:
+    """The mechanism by which a service passes the passwords of its callers to the cluster. Raises ConfigError.
+
+    Args:
+        settings: of the service; without the setting, it is the mechanism of the service itself if that has passwords, else PLAIN.
+        own: of the service itself.
+    """
+    mechanism = settings.get(PASSWORD_MECHANISM, own.mechanism if own is not None and own.mechanism in PASSWORDS else PLAIN)
+    if mechanism not in PASSWORDS:
+        raise ConfigError(PASSWORD_MECHANISM, mechanism, f"one of {', '.join(PASSWORDS)}")
+    return mechanism
 
 
 def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:

@@ -19,9 +19,15 @@ def should_run(job: Job, state: JobState | None) -> bool:
     return not has_ended or (state.generation, state.restarts) != (job.generation, job.restarts)  # type: ignore[union-attr]  # it is there if it has ended
 
 
-def of_view(job: Job, known: JobState | None, life: Life, now_s: float, now_ms: int) -> JobState | None:
-    """The state of a view; None while the driver works, since it writes the states then."""
-    if life.phase is Phase.RUNNING:
+def of_view(job: Job, known: JobState | None, life: Life, now_s: float, now_ms: int, *, began_ms: int = 0) -> JobState | None:
+    """The state of a view; None while the driver works, since it writes the states then.
+
+    Args:
+        began_ms: when the driver was started. It may have written a state before its line `ready` is seen here.
+    """
+    if life.phase in (Phase.RUNNING, Phase.ENDING):
+        return None
+    if life.phase is Phase.STARTING and known is not None and known.state is not State.STARTING and known.since_ms >= began_ms:
         return None
     if not should_run(job, known):
         return made(job, known, State.PAUSED, now_ms) if job.desired is Desired.PAUSED else None

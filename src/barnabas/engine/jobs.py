@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class Desired(StrEnum):
-    """What a job should do."""
+    """The wish for a job."""
 
     RUNNING = "running"
     PAUSED = "paused"
 
 
 class State(StrEnum):
-    """What a job does."""
+    """The present activity of a job."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -51,6 +51,7 @@ class InputTable(Struct, frozen=True):
         columns, key: declarations such as `id bigint, name text`; None: the format's own.
         is_keyed: whether a record replaces the one with the same key.
         names: the columns that the plan reads, in the order of its node.
+        renamed: the format's names of columns that the plan names otherwise.
     """
 
     topic: str
@@ -60,6 +61,7 @@ class InputTable(Struct, frozen=True):
     key: str | None = None
     mode: str = "permissive"
     is_keyed: bool = False
+    renamed: Mapping[str, str] = {}
 
 
 class ViewWork(Struct, frozen=True, tag="view"):

@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """What the process does."""
+    """The present part of a process' life."""
 
     OFF = "off"
     STARTING = "starting"
@@ -23,7 +23,7 @@ class Phase(Enum):
 
 
 class Action(Enum):
-    """What its owner has to do."""
+    """A task of the owner of the process."""
 
     START = "start"
     TERMINATE = "terminate"

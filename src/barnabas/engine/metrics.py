@@ -27,6 +27,7 @@ FAMILIES: tuple[tuple[str, str, str, Callable[[Report], float | None]], ...] = (
     ),
 )
 STATE, DRIVER_RESTARTS = "barnabas_job_state", "barnabas_engine_driver_restarts"
+NAMES = frozenset({STATE, DRIVER_RESTARTS, *(family[0] for family in FAMILIES)})
 
 
 def page(reports: Sequence[Report], *, driver_restarts: int) -> bytes:

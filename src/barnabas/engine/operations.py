@@ -1,4 +1,4 @@
-"""What people do with jobs: pause, resume, restart, create, delete. Each is one change of the topic of jobs."""
+"""The requests of people about jobs: pause, resume, restart, create, delete. Each is one change of the topic of jobs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,15 @@ def restart(jobs: Jobs, client: BlockingClient, name: str, *, rebuild: bool = Fa
 
 
 def create(jobs: Jobs, client: BlockingClient, job: Job) -> Job:
-    """Declare a job. Raises JobExists, JobError for a wrong name, and as `pause`."""
+    """Declare a job. Raises JobExists, JobError for a wrong name, and as `pause`.
+
+    The first generation of a view is the time of its creation in milliseconds: a view that had the name before may have left state, and a
+    sink of the same name and generation would take the micro-batches for known ones.
+    """
     check_name(job.name)
-    made = msgspec.structs.replace(job, created_ms=int(time.time() * 1000), generation=0, restarts=0)
+    now_ms = int(time.time() * 1000)
+    generation = now_ms if isinstance(job.work, ViewWork) else 0
+    made = msgspec.structs.replace(job, created_ms=now_ms, generation=generation, restarts=0)
 
     def decide(there: Mapping[str, Job]) -> Mapping[str, Job | None]:
         if job.name in there:

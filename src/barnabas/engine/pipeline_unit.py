@@ -13,13 +13,13 @@ from pathlib import Path
 
 from barnabas.engine.child import Child
 from barnabas.engine.folders import job_folder, job_log
-from barnabas.engine.jobs import Job, PipelineWork
+from barnabas.engine.jobs import Job, JobProgress, PipelineWork
 from barnabas.engine.life import Life
 from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.unit import Unit
 from barnabas.errors import BarnabasError
-from barnabas.pipelines.runs.folders import begin_update
-from barnabas.pipelines.runs.progress import FOLDER_VARIABLE, SourceProgress, read_progress
+from barnabas.pipelines.runs.folders import begin_update, flow_error
+from barnabas.pipelines.runs.progress import FOLDER_VARIABLE, read_progress
 from barnabas.pipelines.runs.project import Target, find_target
 
 COMMAND = (sys.executable, "-m", "barnabas.pipelines.runs.process")
@@ -64,9 +64,12 @@ class PipelineUnit(Unit):
         assert isinstance(work, PipelineWork)
         target = checked(work, self.job.conf, self._pipelines)
         self.folder.mkdir(parents=True, exist_ok=True)
-        events = self.folder / "events.jsonl"
-        begin_update(events)
-        options = [f"--events={events}", "--parent-pipe=0", *(f"--conf={name}={value}" for name, value in self._conf.items())]
+        begin_update(self._events)
+        options = [
+            f"--events={self._events}",
+            "--parent-pipe=0",
+            *(f"--conf={name}={value}" for name, value in self._conf.items()),
+        ]
         if not target.is_script:
             marker = self.folder / str(self.job.generation)  # is there once the tables were emptied for this generation
             options += ["--full-refresh-all"] if self.job.generation and not marker.exists() else []
@@ -80,13 +83,24 @@ class PipelineUnit(Unit):
     def has_failed(self, code: int) -> bool:
         return code != 0
 
-    def progress(self) -> list[SourceProgress]:
-        """Of the sources of the run."""
-        return read_progress(self.folder)
+    def reason(self, child: Child, code: int) -> str:
+        return flow_error(self._events) or super().reason(child, code)
+
+    @property
+    def _events(self) -> Path:
+        return self.folder / "events.jsonl"
+
+    def progress(self, now_ms: int) -> JobProgress | None:
+        """Of the run, from the files of its sources; None before they have any."""
+        sources = read_progress(self.folder)
+        if not sources:
+            return None
+        rows, lag = sum(each.rows for each in sources), sum(each.lag for each in sources)
+        return JobProgress(self.job.name, self.job.generation, 0, {}, total_in=rows, lag=lag, at_ms=now_ms)
 
 
 def checked(work: PipelineWork, conf: Mapping[str, str], pipelines: Path | None) -> Target:
-    """What a pipeline runs. Raises NotAllowed, PipelineError."""
+    """The target of a pipeline that this engine may run. Raises NotAllowed, PipelineError."""
     if pipelines is None:
         raise NotAllowed(f"this engine runs no pipelines: {FOLDER_SETTING} names no folder for them")
     path = Path(work.target)

@@ -1,4 +1,4 @@
-"""What there is to tell about jobs: the job, its state, its progress, how many records it is behind."""
+"""Reports about jobs: the job, its state, its progress, how many records it is behind."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def reports(
 
 def lags(client: BlockingClient, progress: Mapping[str, JobProgress]) -> dict[str, int]:
     """How many records each job is behind the ends of its topics; without those whose topics are gone. Raises ClientError."""
+    told = {name: each.lag for name, each in progress.items() if each.lag is not None}
     positions = {name: _positions(each) for name, each in progress.items() if each.offsets}
     places = {place: LATEST for found in positions.values() for place in found}
     try:
         ends = client.list_offsets(places, read_committed=True) if places else {}
     except KafkaError:  # a topic is gone: ask for each job alone
-        return (
-            {} if len(positions) == 1 else {k: v for name in positions for k, v in lags(client, {name: progress[name]}).items()}
-        )
-    found = {name: sum(max(ends[at].offset - offset, 0) for at, offset in its.items()) for name, its in positions.items()}
-    return {**{name: each.lag for name, each in progress.items() if each.lag is not None}, **found}
+        for name in positions if len(positions) > 1 else ():
+            told |= lags(client, {name: progress[name]})
+        return told
+    return told | {name: sum(max(ends[at].offset - offset, 0) for at, offset in its.items()) for name, its in positions.items()}
 
 
 def _positions(progress: JobProgress) -> dict[TopicPartition, int]:

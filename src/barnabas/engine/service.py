@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 
@@ -34,6 +34,7 @@ OF_CLIENTS = (
     "client.id",
     "request.timeout.ms",
     "default.api.timeout.ms",
+    "schema.registry.",
 )
 
 
@@ -45,6 +46,8 @@ class EngineService:
             of Spark, which begin with `spark.`.
         driver, pipeline: commands of the processes, for tests.
     """
+
+    ready_lines: Sequence[str] = ()  # it has no other port
 
     def __init__(
         self, context: ServiceContext, *, driver: tuple[str, ...] = spark_unit.COMMAND,

@@ -14,17 +14,17 @@ R = TypeVar("R", Job, JobState, JobProgress)
 
 
 def jobs_of(config: ClientConfig) -> KeyedTopic[Job]:
-    """What should run in a cluster."""
+    """The jobs of a cluster."""
     return _opened(config, JOBS, Job)
 
 
 def states_of(config: ClientConfig) -> KeyedTopic[JobState]:
-    """What became of the jobs of a cluster."""
+    """The states of the jobs of a cluster."""
     return _opened(config, STATES, JobState)
 
 
 def progress_of(config: ClientConfig) -> KeyedTopic[JobProgress]:
-    """How far the jobs of a cluster have come."""
+    """The progress of the jobs of a cluster."""
     return _opened(config, PROGRESS, JobProgress)
 
 

@@ -16,16 +16,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.engine import job_states, pipeline_unit, spark_unit
 from barnabas.engine.cleaning import Cleaner
 from barnabas.engine.holding import FolderInUse, HeldFolder
-from barnabas.engine.jobs import Job, JobState, PipelineWork, ViewWork
+from barnabas.engine.jobs import Job, JobProgress, JobState, PipelineWork, ViewWork
 from barnabas.engine.life import Life, Phase
 from barnabas.engine.pipeline_unit import PipelineUnit
 from barnabas.engine.spark_unit import SparkUnit
@@ -33,8 +34,10 @@ from barnabas.engine.stores import jobs_of, progress_of, states_of
 from barnabas.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
-POLL_S = 0.2
+POLL_S, IDLE_POLL_S = 0.2, 0.5  # between two looks at the jobs; while there are none
 STATES_AGE_S = 0.5  # how old the driver's states may be
+PROGRESS_S = 2.0  # between two records about the progress of a pipeline
+TIMEOUT_MS = 5_000  # of a request to the cluster: processes that end are not seen meanwhile
 END_S = 8.0  # for all processes when the engine ends; the host of the services waits for ten seconds
 SAY_AGAIN_S = 60.0  # between two lines about the same trouble
 STOPPED = "the engine was stopped"
@@ -49,6 +52,7 @@ class EngineSettings(Struct, frozen=True):
         master, conf: of Spark.
         pipelines: the folder of the pipelines that may run; None: none may.
         linger_s: how long the driver stays without a job.
+        pause_s: before a process that failed once starts again; see `Life`.
         driver, pipeline: commands of the processes.
     """
 
@@ -58,6 +62,7 @@ class EngineSettings(Struct, frozen=True):
     conf: Mapping[str, str] = {}
     pipelines: Path | None = None
     linger_s: float = 10.0
+    pause_s: float = 1.0
     driver: Sequence[str] = spark_unit.COMMAND
     pipeline: Sequence[str] = pipeline_unit.COMMAND
 
@@ -71,6 +76,8 @@ class Supervisor:
 
     def __init__(self, config: ClientConfig, settings: EngineSettings, say: Callable[[str], None]) -> None:
         self._settings, self._say = settings, say
+        limit_ms = min(config.default_api_timeout_ms, TIMEOUT_MS)
+        config = replace(config, default_api_timeout_ms=limit_ms, request_timeout_ms=min(config.request_timeout_ms, limit_ms))
         self._client = BlockingClient(config)
         self.jobs, self.states, self.progress = jobs_of(config), states_of(config), progress_of(config)
         self._held = HeldFolder(settings.folder)
@@ -79,6 +86,7 @@ class Supervisor:
         self.pipelines: dict[str, PipelineUnit] = {}
         self._active, self._stopping, self._wake = False, False, threading.Event()
         self._idle_since_s: float | None = None
+        self._told_s = -PROGRESS_S
         self._said: tuple[str, float] | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
@@ -94,7 +102,7 @@ class Supervisor:
     def activate(self, is_active: bool) -> None:
         """Whether this engine is the elected one."""
         if is_active != self._active:
-            logger.info("event=engine-%s", "elected" if is_active else "waits")
+            logger.info("event=engine-elected is_active=%s", is_active)
         self._active = is_active
         self._wake.set()
 
@@ -122,7 +130,7 @@ class Supervisor:
                 self._tell_trouble(str(error))
             except Exception:  # the supervisor must go on, whatever one job brings
                 logger.exception("event=engine-step-failed")
-            self._wake.wait(POLL_S)
+            self._wake.wait(POLL_S if self.jobs.records else IDLE_POLL_S)
             self._wake.clear()
         self._end()
 
@@ -142,6 +150,7 @@ class Supervisor:
         self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, ViewWork)}, states, now_s)
         self._step_pipelines({name: job for name, job in jobs.items() if isinstance(job.work, PipelineWork)}, states, now_s)
         self._publish(jobs, states, now_s, now_ms)
+        self._publish_progress(now_s, now_ms)
         spark_is_there = self.spark is not None and self.spark.life.is_there
         self._cleaner.clean(self._client, now_s, spark_is_there=spark_is_there, units=self.pipelines.keys())
 
@@ -149,7 +158,9 @@ class Supervisor:
         due = sorted(name for name, job in views.items() if job_states.should_run(job, states.get(name)))
         if due and self.spark is None:
             given = self._settings
-            self.spark = SparkUnit(given.client, given.folder, given.master, given.conf, self._say, command=given.driver)
+            self.spark = SparkUnit(
+                given.client, given.folder, given.master, given.conf, self._say, command=given.driver, life=self._life()
+            )
         if self.spark is None:
             return
         if due:
@@ -174,25 +185,43 @@ class Supervisor:
         given = self._settings
         bootstrap = given.client.get("bootstrap.servers", "")
         return PipelineUnit(
-            job, given.folder, given.pipelines, bootstrap=bootstrap, master=given.master, conf=given.conf, command=given.pipeline
-        )
+            job, given.folder, given.pipelines, bootstrap=bootstrap, master=given.master, conf=given.conf, command=given.pipeline,
+            life=self._life(),
+        )  # fmt: skip
+
+    def _life(self) -> Life:
+        return Life(first_pause_s=self._settings.pause_s)
 
     def _publish(self, jobs: Mapping[str, Job], states: Mapping[str, JobState], now_s: float, now_ms: int) -> None:
         """Write the states that have changed."""
-        changed: dict[str, JobState | None] = {}
-        nothing = Life()
-        for name, job in jobs.items():
-            known = states.get(name)
-            if isinstance(job.work, ViewWork):
-                now = job_states.of_view(job, known, self.spark.life if self.spark else nothing, now_s, now_ms)
-            else:
-                unit = self.pipelines.get(name)
-                life, is_done = (nothing, False) if unit is None else (unit.life, unit.is_done)
-                now = job_states.of_pipeline(job, known, life, now_s, now_ms, is_done=is_done)
-            if now is not None and now != known:
+
+        def changes(states: Mapping[str, JobState]) -> dict[str, JobState | None]:
+            made = {name: self._state(job, states.get(name), now_s, now_ms) for name, job in jobs.items()}
+            return {name: each for name, each in made.items() if each is not None and each != states.get(name)}
+
+        if changes(states):
+            self.states.change(self._client, changes)
+
+    def _state(self, job: Job, known: JobState | None, now_s: float, now_ms: int) -> JobState | None:
+        unit = self.spark if isinstance(job.work, ViewWork) else self.pipelines.get(job.name)
+        life = unit.life if unit is not None else Life()
+        if isinstance(job.work, ViewWork):
+            return job_states.of_view(job, known, life, now_s, now_ms, began_ms=unit.began_ms if unit is not None else 0)
+        return job_states.of_pipeline(job, known, life, now_s, now_ms, is_done=unit is not None and unit.is_done)
+
+    def _publish_progress(self, now_s: float, now_ms: int) -> None:
+        """Write how far pipelines have come, if that has changed."""
+        if now_s - self._told_s < PROGRESS_S:
+            return
+        self._told_s = now_s
+        known = self.progress.records
+        changed: dict[str, JobProgress | None] = {}
+        for name, unit in self.pipelines.items():
+            now, before = unit.progress(now_ms), known.get(name)
+            if now is not None and (before is None or structs.replace(before, at_ms=now_ms) != now):
                 changed[name] = now
         if changed:
-            self.states.put(self._client, changed)
+            self.progress.put(self._client, changed)
 
     def _units(self) -> list[SparkUnit | PipelineUnit]:
         return [*([self.spark] if self.spark is not None else []), *self.pipelines.values()]

@@ -24,6 +24,7 @@ class Unit:
         self.life = life or Life()
         self.child: Child | None = None
         self.restarts = 0  # starts after a failure
+        self.began_ms = 0  # of the process, since the epoch
         self.is_done = False  # it has ended after all of its work
 
     def spawn(self) -> Child:
@@ -36,6 +37,10 @@ class Unit:
     def has_failed(self, code: int) -> bool:
         """Whether a process that ended by itself must start again."""
         return True
+
+    def reason(self, child: Child, code: int) -> str:
+        """Why a process ended by itself, in one line."""
+        return child.reason(code)
 
     def step(self, now_s: float, *, wanted: bool) -> None:
         """Look at the process, and do what its life needs."""
@@ -62,13 +67,16 @@ class Unit:
         child.close()
         self.child = None
         self.is_done = not self.has_failed(code)
-        reason = None if self.is_done else child.reason(code)
+        reason = None if self.is_done else self.reason(child, code)
         self.life.ended(now_s, reason)
         if self.life.phase is Phase.WAITING:
             logger.warning("event=engine-process-failed what=%s reason=%r", self.what, reason)
+        else:
+            logger.info("event=engine-process-ended what=%s code=%d", self.what, code)
 
     def _start(self, now_s: float) -> None:
         self.restarts += self.life.tries > 0
+        self.began_ms = int(time.time() * 1000)
         try:
             self.child = self.spawn()
         except (OSError, BarnabasError) as error:

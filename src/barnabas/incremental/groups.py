@@ -38,6 +38,9 @@ class GroupedRows:
     def create(self, database: Database) -> None:
         """Its bags keep all."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """Its bags keep all."""
 
@@ -78,6 +81,9 @@ class WholeRows:
     def create(self, database: Database) -> None:
         columns = ", ".join(f"{quoted(each.name)} {each.kind}" for each in self._node.columns)
         database.run(f"CREATE TABLE {self._table} ({columns}, {WEIGHT} BIGINT)")
+
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
 
     def change(self, step: Step) -> Change:
         changes = [step.merged(bag.node, bag.columns) for bag in self._bags]

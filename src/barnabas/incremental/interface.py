@@ -65,6 +65,9 @@ class Flow(Protocol):
     def result(self) -> pa.Table:
         """All rows of the result, without those of an open step."""
 
+    def snapshot(self) -> pa.Table:
+        """The same rows as changes that make them of nothing: with `_row` if the plan has no key, and `_deleted`."""
+
     def size(self) -> Size: ...
 
     def close(self) -> None:

@@ -103,6 +103,9 @@ class WholeFlow:
     def result(self) -> pa.Table:
         return pa.Table.from_pylist([{k: v for k, v in row.items() if k != ROW} for row in self._result.values()], self._schema)
 
+    def snapshot(self) -> pa.Table:
+        return pa.Table.from_pylist([{**row, DELETED: False} for row in self._result.values()], self._changes_schema())
+
     def size(self) -> Size:
         rows = sum(map(len, self._tables.values()))
         return Size(rows, 0)

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.client.asynchronous import AsyncClient
@@ -51,6 +51,8 @@ class RegistryService:
             `kafkastore.topic.replication.factor`.
         registry, store: replace those that the service creates; for tests.
     """
+
+    ready_lines: Sequence[str] = ()  # it has no other port
 
     def __init__(self, context: ServiceContext, registry: Registry | None = None, store: Store | None = None) -> None:
         self._context = context
@@ -106,6 +108,9 @@ class RegistryService:
         """An error in the form of Confluent's registry."""
         body = encode({"error_code": error.code, "message": error.message})
         return Response(body, error.status, ((b"content-type", V1.encode()),))
+
+    async def metrics(self) -> bytes:
+        return b""
 
     @property
     def is_leader(self) -> bool:

@@ -112,7 +112,14 @@ def parse(schema: RegisteredSchema) -> Any:
 def make(schema: RegisteredSchema, reader: RegisteredSchema | None, message: str | None) -> AvroCodec:
     try:
         return AvroCodec(parse(schema), None if reader is None or reader.is_same(schema) else parse(reader))
-    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType, ValueError, TypeError, KeyError) as error:
+    except (
+        fastavro.schema.SchemaParseException,
+        fastavro.schema.UnknownType,
+        ValueError,
+        TypeError,
+        KeyError,
+        RecursionError,
+    ) as error:
         raise CannotDecode(f"the Avro schema cannot be used: {_first_line(error)}") from error
 
 

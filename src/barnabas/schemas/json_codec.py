@@ -59,7 +59,7 @@ def make(schema: RegisteredSchema, reader: RegisteredSchema | None, message: str
     """The codec of a schema. A reader's schema has no effect: JSON data has the names of its fields."""
     try:
         return JsonCodec(json.loads(schema.text), [(each.name, json.loads(each.text)) for each in schema.needed])
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, RecursionError) as error:
         raise CannotDecode(f"the JSON Schema cannot be used: {_reason(error)}") from error
 
 

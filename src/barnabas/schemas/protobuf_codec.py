@@ -99,7 +99,7 @@ def build(schema: RegisteredSchema) -> tuple[DescriptorPool, Any]:
 
         add(file)
         return pool, pool.FindFileByName(_FILE)
-    except (binascii.Error, DecodeError, TypeError, KeyError, ValueError) as error:
+    except (binascii.Error, DecodeError, TypeError, KeyError, ValueError, RecursionError) as error:
         raise CannotDecode(f"the Protobuf schema cannot be used: {str(error).splitlines()[0]}") from error
 
 

@@ -8,7 +8,7 @@ Rules
      derives a salt from the name; it is the same at each attempt.
   3. Every comparison of secrets takes the same time for all values.
   4. A Postgres client names no user in its messages, and signs them so. A server that relays them puts the user into the authorization
-     id; see `UNNAMED`.
+     id; see `UNNAMED`. This opens nothing: the proof is by the password of the user in the authorization id.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from barnabas import limits
@@ -23,6 +23,7 @@ from barnabas.web.routing import Caller, Headers, HttpError, Request, Response, 
 from barnabas.web.service import Service
 
 logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -38,16 +39,17 @@ class Application:
     """Args:
     name: the name of the service in logs and metrics.
     logins: checks callers; None if callers do not log in.
-    timeout_s: of a request, up to the first byte of its answer.
+    timeout_s: of a request, up to the first byte of its answer; None: SERVICE_REQUEST_TIMEOUT_S.
     follows_clients: whether a request is cancelled when its client goes away.
     """
 
     def __init__(
         self, name: str, service: Service, times: RequestTimes, logins: Logins | None = None, *,
-        timeout_s: float = limits.SERVICE_REQUEST_TIMEOUT_S, follows_clients: bool = False,
+        timeout_s: float | None = None, follows_clients: bool = False,
     ) -> None:  # fmt: skip
         self._name, self._service, self._times, self._logins = name, service, times, logins
-        self._timeout_s, self._follows_clients = timeout_s, follows_clients
+        self._timeout_s = limits.SERVICE_REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
+        self._follows_clients = follows_clients
         self._bodies = _Bodies()
         self._pages = {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics}
 
@@ -64,11 +66,11 @@ class Application:
             return
         except TimeoutError:
             response = self._refuse(HttpError(408, "Request Timeout"), close=True)
-        seconds = time.perf_counter() - began
-        self._note(request, response, seconds)
         if response.stream is not None:
-            await _send_stream(response, response.stream, method, receive, send)
+            sent = await self._send_stream(request, response, response.stream, receive, send)
+            self._note(request, response.status, sent, time.perf_counter() - began)
             return
+        self._note(request, response.status, len(response.body), time.perf_counter() - began)
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         body = b"" if method == "HEAD" else response.body
@@ -79,18 +81,49 @@ class Application:
         for start in range(0, len(body), step):  # each piece is sent after the buffer has room again
             await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
+    async def _send_stream(
+        self, request: Request, response: Response, stream: AsyncGenerator[bytes, None], receive: Receive, send: Send
+    ) -> int:
+        """Send a stream as the client takes it; returns the count of bytes. A client that goes away ends the stream, also while it
+        makes its next piece. After an error the answer stays without its end, and the connection is closed."""
+        sent = 0
+
+        async def send_all() -> None:
+            nonlocal sent
+            await send({"type": "http.response.start", "status": response.status, "headers": list(response.headers)})
+            if request.method != "HEAD":
+                await send({"type": "http.response.body", "body": response.body, "more_body": True})
+                sent = len(response.body)
+                async for piece in stream:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    sent += len(piece)
+                    await asyncio.sleep(0)  # a stream that never waits leaves others their turn
+            await send({"type": "http.response.body", "body": b""})
+
+        async with contextlib.aclosing(stream):
+            try:
+                await _while_connected(send_all(), receive)
+            except _Gone:
+                pass
+            except Exception as error:
+                logger.error(
+                    "event=http-answer-broken service=%s method=%s path=%r error=%r",
+                    self._name, request.method, request.path, str(error), exc_info=not isinstance(error, HttpError),
+                )  # fmt: skip
+        return sent
+
     def malformed(self, host: str) -> Response:
         """The answer to bytes that are not HTTP."""
         response = self._refuse(HttpError(400, "HTTP 400 Bad Request"), close=True)
-        self._note(Request("-", "-", caller=Caller(host=host)), response, 0.0)
+        self._note(Request("-", "-", caller=Caller(host=host)), response.status, len(response.body), 0.0)
         return response
 
-    def _note(self, request: Request, response: Response, seconds: float) -> None:
-        self._times.observe(self._name, request.method, response.status, seconds)
+    def _note(self, request: Request, status: int, size: int, seconds: float) -> None:
+        self._times.observe(self._name, request.method, status, seconds)
         if logger.isEnabledFor(logging.INFO):
             logger.info(
                 "event=http-request service=%s method=%s path=%r status=%d bytes=%d ms=%.1f principal=%r host=%s",
-                self._name, request.method, request.path, response.status, len(response.body), seconds * 1000,
+                self._name, request.method, request.path, status, size, seconds * 1000,
                 request.caller.principal, request.caller.host,
             )  # fmt: skip
 
@@ -109,6 +142,8 @@ class Application:
                     request.headers.get("authorization", ""), certificate, request.caller.host
                 )
                 request.caller = Caller(principal, request.caller.host)
+                if not self._logins.methods:  # the certificate was the log-in, and nobody has checked this header
+                    request.headers.pop("authorization", None)
             handler, given = self._find(request)
             request.body = await self._bodies.read(request, scope["state"], receive)
             if self._follows_clients:
@@ -150,13 +185,12 @@ class Application:
         return Response(b"ready\n" if is_ready else b"not ready\n", 200 if is_ready else 503, PLAIN_TEXT)
 
     async def _metrics(self, _request: Request) -> Response:
-        own = getattr(self._service, "metrics", None)  # a service may have metrics of its own
-        return Response(self._times.page() + (b"" if own is None else await own()), headers=PLAIN_TEXT)
+        return Response(self._times.page() + await self._service.metrics(), headers=PLAIN_TEXT)
 
 
-async def _while_connected(answering: Awaitable[Response], receive: Receive) -> Response:
-    """The answer; raises _Gone, after the handler has ended, if the client goes away first."""
-    task, gone = asyncio.ensure_future(answering), asyncio.create_task(_disconnected(receive))
+async def _while_connected(work: Awaitable[_T], receive: Receive) -> _T:
+    """The result of the work; raises _Gone, after the work has ended, if the client goes away first."""
+    task, gone = asyncio.ensure_future(work), asyncio.create_task(_disconnected(receive))
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -171,27 +205,6 @@ async def _while_connected(answering: Awaitable[Response], receive: Receive) -> 
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _send_stream(
-    response: Response, stream: AsyncGenerator[bytes, None], method: str, receive: Receive, send: Send
-) -> None:
-    """The stream as the client takes it. A client that goes away closes it."""
-    async with contextlib.aclosing(stream):
-        await send({"type": "http.response.start", "status": response.status, "headers": list(response.headers)})
-        if method == "HEAD":
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await send({"type": "http.response.body", "body": response.body, "more_body": True})
-        gone = asyncio.create_task(_disconnected(receive))
-        try:
-            async for piece in stream:
-                if gone.done():
-                    return
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        finally:
-            gone.cancel()
-        await send({"type": "http.response.body", "body": b""})
 
 
 def _fields(query: str) -> tuple[tuple[str, str], ...]:

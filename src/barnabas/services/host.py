@@ -25,7 +25,7 @@ from barnabas.services.tls import listener_tls, listening_context, peers_context
 from barnabas.services.waiting import wait_for_cluster
 from barnabas.signals import ending_signals
 from barnabas.streams import drop_standard_output
-from barnabas.web.service import Service, ServiceContext, ServiceEntry, ServiceError
+from barnabas.web.service import CannotListen, Service, ServiceContext, ServiceEntry, ServiceError
 
 logger = logging.getLogger(__name__)
 HOST_NAME = "host.name"  # the same name as in Confluent's registry
@@ -71,10 +71,6 @@ def run(
         return EXIT_FAILED
 
 
-class CannotListen(ServiceError):
-    """A service cannot listen on its address."""
-
-
 async def _serve(places: Sequence[Place], settings: NotedSettings, client: ClientConfig, ends_with_input: bool) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -112,10 +108,7 @@ async def _start(
     for entry, listener in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
-        try:
-            listening = bind(entry, listener)
-        except ServiceError as error:
-            raise CannotListen(str(error)) from None
+        listening = bind(entry, listener)
         stack.callback(listening.close)
         at = listener._replace(port=listening.getsockname()[1])
         peers = None if tls is None else partial(peers_context, properties)
@@ -135,7 +128,7 @@ async def _start(
         stack.push_async_callback(server.close)
         await server.start()
         lines.append(f"barnabas {entry.title} accepts connections on {at}")
-        lines += getattr(service, "ready_lines", ())
+        lines += service.ready_lines
     return lines
 
 

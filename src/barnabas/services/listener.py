@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from barnabas.web.service import ServiceEntry, ServiceError
+from barnabas.addresses import joined
+from barnabas.listening import listening_socket
+from barnabas.web.service import CannotListen, ServiceEntry, ServiceError
 
-BACKLOG = 1_024
 WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 
@@ -21,7 +21,7 @@ class Listener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        return f"{self.scheme}://{joined(self.host, self.port)}"
 
 
 def reached_at(listener: Listener, host_name: str | None) -> Listener:
@@ -46,39 +46,9 @@ def parse_listener(text: str, default_port: int) -> Listener:
     return Listener(url.scheme, url.hostname, default_port if port is None else port)
 
 
-def check_postgres(address: str) -> None:
-    """Raises ServiceError if Postgres clients cannot be served at HOST:PORT."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_server((host.strip("[]"), int(port))).close()
-    except (OSError, ValueError) as error:
-        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        reason = "another program has this port" if taken else getattr(error, "strerror", None) or str(error)
-        raise ServiceError(
-            f"SQL cannot listen on {address} for Postgres clients: {reason}; "
-            "--postgres-listener HOST:PORT chooses another address, and port 0 takes a free port"
-        ) from None
-
-
 def bind(entry: ServiceEntry, listener: Listener) -> socket.socket:
-    """A listening socket; raises ServiceError with a line that names the service and a solution."""
+    """A listening socket. Raises CannotListen."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        return listening_socket(listener.host, listener.port)
     except OSError as error:
-        raise ServiceError(f"the {entry.title} cannot listen on {listener}: {error.strerror}") from None
-    made = socket.socket(family, kind, protocol)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(BACKLOG)
-        made.setblocking(False)
-    except OSError as error:
-        made.close()
-        reason = "another program has this port" if error.errno == errno.EADDRINUSE else error.strerror
-        raise ServiceError(
-            f"the {entry.title} cannot listen on {listener}: {reason}; "
-            f"--{entry.name}-listener http://HOST:PORT chooses another address, and port 0 takes a free port"
-        ) from None
-    return made
+        raise CannotListen(f"the {entry.title}", str(listener), f"--{entry.name}-listener http://HOST:PORT", error) from None

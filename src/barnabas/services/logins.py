@@ -29,7 +29,7 @@ from barnabas.client.bearer import GivenToken
 from barnabas.client.config import ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, LoginFailed
-from barnabas.client.sasl import HASHES, OAUTHBEARER, PLAIN, Credentials
+from barnabas.client.sasl import OAUTHBEARER, PLAIN, Credentials, password_mechanism
 from barnabas.errors import ConfigError
 from barnabas.security.penalties import Penalties, Source
 from barnabas.security.principals import NoMatchingRule, PrincipalRules
@@ -39,10 +39,9 @@ from barnabas.tls.settings import ClientAuth
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
-METHOD, MECHANISM = "authentication.method", "authentication.sasl.mechanism"
+METHOD = "authentication.method"
 METHODS = ("NONE", "BASIC", "BEARER")
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"  # the broker has the same setting
-PASSWORDS = (PLAIN, *HASHES)
 
 
 class Logins:
@@ -176,8 +175,5 @@ def logins_from(settings: Mapping[str, str], client: ClientConfig, scheme: str =
         return None if rules is None else Logins(client, methods, PLAIN, rules=rules)
     if client.credentials is None:
         raise ConfigError(METHOD, settings[METHOD], "NONE unless security.protocol has SASL, by which the cluster checks callers")
-    own = client.credentials.mechanism
-    mechanism = settings.get(MECHANISM, own if own in PASSWORDS else PLAIN)
-    if mechanism not in PASSWORDS:
-        raise ConfigError(MECHANISM, mechanism, f"one of {', '.join(PASSWORDS)}")
+    mechanism = password_mechanism(settings, client.credentials)
     return Logins(client, methods, mechanism, rules=rules, subject_claim=settings.get(SUBJECT_CLAIM, "sub"))

@@ -29,7 +29,10 @@ class RequestTimes:
 
     def page(self) -> bytes:
         """The counters in the text format of Prometheus."""
-        lines = [f"# HELP {REQUESTS} Time from the head of a request to its answer.", f"# TYPE {REQUESTS} histogram"]
+        lines = [
+            f"# HELP {REQUESTS} Time from the head of a request to its answer, to the end of a streamed one.",
+            f"# TYPE {REQUESTS} histogram",
+        ]
         for (service, method, status), counts in sorted(self._times.items()):
             labels = f'service="{service}",method="{method}",status="{status}"'
             total = 0.0

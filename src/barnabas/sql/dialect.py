@@ -6,6 +6,7 @@ may stand in double quotes or in backticks.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -19,12 +20,13 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas import limits
+from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
-_SPARK_ONLY = {name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in PostgresParser.FUNCTIONS}
 
 
 class Barnabas(Postgres):
@@ -42,8 +44,11 @@ class Barnabas(Postgres):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
 
     class Parser(PostgresParser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {**_SPARK_ONLY, **PostgresParser.FUNCTIONS}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
+
+        def _warn_unsupported(self) -> None:
+            """Nothing: the statement gets an error, and its text belongs into no log."""
 
 
 class SparkOrder(Barnabas):
@@ -198,7 +203,7 @@ def _read_arrows(tree: Any) -> None:
 
 def _remember_names(tree: Any, text: str) -> None:
     """Keep each function's name as it was written, because it names the column: sqlglot has one class for several names."""
-    for node in tree.find_all(exp.Func):
+    for node in tree.find_all(exp.Func, exp.Mod):
         start, end = node.meta.get("start"), node.meta.get("end")
         if start is not None and end is not None and _WORD.fullmatch(text, start, end + 1):
             node.meta[WRITTEN] = text[start : end + 1].lower()
@@ -261,6 +266,15 @@ def _syntax(text: str, error: ParseError) -> SqlError:
     if end >= len(text.rstrip()) and str(known.get("description", "")).startswith("Required keyword"):
         return syntax_error("syntax error at end of input", len(text) + 1)
     return syntax_error(f'syntax error at or near "{word}"', max(1, end - len(word) + 1))
+
+
+def words_of(node: Any) -> str:
+    """The words of a clause, from sqlglot's name for it: ADD CONSTRAINT of `AddConstraint`."""
+    name = type(node).__name__.removesuffix("ColumnConstraint").removesuffix("Property")
+    return _CLAUSES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
+
+
+_CLAUSES = {"Reference": "REFERENCES", "Computed": "GENERATED ALWAYS AS", "AlterRename": "RENAME"}
 
 
 def to_duckdb(tree: Any) -> str:

@@ -14,8 +14,8 @@ from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.schemas.arrow.columns import RegistryAddress
-from barnabas.sql.catalog.access import Samples
 from barnabas.sql.catalog.postgres.functions import type_cases
+from barnabas.sql.catalog.samples import Samples
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
@@ -23,6 +23,7 @@ from barnabas.sql.session import SqlSession
 from barnabas.sql.settings import DIALECTS
 from barnabas.sql.shared import Shared
 from barnabas.sql.states import ADMIN_SHUTDOWN, TOO_MANY
+from barnabas.sql.views.jobs import ViewJobs
 
 
 class SqlEngine:
@@ -57,7 +58,7 @@ class SqlEngine:
         instances = Instances(bounds_of_queries, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         address = RegistryAddress(registry) if isinstance(registry, str) else registry
         self.shared = Shared(
-            own, bounds_of_queries, dialect, instances, DefinitionStore(own), Samples(address), key_index=key_index
+            own, bounds_of_queries, dialect, instances, DefinitionStore(own), Samples(address), ViewJobs(own), key_index=key_index
         )
         self._most = sessions
         self._numbers = itertools.count(1)

@@ -40,13 +40,14 @@ class Caller:
     Args:
         user: the name that logged in.
         database: the name that the client asked for.
-        settings: of the client's connection to the cluster, such as `sasl.username`; the session acts with these rights.
+        settings: of the client's connection to the cluster, such as `sasl.username`; the session acts with these rights. They
+            can have a password.
         parameters: of the session, as a Postgres client sends them at the start.
     """
 
     user: str = "anonymous"
     database: str = "barnabas"
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

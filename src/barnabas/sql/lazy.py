@@ -6,12 +6,16 @@ Imports none of them.
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.sql.interface import Caller, Engine, Session
+
+logger = logging.getLogger(__name__)
 
 
 class LazyEngine:
@@ -31,7 +35,10 @@ class LazyEngine:
         """The engine, which is loaded if it was not."""
         with self._lock:
             if self._engine is None:
+                began = time.monotonic()
+                logger.info("event=sql-loading")
                 self._engine = self._load()
+                logger.info("event=sql-loaded seconds=%.1f", time.monotonic() - began)
                 if self._closed:
                     self._engine.close()
             return self._engine

@@ -1,6 +1,7 @@
 """The statement that runs in a session: cancelling it, its deadline, DuckDB's instances that it holds.
 
-Owns one thread for the deadlines of all sessions of an engine. Cancelling sets a flag, which loops look at, and interrupts DuckDB.
+Owns one thread for the deadlines of all sessions of an engine. Cancelling sets a flag, which loops look at, and interrupts DuckDB and the
+clients of the cluster.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from barnabas.client.interruption import Interruption
 from barnabas.errors import BarnabasError
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import SqlError
@@ -84,12 +87,17 @@ class Deadlines:
 
 
 class Running:
-    """The statement that runs in one session. `cancel` may be called from any thread."""
+    """The statement that runs in one session. `cancel` may be called from any thread.
+
+    `interruption` is for the configuration of the session's clients.
+    """
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
         self._lock = threading.Lock()
         self._leases: list[Lease] = []
+        self.interruption = Interruption()
+        self._interruptions = [self.interruption]
         self._active = self._number = 0
         self._reason: str | None = None
         self._ticket: list[Any] = []
@@ -105,6 +113,7 @@ class Running:
             self._active += 1
             if self._active == 1:
                 self._reason = self.fault = None
+                self.interruption.resume()
                 if seconds:
                     self._number += 1
                     number = self._number
@@ -132,11 +141,29 @@ class Running:
     def _interrupt(self) -> None:
         """DuckDB forgets an interrupt that comes before its query has begun, so it is given again until the query has ended."""
         with self._lock:
-            leases = list(self._leases) if self._reason is not None else []
+            if self._reason is None:
+                return
+            leases = list(self._leases)
+            for each in self._interruptions:
+                each.interrupt()
         for lease in leases:
             lease.interrupt()
         if leases:
             self._deadlines.add(INTERRUPT_AGAIN_S, self._interrupt)
+
+    @contextmanager
+    def using(self, shared: Interruption) -> Iterator[None]:
+        """While the statement uses clients of the engine: cancelling it ends their operations too."""
+        with self._lock:
+            self._interruptions.append(shared)
+            if self._reason is not None:
+                shared.interrupt()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._interruptions.remove(shared)
+            shared.resume()
 
     def note(self, fault: BarnabasError) -> None:
         """Take note of a fault within a scan: DuckDB passes on its text alone."""

@@ -11,15 +11,18 @@ import contextlib
 import logging
 import socket
 from collections.abc import Coroutine, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.client.sasl import password_mechanism
 from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 from barnabas.sql.http.surface import Surface
 from barnabas.sql.lazy import LazyEngine
+from barnabas.sql.listening import POSTGRES, listening_for_postgres, postgres_address
 from barnabas.web.routing import HttpError, Response, Router
-from barnabas.web.service import ServiceContext, ServiceError
+from barnabas.web.service import ServiceContext
 
 if TYPE_CHECKING:
     from barnabas.sql.interface import Engine
@@ -27,20 +30,18 @@ if TYPE_CHECKING:
     from barnabas.sql.postgres.server import Server
 
 logger = logging.getLogger(__name__)
-POSTGRES = "postgres.listener"
-MECHANISM = "authentication.sasl.mechanism"
 METHOD, METHODS = "postgres.authentication.method", ("TRUST", "PASSWORD", "SCRAM")
 PRELOAD = "sql.preload"
 REGISTRY = "schema.registry.url"
 CONNECTING = ("ssl.", "security.protocol")  # settings of connections to the cluster, besides the log-in
-NUMBERS = {  # settings: fields of QueryLimits, and the unit of the setting
-    "sql.query.memory.bytes": ("memory_bytes", 1),
-    "sql.query.spill.bytes": ("spill_bytes", 1),
-    "sql.queries": ("queries", 1),
-    "sql.query.timeout.ms": ("seconds", 1000),
-    "sql.query.rows": ("rows", 1),
+DATA_DIR = "sql.data.dir"
+NUMBERS = {  # settings: fields of QueryLimits, the unit of the setting, and its smallest value
+    "sql.query.memory.bytes": ("memory_bytes", 1, 1 << 20),
+    "sql.query.spill.bytes": ("spill_bytes", 1, 0),
+    "sql.queries": ("queries", 1, 1),
+    "sql.query.timeout.ms": ("seconds", 1000, 0),
+    "sql.query.rows": ("rows", 1, 0),
 }
-BACKLOG = 1_024  # connections that wait while the Postgres protocol is loaded
 
 
 class SqlService:
@@ -50,19 +51,24 @@ class SqlService:
         context: of the host. Settings: `postgres.listener` (HOST:PORT; without it there is no Postgres port),
             `postgres.authentication.method` (`TRUST`, `PASSWORD` or `SCRAM`), `sql.data.dir` (for queries that need more than their
             memory), `sql.preload`, and the limits of queries in `NUMBERS`.
+
+    Raises:
+        ConfigError: a setting that cannot hold.
     """
 
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
         self._limits = _limits(context.settings)
-        self._spill_folder = context.settings.get("sql.data.dir")
-        self._postgres_at = postgres_address(context.settings.get(POSTGRES))
+        self._registry = context.settings.get(REGISTRY)
+        self._spill_folder = _folder(context.settings.get(DATA_DIR))
+        address = context.settings.get(POSTGRES)
+        self._postgres_at = postgres_address(address) if address else None
         self._method = _method(context)
         self._preloads = context.settings.get(PRELOAD) == "true"
         self._engine = LazyEngine(self._load)
         self._surface = Surface(
             secured=context.secured,
-            mechanism=_mechanism(context),
+            mechanism=password_mechanism(context.settings, context.client.credentials),
             settings={key: context.settings[key] for key in context.settings if key.startswith(CONNECTING)},
         )
         self._postgres: Server | None = None
@@ -77,26 +83,17 @@ class SqlService:
 
         limits = QueryLimits(spill_folder=self._spill_folder, **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
         key_index = None if self._spill_folder is None else Path(self._spill_folder) / "keys"
-        return SqlEngine(self._context.client, limits=limits, registry=self._context.settings.get(REGISTRY), key_index=key_index)
+        return SqlEngine(self._context.client, limits=limits, registry=self._registry, key_index=key_index)
 
     async def start(self) -> None:
-        """Open the ports. Raises ServiceError if the Postgres port cannot be had."""
+        """Open the Postgres port. Raises CannotListen."""
         if self._postgres_at is not None:
-            self._listen(*self._postgres_at)
+            self._listening, address = listening_for_postgres(*self._postgres_at)
+            asyncio.get_running_loop().add_reader(self._listening, self._first_connection)
+            self.ready_lines.append(f"barnabas Postgres port accepts connections on {address}")
         self._surface.engine = self._engine
         if self._preloads:
             self._run(self._preload())
-
-    def _listen(self, host: str, port: int) -> None:
-        try:
-            self._listening = socket.create_server((host, port), backlog=BACKLOG)
-        except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ServiceError(
-                f"the Postgres port cannot listen on {host}:{port}: {reason}; --postgres-listener takes another"
-            ) from None
-        asyncio.get_running_loop().add_reader(self._listening, self._first_connection)
-        self.ready_lines.append(f"barnabas Postgres port accepts connections on {host}:{self._listening.getsockname()[1]}")
 
     def _first_connection(self) -> None:
         self._stop_waiting()
@@ -107,16 +104,21 @@ class SqlService:
             asyncio.get_running_loop().remove_reader(self._listening)
 
     async def _serve_postgres(self) -> None:
-        from barnabas.sql.postgres.server import serve
-
-        assert self._listening is not None
-        self._postgres = await serve(
-            self._engine,
-            tls=self._context.tls,
-            authenticator=_authenticator(self._method, self._context),
-            listening=self._listening,
-            requires_tls=self._context.tls is not None and self._method != "TRUST",
-        )
+        listening = self._listening
+        assert listening is not None
+        try:
+            protocol = await asyncio.to_thread(import_module, "barnabas.sql.postgres.server")
+            self._postgres = await protocol.serve(
+                self._engine,
+                tls=self._context.tls,
+                authenticator=_authenticator(self._method, self._context),
+                listening=listening,
+                requires_tls=self._context.tls is not None and self._method != "TRUST",
+            )
+        except BaseException:
+            self._listening = None
+            listening.close()  # clients are refused, and do not wait for an answer
+            raise
 
     async def _preload(self) -> None:
         await asyncio.to_thread(self._engine.loaded)
@@ -152,24 +154,32 @@ class SqlService:
     def error(self, error: HttpError) -> Response:
         return self._surface.error(error)
 
+    async def metrics(self) -> bytes:
+        return b""
+
 
 def _limits(settings: Mapping[str, str]) -> dict[str, float]:
     """The limits of queries that are set. Raises ConfigError."""
     found: dict[str, float] = {}
-    for key, (field, unit) in NUMBERS.items():
+    for key, (field, unit, least) in NUMBERS.items():
         text = settings.get(key)
         if text is None:
             continue
-        if not is_number(text, 2**53):
-            raise ConfigError(key, text, "a number that is not negative")
+        if not is_number(text, 2**53) or int(text) < least:
+            raise ConfigError(key, text, f"a number from {least} on")
         found[field] = int(text) if unit == 1 else int(text) / unit
     return found
 
 
-def _mechanism(context: ServiceContext) -> str:
-    """The mechanism of SASL for callers with passwords: that of the host's own check of them."""
-    own = context.client.credentials.mechanism if context.client.credentials else "PLAIN"
-    return context.settings.get(MECHANISM, own)
+def _folder(path: str | None) -> str | None:
+    """A folder, which is made if it is missing. Raises ConfigError."""
+    if path is None:
+        return None
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(DATA_DIR, path, f"a folder ({getattr(error, 'strerror', None) or error})") from None
+    return path
 
 
 def _method(context: ServiceContext) -> str:
@@ -177,6 +187,8 @@ def _method(context: ServiceContext) -> str:
     method = context.settings.get(METHOD, "PASSWORD" if context.secured else "TRUST").strip().upper()
     if method not in METHODS:
         raise ConfigError(METHOD, method, f"one of {', '.join(METHODS)}")
+    if method != "TRUST" and context.client.credentials is None and context.settings.get(POSTGRES):
+        raise ConfigError(METHOD, method, "TRUST unless security.protocol has SASL, by which the cluster checks callers")
     return method
 
 
@@ -189,14 +201,4 @@ def _authenticator(method: str, context: ServiceContext) -> Authenticator:
     from barnabas.sql.postgres.relayed_scram import RelayedScram
 
     settings = dict(context.settings)
-    return RelayedScram(settings) if method == "SCRAM" else Passwords(settings, context.settings.get(MECHANISM))
-
-
-def postgres_address(text: str | None) -> tuple[str, int] | None:
-    """HOST:PORT; None for no text. Raises ConfigError."""
-    if not text:
-        return None
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and is_number(port, 65_535)):
-        raise ConfigError(POSTGRES, text, "HOST:PORT")
-    return host.strip("[]"), int(port)
+    return RelayedScram(settings) if method == "SCRAM" else Passwords(settings)

@@ -10,11 +10,13 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
@@ -24,7 +26,7 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, Prepared, Result, SqlError
+from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
@@ -34,11 +36,13 @@ from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
 
 logger = logging.getLogger(__name__)
+CLOSE_S = 5.0  # for a session's end to drop its temporary tables
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
@@ -52,20 +56,11 @@ class SqlSession:
 
     def __init__(self, shared: Shared, caller: Caller, number: int, left: Callable[[SqlSession], None]) -> None:
         self._shared, self.caller, self.number, self._left = shared, caller, number, left
-        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect)
-        self.config = shared.config_of(caller)
-        self.client = BlockingClient(self.config)
-        self.access = Access(
-            self.client,
-            self.config,
-            shared.definitions,
-            shared.samples,
-            caller.user,
-            self.settings,
-            shared.live,
-            shared.key_index,
-        )
+        self._notices: list[Notice] = []
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect, notify=self.notify)
         self.running = Running(shared.deadlines)
+        self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
+        self.access = Access(shared, self.client, caller.user, self.settings, self.running)
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
@@ -102,6 +97,16 @@ class SqlSession:
         return self._shared.definitions
 
     @property
+    def view_jobs(self) -> ViewJobs:
+        """The jobs of views."""
+        return self._shared.views
+
+    def check_readable(self, relation: Relation) -> None:
+        """Raises PartitionError if the caller may not read a table."""
+        if isinstance(relation, TopicRelation):
+            self.access.check_readable(relation.topic)
+
+    @property
     def max_rows(self) -> int:
         """Of a result; 0 for no limit."""
         own = int(self.settings.get("max_rows") or 0)
@@ -131,7 +136,7 @@ class SqlSession:
     def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         """The statement, as it was checked before if nothing has changed."""
         if text in self._plans:
-            self.definitions.refresh()
+            self.definitions.refresh(self.running)
         made = self._plans.get(text, given, self._plans_state())
         if made is None:
             made = checked(self, statement_of(text), given)
@@ -208,6 +213,16 @@ class SqlSession:
         if self._state == "T":
             self._state = "E"
 
+    def notify(self, notice: Notice) -> None:
+        """Tell the caller something with the statement that runs."""
+        if len(self._notices) < limits.MAX_SQL_NOTICES:
+            self._notices.append(notice)
+
+    def take_notices(self) -> Sequence[Notice]:
+        """Those since the last call, the oldest first."""
+        found, self._notices = self._notices, []
+        return found
+
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name)
 
@@ -221,7 +236,7 @@ class SqlSession:
             self._closed = True
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
-        self._drop_temporary()
+        self.drop_temporary()
         self.access.close()
         self.producers.close()
         self.client.close()
@@ -233,19 +248,29 @@ class SqlSession:
         self.prepared.clear()
         self._plans.clear()
         self.views.clear()
-        self._drop_temporary()
+        self.drop_temporary()
 
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
-    def _drop_temporary(self) -> None:
-        """Drop the temporary tables. If the cluster refuses, the topic stays, and the log says so."""
-        for name in self.temporary.values():
-            try:
-                drop_table(self, name)
-            except BarnabasError as error:
-                logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
+
+        A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been
+        cancelled.
+        """
+        if not self.temporary:
+            return
+        running = Running(self._shared.deadlines)
+        running.start(CLOSE_S)
+        with BlockingClient(replace(self.client.config, interruption=running.interruption)) as client:
+            for name in self.temporary.values():
+                try:
+                    drop_table(self.definitions, client, running, name)
+                except BarnabasError as error:
+                    logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+        running.stop()
         self.temporary.clear()
 
     def facts(self) -> dict[str, Any]:
@@ -291,7 +316,7 @@ class SqlSession:
 
     def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
         """The data for each input, as DuckDB scans it."""
-        return self.access.datasets(inputs, self.running, self.buffer, memory)
+        return self.access.datasets(inputs, self.buffer, memory)
 
     def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
         """The rows that a query for one key needs; None if it needs others, or the table is not in memory."""
@@ -301,10 +326,15 @@ class SqlSession:
         relation = plan.inputs[0].relation
         if key is None or not isinstance(relation, TopicRelation):
             return None
-        return self.access.point(relation, plan.inputs[0].schema.names, key, self.running)
+        return self.access.point(relation, plan.inputs[0].schema.names, key)
+
+    def check_writable(self, name: str | None = None) -> None:
+        if self.settings.is_read_only and (name is None or name not in self.temporary.values()):
+            raise SqlError(states.READ_ONLY, "the statement cannot write: the transaction is read-only")
 
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable(relation.name)
         if not rows.num_rows:
             return
         if self._state == "T":
@@ -314,6 +344,7 @@ class SqlSession:
 
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable(relation.name)
         if self._state == "T":
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
@@ -328,21 +359,15 @@ class SqlSession:
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has, the open transaction's rows among them."""
-        known = self.access.live_records(relation, self.running, lambda rows: rows.having(keys) if rows.is_canonical else None)
-        if known is not None:
-            return self._with_buffered(relation, keys, known)
-        snapshot = self.access.snapshot(relation.topic, self.running)
-        found = self._shared.live_keys.existing(relation, self.access.source(relation.topic), snapshot, keys)
-        return self._with_buffered(relation, keys, found)
-
-    def _with_buffered(self, relation: TopicRelation, keys: Sequence[bytes], found: set[bytes]) -> set[bytes]:
-        for key, is_there in self.buffer.keys(relation.name).items():
-            (found.add if is_there else found.discard)(key)
-        return {key for key in keys if key in found}
+        own = self.buffer.keys(relation.name)
+        unknown = [key for key in keys if key not in own]
+        found = self.access.existing(relation, unknown) if unknown else set()
+        return found.union(key for key in keys if own.get(key))
 
     def begin(self) -> None:
         """Open a transaction."""
         self._state = "T"
+        self.settings.begin_transaction()
 
     def commit(self) -> bool:
         """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""

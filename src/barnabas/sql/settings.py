@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_OBJECT
 
 SERVER_VERSION = "16.4"  # the version of Postgres whose protocol and catalogue clients find
 DIALECTS = ("spark", "postgres")
+ISOLATION = ("read committed", "read uncommitted", "repeatable read", "serializable")  # all of them are the first
+STRONGER = ISOLATION[2:]
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*\Z")
 
 
 class _Parameter(NamedTuple):
-    """A parameter. `choices` are the values that it takes, empty for any; `kind` is `text`, `bool`, `ms`, `int` or `fixed`."""
+    """A parameter.
+
+    Args:
+        kind: `text`, `bool`, `ms`, `int`, `count` from 0 on, `encoding`, `zone`, `dates`, or `fixed` for one that cannot be changed.
+        choices: the values that it takes; empty for any.
+    """
 
     name: str
     default: str
@@ -39,7 +46,7 @@ _PLANNER = {
     "parallel_leader_participation": "on", "from_collapse_limit": "8", "join_collapse_limit": "8", "geqo": "on", "geqo_threshold": "12",
     "cursor_tuple_fraction": "0.1", "plan_cache_mode": "auto", "default_statistics_target": "100", "force_parallel_mode": "off",
     "debug_parallel_query": "off", "track_io_timing": "off", "vacuum_cost_delay": "0", "backslash_quote": "safe_encoding",
-    "array_nulls": "on", "transform_null_equals": "off", "gin_fuzzy_search_limit": "0", "default_toast_compression": "pglz",
+    "gin_fuzzy_search_limit": "0", "default_toast_compression": "pglz",
 }  # fmt: skip
 
 _PARAMETERS = {
@@ -49,13 +56,13 @@ _PARAMETERS = {
         _Parameter("server_version_num", "160004", "fixed"),
         _Parameter("server_encoding", "UTF8", "fixed"),
         _Parameter("client_encoding", "UTF8", "encoding"),
-        _Parameter("DateStyle", "ISO, MDY"),
-        _Parameter("IntervalStyle", "postgres"),
+        _Parameter("DateStyle", "ISO, MDY", "dates"),
+        _Parameter("IntervalStyle", "postgres", "text", ("postgres",)),
         _Parameter("TimeZone", "UTC", "zone"),
         _Parameter("integer_datetimes", "on", "fixed"),
-        _Parameter("standard_conforming_strings", "on", "on"),
+        _Parameter("standard_conforming_strings", "on", "bool", ("on",)),
         _Parameter("escape_string_warning", "on", "bool"),
-        _Parameter("bytea_output", "hex", "text", ("hex", "escape")),
+        _Parameter("bytea_output", "hex", "text", ("hex",)),
         _Parameter("search_path", '"$user", public'),
         _Parameter("application_name", ""),
         _Parameter("extra_float_digits", "1", "int"),
@@ -64,8 +71,8 @@ _PARAMETERS = {
         _Parameter("lock_timeout", "0", "ms"),
         _Parameter("idle_in_transaction_session_timeout", "0", "ms"),
         _Parameter("idle_session_timeout", "0", "ms"),
-        _Parameter("transaction_isolation", "read committed"),
-        _Parameter("default_transaction_isolation", "read committed"),
+        _Parameter("transaction_isolation", "read committed", "text", ISOLATION),
+        _Parameter("default_transaction_isolation", "read committed", "text", ISOLATION),
         _Parameter("transaction_read_only", "off", "bool"),
         _Parameter("default_transaction_read_only", "off", "bool"),
         _Parameter("default_transaction_deferrable", "off", "bool"),
@@ -91,14 +98,20 @@ _PARAMETERS = {
         _Parameter("wal_level", "replica", "fixed"),
         _Parameter("quote_all_identifiers", "off", "bool"),
         _Parameter("constraint_exclusion", "partition"),
+        _Parameter("array_nulls", "on", "bool", ("on",)),
+        _Parameter("transform_null_equals", "off", "bool", ("off",)),
         *(_Parameter(f"enable_{name}", "on", "bool") for name in _PLANS),
         *(_Parameter(name, value) for name, value in _PLANNER.items()),
         _Parameter("datestyle_output", "ISO"),
         _Parameter("engine", "duckdb", "text", ("duckdb",)),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
-        _Parameter("max_rows", "0", "int"),
+        _Parameter("max_rows", "0", "count"),
+        _Parameter("create_view_waits", "on", "bool"),
+        _Parameter("read_your_writes", "on", "bool"),
     )
 }
+_OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only")
+_ISOLATIONS = ("transaction_isolation", "default_transaction_isolation")
 NAMES = tuple(_PARAMETERS)  # in lower case
 _OTHER_NAMES = {"time zone": "timezone", "transaction isolation level": "transaction_isolation", "names": "client_encoding"}
 
@@ -109,12 +122,17 @@ class Settings:
     Args:
         values: that the client sent at the start; unknown names are ignored, as they may be for another server.
         dialect: of the engine.
+        notify: told of a level of isolation that does not hold.
     """
 
-    def __init__(self, values: Mapping[str, str], *, user: str, dialect: str) -> None:
+    def __init__(
+        self, values: Mapping[str, str], *, user: str, dialect: str, notify: Callable[[Notice], None] = lambda _: None
+    ) -> None:
+        self._notify = notify
         self._start = {"session_authorization": user, "sql_dialect": dialect}
         self._values: dict[str, str] = {}
         self._local: dict[str, str | None] = {}
+        self._is_open = False
         self.generation = 0  # another one after every change
         for name, value in values.items():
             known = _PARAMETERS.get(name.lower())
@@ -126,26 +144,37 @@ class Settings:
         key = _key(name)
         if key in self._values:
             return self._values[key]
+        if key in _OF_TRANSACTIONS:
+            return self.get(f"default_{key}")
         if key in self._start:
             return self._start[key]
         known = _PARAMETERS.get(key)
         return known.default if known is not None else None
 
     def set(self, name: str, value: str | None, *, is_local: bool = False) -> None:
-        """Change it; None for its default. Raises SqlError."""
+        """Change it; None for its default. Raises SqlError.
+
+        Args:
+            is_local: until the end of the transaction; without effect outside of one.
+        """
         key = _key(name)
         known = _PARAMETERS.get(key)
         if known is None and "." not in key:
-            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"')
+            raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists them")
         if known is not None and known.kind == "fixed":
             raise SqlError("55P02", f'parameter "{known.name}" cannot be changed')
-        self.generation += 1
-        if is_local:
+        checked = value if known is None or value is None else _checked(known, value)
+        if is_local or key in _OF_TRANSACTIONS:
+            if not self._is_open:
+                return
             self._local.setdefault(key, self._values.get(key))
-        if value is None:
+        self.generation += 1
+        if key in _ISOLATIONS and checked in STRONGER:
+            self._notify(_weaker(checked))
+        if checked is None:
             self._values.pop(key, None)
         else:
-            self._values[key] = value if known is None else _checked(known, value)
+            self._values[key] = checked
 
     @property
     def are_changed(self) -> bool:
@@ -157,8 +186,18 @@ class Settings:
         self.generation += 1
         self._values.clear()
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether only temporary tables may be written."""
+        return self.get("transaction_read_only") == "on"
+
+    def begin_transaction(self) -> None:
+        """From now on SET LOCAL has an effect."""
+        self._is_open = True
+
     def end_transaction(self) -> None:
         """Undo SET LOCAL."""
+        self._is_open = False
         self.generation += bool(self._local)
         for key, value in self._local.items():
             if value is None:
@@ -167,14 +206,24 @@ class Settings:
                 self._values[key] = value
         self._local.clear()
 
+    def is_on(self, name: str) -> bool:
+        """The value of a switch."""
+        return self.get(name) == "on"
+
     def milliseconds(self, name: str) -> float:
         """The value of a duration."""
-        return float(self.get(name) or 0)
+        return _duration(self.get(name) or "0") or 0
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Names and values, by name."""
         for key in sorted(_PARAMETERS):
             yield _PARAMETERS[key].name, self.get(key) or ""
+
+
+def _weaker(level: str) -> Notice:
+    """What holds instead of a level of isolation."""
+    text = f"{level.upper()} is not enforced: each statement sees what was committed when it began"
+    return Notice(text, "WARNING", "01000", "the rows of the transaction are written at COMMIT, all of them or none")
 
 
 def _key(name: str) -> str:
@@ -184,15 +233,15 @@ def _key(name: str) -> str:
 
 def _checked(known: _Parameter, value: str) -> str:
     match known.kind:
-        case "bool" | "on":
-            text = _bool(known, value)
-            if known.kind == "on" and text != "on":
-                raise SqlError("0A000", f"{known.name} is always on")
-            return text
+        case "bool":
+            value = _bool(known, value)
+        case "dates":
+            if value.split(",")[0].strip().upper() != "ISO":
+                raise SqlError("0A000", f"{known.name} is always ISO")
         case "ms":
             return _milliseconds(known, value)
-        case "int":
-            if not re.fullmatch(r"\s*-?\d{1,9}\s*", value):
+        case "int" | "count":
+            if not re.fullmatch(r"\s*-?\d{1,9}\s*" if known.kind == "int" else r"\s*\d{1,9}\s*", value):
                 raise _invalid(known, value)
             return value.strip()
         case "encoding":
@@ -201,6 +250,8 @@ def _checked(known: _Parameter, value: str) -> str:
             return "UTF8"
         case "zone":
             return _zone(value)
+    if len(known.choices) == 1 and value.lower() not in known.choices:
+        raise SqlError("0A000", f"{known.name} is always {known.choices[0]}")
     if known.choices and value.lower() not in known.choices:
         raise _invalid(known, value, f"it can be {' or '.join(known.choices)}")
     return value.lower() if known.choices else value
@@ -228,13 +279,23 @@ def _bool(known: _Parameter, value: str) -> str:
 
 
 def _milliseconds(known: _Parameter, value: str) -> str:
-    found = _DURATION.match(value.lower())
-    if not found or (found[2] and found[2] not in _UNITS_MS):
+    """A duration as Postgres shows it: whole milliseconds, in the largest unit that has no fraction."""
+    amount = _duration(value)
+    if amount is None:
         raise _invalid(known, value, "a number of milliseconds, or one with a unit: ms, s, min, h, d")
-    amount = float(found[1]) * _UNITS_MS[found[2] or "ms"]
+    whole = round(amount)
     if not 0 <= amount < 2**31:
         raise _invalid(known, value)
-    return f"{round(amount)}"
+    unit = next(unit for unit, size in reversed(_UNITS_MS.items()) if size <= 1 or whole % size == 0)
+    return f"{whole // int(_UNITS_MS[unit])}{unit}" if whole else "0"
+
+
+def _duration(text: str) -> float | None:
+    """In milliseconds; None for another text."""
+    found = _DURATION.match(text.lower())
+    if not found or (found[2] and found[2] not in _UNITS_MS):
+        return None
+    return float(found[1]) * _UNITS_MS[found[2] or "ms"]
 
 
 def _invalid(known: _Parameter, value: str, hint: str | None = None) -> SqlError:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
-from barnabas.sql.catalog.access import Samples
+from barnabas.sql.catalog.samples import Samples
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller
 from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.states import of_failure
-from barnabas.sql.writing.keys import LiveKeys
+from barnabas.sql.views.jobs import ViewJobs
 
 
 @dataclass(slots=True)
@@ -33,9 +33,9 @@ class Shared:
     instances: Instances
     definitions: DefinitionStore
     samples: Samples
+    views: ViewJobs
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
-    live_keys: LiveKeys = field(default_factory=LiveKeys)
     key_index: Path | None = None
 
     def config_of(self, caller: Caller) -> ClientConfig:
@@ -58,4 +58,5 @@ class Shared:
         """Release everything; no session is left."""
         self.deadlines.close()
         self.definitions.close()
+        self.views.close()
         self.instances.close()

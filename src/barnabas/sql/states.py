@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from barnabas.client.errors import ClientError, LoginFailed, PartitionError, ResourceError
+from barnabas.client.errors import ClientError, LoginFailed, PartitionError, ResourceError, UnsupportedRequest
 from barnabas.columnar.encode import RecordTooLarge
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, ConfigError, KafkaError
@@ -35,12 +35,18 @@ DATA_EXCEPTION, DATA_CORRUPTED = "22000", "XX001"
 IN_FAILED_TRANSACTION, ACTIVE_TRANSACTION, NO_TRANSACTION = "25P02", "25001", "25P01"
 READ_ONLY, SERIALIZATION_FAILURE = "25006", "40001"
 CANCELLED, TOO_MANY, OUT_OF_MEMORY, DISK_FULL, ADMIN_SHUTDOWN = "57014", "53300", "53200", "53100", "57P01"
+UNKNOWN_OUTCOME = "08007"
 CONNECTION_FAILURE, INVALID_AUTHORIZATION, INVALID_PREPARED = "08006", "28000", "26000"
 INTERNAL, WRONG_COUNT = "XX000", "08P01"
 
 _EXCERPT = re.compile(r"\n+LINE \d+:.*\Z", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:[A-Z][\w-]*(?: [a-z]\w*| [A-Z]\w*)*) Error: ")
 _NAMED = re.compile(r'(?:column|name|Table|alias) "?([^"\s]+)"?', re.IGNORECASE)
+_NO_NUMBER = re.compile(r"\ACould not convert string '(.*)' to ([A-Z]\w*)(.*)\Z", re.DOTALL)
+_TYPES = {
+    "BOOL": "boolean", "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "FLOAT": "real",
+    "DOUBLE": "double precision",
+}  # fmt: skip
 _BINDER: Sequence[tuple[str, str]] = (
     (r"Referenced column|does not have a column|not found in FROM clause|Values list .* does not have", UNDEFINED_COLUMN),
     (r"[Aa]mbiguous", AMBIGUOUS_COLUMN),
@@ -84,6 +90,9 @@ def not_supported(message: str, position: int | None = None, hint: str | None = 
     return SqlError(NOT_SUPPORTED, message, position=position, hint=hint)
 
 
+NO_SEQUENCES = "there are no sequences: choose keys in the application, or use uuid DEFAULT gen_random_uuid()"
+
+
 def of_duckdb(error: Exception, text: str = "") -> SqlError:
     """The error of a query.
 
@@ -100,6 +109,12 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
     if state == UNDEFINED_COLUMN:
         first, position = _column(first, text)
         return SqlError(state, first, position=position, hint=hint)
+    if state == UNDEFINED_TABLE and (found := re.search(r'Referenced table "([^"]+)" not found', first)):
+        return SqlError(
+            state, f'missing FROM-clause entry for table "{found[1]}"', position=position_of(text, found[1]), hint=hint
+        )
+    if found := _NO_NUMBER.search(first):
+        first = f'invalid input syntax for type {_TYPES.get(found[2], found[2].lower())}: "{found[1]}"{found[3]}'
     if state == UNDEFINED_FUNCTION:
         return SqlError(state, _function(first), position=position_of(text, _named(first)), hint=hint)
     if state == DIVISION_BY_ZERO:
@@ -174,6 +189,17 @@ def of_failure(error: BarnabasError) -> SqlError:
     if isinstance(error, (ClientError, RegistryError, RegistryUnreachable)):
         return SqlError(CONNECTION_FAILURE, str(error))
     return SqlError(INTERNAL, str(error))
+
+
+def unknown_outcome(error: ClientError, what: str) -> SqlError:
+    """The error of a write whose answer was lost.
+
+    Args:
+        what: may have happened, such as "the rows were written".
+    """
+    if isinstance(error, (LoginFailed, UnsupportedRequest)):  # the request was never sent
+        return of_failure(error)
+    return SqlError(UNKNOWN_OUTCOME, f"the cluster gave no answer, so nobody knows whether {what}", detail=str(error))
 
 
 _STATES_OF_CODES = {

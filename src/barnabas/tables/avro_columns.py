@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -13,11 +14,30 @@ import pyarrow.types as pt
 from barnabas.tables.avro_program import Constant, Program
 from barnabas.tables.avro_tree import Tree
 from barnabas.tables.column_types import Field
-from barnabas.tables.formats import Array
-from barnabas.tables.json_columns import Bytes, Ints, Longs, Spans, buffer, texts
+from barnabas.tables.formats import Array, binary_parts
+from barnabas.tables.json_columns import Bytes, Ints, Longs, Spans, buffer, states_of, texts
 from barnabas.tables.kernels import avro, avro_tree, json_convert
 from barnabas.tables.kernels.json_spans import LATER, TAKEN
 from barnabas.tables.kernels.json_syntax import MISSING, NULL
+
+
+def decode_avro(
+    program: Program | Tree, fields: Sequence[Field], wanted: Sequence[Field], payloads: Array, prefix: int
+) -> tuple[list[Array], npt.NDArray[np.intp]]:
+    """The wanted ones of a program's fields, and the rows for which they are null because the kernel does not take them.
+
+    Args:
+        prefix: bytes before the data in each payload that is not null.
+    """
+    data, ends = binary_parts(payloads)
+    states = states_of(payloads)
+    begins = ends[:-1] + np.int32(prefix)
+    if isinstance(program, Tree):
+        made = decode_nested(program, data, begins, ends[1:], states)
+        columns = [made[fields.index(field)] for field in wanted]
+    else:
+        columns = decode_flat(program, fields, wanted, data, begins, ends[1:], states)
+    return columns, np.flatnonzero(states == LATER)
 
 
 def decode_flat(
@@ -40,7 +60,7 @@ def _columns(program: Program, fields: Sequence[Field], data: Bytes, begins: Int
     span_begins, span_ends = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     avro.decode_avro(
         data, begins, ends, states, program.fields, program.branches, program.symbols,
-        kinds, values, values.view(np.float64), span_begins, span_ends,
+        kinds, values, span_begins, span_ends,
     )  # fmt: skip
     return [
         _column(
@@ -63,7 +83,7 @@ def decode_nested(tree: Tree, data: Bytes, begins: Ints, ends: Ints, states: Byt
     values, span_begins, span_ends = np.zeros(total, np.int64), np.zeros(total, np.int32), np.zeros(total, np.int32)
     avro_tree.decode_tree(
         data, begins, ends, states, tree.nodes, tree.links, tree.symbols, outs,
-        counts, kinds, of_row, values, values.view(np.float64), span_begins, span_ends,
+        counts, kinds, of_row, values, span_begins, span_ends,
     )  # fmt: skip
 
     def build(number: int) -> Array:
@@ -106,9 +126,9 @@ def _column(field: Field, how: Any, symbols: list[str], values: Longs, spans: Sp
         nulls = json_convert.to_bits(spans.kinds, spans.states, bits, valid)
         return pa.Array.from_buffers(kind, rows, [buffer(valid), buffer(bits)], nulls)
     if how in ("text", "bytes"):
-        return texts(spans, kind, valid, json_convert.gather, json_convert.AS_TEXT)
+        return texts(spans, kind, valid, json_convert.AS_TEXT)
     if how == "uuid":
-        return texts(spans, kind, valid, json_convert.to_uuids)
+        return texts(spans, kind, valid, json_convert.AS_UUID)
     if how == "decimal":
         pairs = np.empty(2 * rows, np.int64)
         most = 10**kind.precision - 1

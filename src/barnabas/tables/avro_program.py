@@ -18,6 +18,7 @@ from msgspec import Struct
 from barnabas.schemas.avro_names import NAMED, full_name
 from barnabas.tables import iso_times
 from barnabas.tables.column_types import LOCAL, TIME, UTC, Field
+from barnabas.tables.formats import Array
 from barnabas.tables.kernels import avro as k
 
 Longs = npt.NDArray[np.int64]
@@ -55,6 +56,10 @@ class Program(Struct, frozen=True):
     symbols: Longs
     texts: list[str]
     columns: list[Any]
+
+    def width(self, payloads: Array) -> int:
+        """The cells that a row takes."""
+        return len(self.columns)
 
     def only(self, wanted: Sequence[int]) -> tuple[Program, list[int]]:
         """The program that makes these columns alone, and the columns that it makes: also those whose values it has to see."""
@@ -258,6 +263,10 @@ def _default(theirs: Any, field: Field) -> Constant:
     kind = theirs["type"][0] if isinstance(theirs["type"], list) else theirs["type"]
     if kind == "null" and value is None:
         return Constant(None)
-    if kind in ("int", "long", "float", "double", "boolean", "string"):
-        return Constant(value)
-    raise NotFlat
+    if kind not in ("int", "long", "float", "double", "boolean", "string"):
+        raise NotFlat
+    try:
+        pa.scalar(value, field.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):  # a text with half of a surrogate pair, or 2**70
+        raise NotFlat from None
+    return Constant(value)

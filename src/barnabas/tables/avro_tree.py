@@ -61,7 +61,7 @@ def compile_tree(writer: Any, reader: Any, fields: Sequence[Field]) -> Tree | No
         if has_weightless_items(writer) or is_recursive(writer):
             return None
         return _TreeCompiler(writer, reader, fields).tree()
-    except NotFlat:
+    except (NotFlat, RecursionError):  # anybody may register a schema that is nested deeper than Python calls
         return None
 
 

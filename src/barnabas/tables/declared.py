@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -12,12 +13,11 @@ from barnabas.tables.column_types import Field, json_field
 from barnabas.tables.declaration import declared
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
-from barnabas.tables.json_format import JsonFormat
 from barnabas.tables.registered_format import RegisteredFormat, newest
-from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES, Columns
 
 FORMATS = ("raw", "text", "json", "avro", "protobuf", "json_schema", "auto")
+_OBJECT = re.compile(r"\s*json\s*\((.*)\)\s*", re.DOTALL | re.IGNORECASE)
 _SCHEMA_TYPES = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
 Declaration = str | pa.Schema | Sequence[Field]
 
@@ -40,7 +40,7 @@ def columns_of(
         columns: a text such as `id bigint, name text`, or Arrow fields.
         key: `raw` (the default, a column `_key` of bytes), `text` (a column `_key` of text), `registered` (the newest schema of the
             subject `TOPIC-key`; a schema without fields gives one column `_key`), or a declaration: one column takes the whole key,
-            several columns are fields of a JSON object.
+            several columns are fields of a JSON object. `json (id bigint)`: a JSON object, also of one column.
         registry: a URL, or an address with settings.
         mode: of records that do not fit: `permissive`, `drop` or `fail`.
 
@@ -59,7 +59,7 @@ def columns_of(
 
 def _value_format(topic: str, name: str, fields: Sequence[Field] | None, registry: RegistryAddress | str | None) -> ColumnFormat:
     if name == "json":
-        return ScalarFormat(json_field("value")) if fields is None else JsonFormat(fields)
+        return one_value(json_field("value")) if fields is None else json_object(fields)
     if fields is not None:
         raise TableError(f"columns are declared, and the format is {name}; only json takes declared columns")
     if name == "text":
@@ -97,14 +97,33 @@ def _key_format(topic: str, key: Declaration | None, registry: RegistryAddress |
         return Raw("_key", pa.string())
     if key == "registered":
         return _registered(topic, "auto", _address(registry, "keys with schemas"), is_key=True)
-    fields = _fields(key) or []
-    return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
+    found = _OBJECT.fullmatch(key) if isinstance(key, str) else None
+    return key_format(_fields(key) or []) if found is None else json_object(declared(found[1]))
+
+
+def key_format(fields: Sequence[Field]) -> ColumnFormat:
+    """One column takes the whole key; several are fields of a JSON object."""
+    return one_value(fields[0]) if len(fields) == 1 else json_object(fields)
+
+
+def one_value(field: Field) -> ColumnFormat:
+    """A `ScalarFormat`, whose kernels are imported now. Raises TableError."""
+    from barnabas.tables.scalar_format import ScalarFormat
+
+    return ScalarFormat(field)
+
+
+def json_object(fields: Sequence[Field]) -> ColumnFormat:
+    """A `JsonFormat`, whose kernels are imported now. Raises TableError."""
+    from barnabas.tables.json_format import JsonFormat
+
+    return JsonFormat(fields)
 
 
 def _fields(declaration: Declaration | None) -> Sequence[Field] | None:
     if declaration is None or not isinstance(declaration, str):
         return None if declaration is None else list(declaration)
-    return declared(declaration)
+    return declared(declaration) if declaration else []
 
 
 def _check_names(columns: Columns) -> None:

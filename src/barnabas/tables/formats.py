@@ -6,6 +6,8 @@ Rules
      A column does not depend on the other columns that are asked for.
   3. A null payload is no bad record: all its columns are null, as a deletion in a compacted topic has them.
   4. Encoded rows decode to the same rows.
+  5. The modules of formats and their kernels are imported when a table uses them. numba compiles kernels at their first import after an
+     installation, which takes seconds, and a reader of raw records needs none.
 """
 
 from __future__ import annotations
@@ -73,6 +75,15 @@ class ColumnFormat(Protocol):
         Raises:
             TableError: a column does not belong to the format, or a value does not fit.
         """
+
+
+def binary_parts(payloads: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The bytes of an array of binary values, and where each one ends, with the beginning of the first one before."""
+    _, ends, data = payloads.buffers()
+    if ends is None or not len(payloads):
+        return np.zeros(0, np.uint8), np.zeros(len(payloads) + 1, np.int32)
+    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
+    return np.zeros(0, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8), offsets
 
 
 def columns_for(fields: Sequence[pa.Field[Any]], batch: pa.RecordBatch) -> list[Array]:

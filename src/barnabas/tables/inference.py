@@ -5,6 +5,7 @@ Rules
      fields tell nothing; a field that is never anything else is `text`.
   2. Every record of the sample fits the columns, unless it is no JSON object or has numbers beyond the range of a double.
   3. A struct with more than `MAX_FIELDS` fields, or nested deeper than `MAX_LEVELS`, is `json`: its names are data.
+  4. A field gets no column if none can have its name: an empty one, or one with half of a surrogate pair.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from barnabas.tables.json_values import UUID_TEXT
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
 SAMPLE = 1000  # records
-MAX_FIELDS = 1000  # of an object, and of the whole table
+MAX_FIELDS = 1000  # of an object; those of a table are the fields of its outermost one
 MAX_LEVELS = 8
-MAX_BYTES = 64 << 20  # of record batches that are read for a sample
+MAX_BYTES = 64 << 20  # of record batches of a partition that are read for a sample
 _LONG = 2**63
 
 
@@ -78,10 +79,11 @@ def infer_values(values: Iterable[bytes | None], *, topic: str = "the sample") -
     if not count:
         raise TableError(f"{topic}: columns cannot be inferred: {reason}")
     if not seen.members:
-        raise TableError(f"{topic}: columns cannot be inferred: the JSON objects have no fields")
+        raise TableError(f"{topic}: columns cannot be inferred: the JSON objects have no fields with a name")
     if len(seen.members) > MAX_FIELDS:
         raise TableError(
-            f"{topic}: columns cannot be inferred: the values have more than {MAX_FIELDS} different fields; use `value json`"
+            f"{topic}: columns cannot be inferred: the values have more than {MAX_FIELDS} different fields; "
+            "the format json without columns gives one column of JSON text"
         )
     return [_field(name, each, 0) for name, each in seen.members.items()]
 
@@ -110,10 +112,20 @@ def _add_members(seen: _Seen, value: dict[str, Any], level: int) -> None:
     for name, each in value.items():
         if len(seen.members) > MAX_FIELDS:
             return
+        if not _can_name(name):
+            continue
         found = seen.members.get(name)
         if found is None:
             found = seen.members[name] = _Seen(set(), {})
         _add(found, each, level + 1)
+
+
+def _can_name(name: str) -> bool:
+    """Whether a column can have the name."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _add(seen: _Seen, value: Any, level: int) -> None:

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from barnabas import limits
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of
-from barnabas.tables.formats import Array
+from barnabas.tables.formats import Array, binary_parts
 from barnabas.tables.kernels import json_convert as convert
 from barnabas.tables.kernels import json_spans as scan
 from barnabas.tables.kernels import json_syntax as syntax
@@ -26,7 +26,6 @@ from barnabas.tables.kernels import json_times as times
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-NO_BYTES = np.zeros(0, np.uint8)
 
 
 class Spans(NamedTuple):
@@ -64,7 +63,7 @@ def decode_objects(fields: Sequence[Field], payloads: Array, prefix: int = 0) ->
         prefix: bytes before the JSON of each payload that is not null.
     """
     data, ends = binary_parts(payloads)
-    states = _states(payloads)
+    states = states_of(payloads)
     columns = members(fields, data, ends[:-1] + np.int32(prefix) if prefix else ends[:-1], ends[1:], states)
     return columns, np.flatnonzero(states == scan.LATER)
 
@@ -73,26 +72,18 @@ def decode_values(payloads: Array) -> Spans:
     """The spans of payloads that are one JSON value each. Payloads that are none, and `null`, have the state LATER."""
     rows = len(payloads)
     data, ends = binary_parts(payloads)
-    states = _states(payloads)
+    states = states_of(payloads)
     spans = Spans(data, np.zeros(rows, np.uint8), np.zeros(rows, np.int32), np.zeros(rows, np.int32), states)
     scan.scan_values(data, ends[:-1], ends[1:], states, *spans[1:4], limits.MAX_VALUE_DEPTH)
     return spans
 
 
-def _states(payloads: Array) -> Bytes:
+def states_of(payloads: Array) -> Bytes:
+    """The states of rows before their decoding."""
     states = np.zeros(len(payloads), np.uint8)
     if payloads.null_count:
         states[payloads.is_null().to_numpy(zero_copy_only=False)] = scan.ABSENT
     return states
-
-
-def binary_parts(payloads: Array) -> tuple[Bytes, Ints]:
-    """The bytes of an array of binary values, and where each one ends, with the beginning of the first one before."""
-    _, ends, data = payloads.buffers()
-    if ends is None or not len(payloads):
-        return NO_BYTES, np.zeros(len(payloads) + 1, np.int32)
-    offsets = np.frombuffer(ends, np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
-    return NO_BYTES if data is None or not data.size else np.frombuffer(data, np.uint8), offsets
 
 
 def members(fields: Sequence[Field], data: Bytes, begins: Ints, ends: Ints, states: Bytes) -> list[Array]:
@@ -117,11 +108,11 @@ def column(field: Field, spans: Spans) -> Array:
     rows = len(spans.states)
     valid = np.zeros(rows // 8 + 1, np.uint8)
     if mark == UUID:
-        return texts(spans, kind, valid, convert.to_uuids)
+        return texts(spans, kind, valid, convert.AS_UUID)
     if pt.is_string(kind):
-        return texts(spans, kind, valid, convert.gather, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
+        return texts(spans, kind, valid, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
     if pt.is_binary(kind):
-        return texts(spans, kind, valid, convert.to_binary)
+        return texts(spans, kind, valid, convert.AS_BYTES)
     if pt.is_list(kind):
         return _list(kind, spans)
     if pt.is_struct(kind):
@@ -154,18 +145,18 @@ def buffer(values: npt.NDArray[Any]) -> pa.Buffer:
     return pa.py_buffer(values)  # type: ignore[arg-type]  # numpy arrays are buffers, which the stubs do not know
 
 
-def texts(spans: Spans, kind: Any, valid: Bytes, kernel: Any, *way: int) -> Array:
-    """Texts or bytes, copied from their spans by a kernel."""
+def texts(spans: Spans, kind: Any, valid: Bytes, way: int) -> Array:
+    """Texts or bytes, made of their spans in a way of `gather`."""
     rows = len(spans.states)
-    room = int((spans.ends - spans.begins).sum(dtype=np.int64)) + 2 * rows + convert.UUID_BYTES
+    room = int((spans.ends - spans.begins).sum(dtype=np.int64)) + 2 * rows
     ends, out = np.empty(rows + 1, np.int32), np.empty(room, np.uint8)
-    nulls = kernel(*spans, *way, ends, out, valid)
+    nulls = convert.gather(*spans, way, ends, out, valid)
     return pa.Array.from_buffers(kind, rows, [buffer(valid), buffer(ends), buffer(out[: ends[-1]])], nulls)
 
 
 def _floats(kind: Any, spans: Spans, valid: Bytes) -> Array:
     """Arrow reads the texts of the numbers, as exactly as Python."""
-    numbers = texts(spans, pa.string(), valid, convert.gather, convert.AS_FLOAT)
+    numbers = texts(spans, pa.string(), valid, convert.AS_FLOAT)
     doubles = numbers.cast(pa.float64())
     if not pt.is_float32(kind):
         return doubles

@@ -190,7 +190,7 @@ def _decimal(kind: Any, name: str) -> Convert:
         if not number.is_zero() and number.adjusted() > kind.precision:
             _out_of_range(path, text, name)
         rounded = number.quantize(unit, ROUND_HALF_UP, context=_WIDE)
-        if abs(rounded) >= most:
+        if rounded.copy_abs() >= most:  # `abs` would round to the 28 digits of the context
             _out_of_range(path, text, name)
         return rounded
 

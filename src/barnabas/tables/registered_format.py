@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +26,13 @@ from barnabas.schemas.errors import SchemaDataError
 from barnabas.schemas.framing import KEY_HEADER, VALUE_HEADER
 from barnabas.schemas.registered import RegisteredSchema
 from barnabas.schemas.subject_names import topic_name
-from barnabas.tables.avro_columns import decode_flat, decode_nested
-from barnabas.tables.avro_program import Program, compile_program
-from barnabas.tables.avro_tree import Tree, compile_tree
 from barnabas.tables.column_types import Field
 from barnabas.tables.errors import TableError
-from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, joined, replaced, without_deleted
-from barnabas.tables.json_columns import binary_parts
-from barnabas.tables.json_format import decode_json
-from barnabas.tables.kernels.json_spans import ABSENT, LATER
+from barnabas.tables.formats import Array, Decoded, binary_parts, by_slices, columns_for, joined, replaced, without_deleted
+
+if TYPE_CHECKING:
+    from barnabas.tables.avro_program import Program
+    from barnabas.tables.avro_tree import Tree
 
 PREFIX = 5  # bytes: 0 and the id
 OTHER = -1  # in place of an id
@@ -108,25 +106,18 @@ class RegisteredFormat:
         """Columns of payloads with the same id, or without one."""
         if schema_id != OTHER and self._is_struct:
             if self._reader.schema.schema_type == "JSON" and self._is_json(schema_id):
+                from barnabas.tables.json_format import decode_json
+
                 return decode_json(fields, payloads, PREFIX)
             program = self._program(schema_id) if self._reader.schema.schema_type == "AVRO" else None
             if program is not None:
-                width = program.width(payloads) if isinstance(program, Tree) else len(self.fields)
-                return by_slices(partial(self._decode_avro, program, fields), payloads, headers, width)
+                return by_slices(partial(self._decode_avro, program, fields), payloads, headers, program.width(payloads))
         return self._decode_each(payloads, headers, fields)
 
     def _decode_avro(self, program: Program | Tree, fields: Sequence[Field], payloads: Array, headers: Array | None) -> Decoded:
-        data, ends = binary_parts(payloads)
-        states = np.zeros(len(payloads), np.uint8)
-        if payloads.null_count:
-            states[payloads.is_null().to_numpy(zero_copy_only=False)] = ABSENT
-        begins = ends[:-1] + np.int32(PREFIX)
-        if isinstance(program, Tree):
-            made = decode_nested(program, data, begins, ends[1:], states)
-            columns = [made[self.fields.index(field)] for field in fields]
-        else:
-            columns = decode_flat(program, self.fields, fields, data, begins, ends[1:], states)
-        later = np.flatnonzero(states == LATER)
+        from barnabas.tables.avro_columns import decode_avro
+
+        columns, later = decode_avro(program, self.fields, fields, payloads, PREFIX)
         if not len(later):
             return Decoded(columns)
         rows = pa.array(later)
@@ -212,6 +203,8 @@ def _rows_with(headers: Array, name: str) -> Rows:
 
 def _compiled(writer: RegisteredSchema, reader: RegisteredSchema, fields: Sequence[Field]) -> Program | Tree | None:
     from barnabas.schemas.avro_codec import parse
+    from barnabas.tables.avro_program import compile_program
+    from barnabas.tables.avro_tree import compile_tree
 
     if writer.schema_type != "AVRO":
         return None

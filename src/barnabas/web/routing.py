@@ -28,7 +28,8 @@ class HttpError(Exception):
 class Response(NamedTuple):
     """The answer to a client: the status, the body, and headers except Content-Length, in lower case.
 
-    A `stream` follows the body, piece by piece as the client takes them. It is closed if the client goes away.
+    A `stream` follows the body, piece by piece as the client takes them. It is closed at its end, and if the client goes away or wants
+    no body. A generator that has not begun runs nothing when it is closed, so one that must release something has begun.
     """
 
     body: bytes = b""
@@ -58,7 +59,7 @@ class Request:
         method: in capitals.
         path: the path as it came (percent-encoded), without the query.
         query: the parameters; if a name is repeated, the last value. `queries` has all values.
-        headers: the headers by name in lower case.
+        headers: the headers by name in lower case; if callers log in, `authorization` only if it was checked.
         body: the whole body, within the service's limit.
     """
 
@@ -66,7 +67,7 @@ class Request:
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     queries: tuple[tuple[str, str], ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     caller: Caller = Caller()
 

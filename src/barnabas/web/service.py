@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from barnabas import limits
-from barnabas.client.config import ClientConfig
-from barnabas.web.routing import HttpError, Response, Router
+if TYPE_CHECKING:  # a command that only looks whether a service can run loads none of these
+    import ssl
+
+    from barnabas.client.config import ClientConfig
+    from barnabas.web.routing import HttpError, Response, Router
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class ServiceContext:
         settings: the given values of the service's own configuration keys.
         secured: whether callers log in. If so, `Request.caller` is authenticated, and the service must check rights.
         peers: creates the TLS context for connections to other instances of the service; None if the listener is not https.
+        tls: the context of the listener; None if it is not https.
     """
 
     client: ClientConfig
@@ -33,15 +35,15 @@ class ServiceContext:
 
 
 class Service(Protocol):
-    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end.
-
-    A service may also have `ready_lines`, which the host prints when it is ready, and `async metrics() -> bytes`, in the text format
-    of Prometheus, for `/metrics`.
-    """
+    """One HTTP service. The host calls `start` once, then passes requests to `router`, and calls `close` at the end."""
 
     @property
     def router(self) -> Router:
         """The routes of the service; they are complete before `start`."""
+
+    @property
+    def ready_lines(self) -> Sequence[str]:
+        """The lines about its other ports that the host prints after `start`."""
 
     async def start(self) -> None:
         """Become ready; returns when the service can answer requests. Raises ServiceError with one line if it cannot start."""
@@ -55,9 +57,26 @@ class Service(Protocol):
     def error(self, error: HttpError) -> Response:
         """An error in the service's own form."""
 
+    async def metrics(self) -> bytes:
+        """Metrics of its own for `/metrics`, in the text format of Prometheus; empty if it has none."""
+
 
 class ServiceError(Exception):
     """A service cannot start. The message is one line that names a solution."""
+
+
+class CannotListen(ServiceError):
+    """A service cannot have one of its addresses.
+
+    Args:
+        who: in the message.
+        option: of the command, for another address.
+    """
+
+    def __init__(self, who: str, address: str, option: str, error: OSError) -> None:
+        super().__init__(
+            f"{who} cannot listen on {address}: {error.strerror}; {option} chooses another address, and port 0 takes a free port"
+        )
 
 
 class ServiceEntry(NamedTuple):
@@ -70,7 +89,7 @@ class ServiceEntry(NamedTuple):
         extra: the pip extra that installs its libraries.
         libraries: the modules that the extra installs.
         load: imports the service and creates it.
-        timeout_s: of a request, up to the first byte of its answer.
+        timeout_s: of a request, up to the first byte of its answer; None: SERVICE_REQUEST_TIMEOUT_S.
         follows_clients: whether a request is cancelled when its client goes away.
     """
 
@@ -80,5 +99,5 @@ class ServiceEntry(NamedTuple):
     extra: str
     libraries: tuple[str, ...]
     load: Callable[[ServiceContext], Service]
-    timeout_s: float = limits.SERVICE_REQUEST_TIMEOUT_S
+    timeout_s: float | None = None
     follows_clients: bool = False

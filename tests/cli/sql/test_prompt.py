@@ -88,6 +88,11 @@ def test_words_that_leave(typed: Typed, word: str) -> None:
     assert typed(f"{word}\r")[1] == ""
 
 
+@pytest.mark.parametrize("word", ["help", "HELP;", "\\?"])
+def test_words_that_ask_for_help(typed: Typed, word: str) -> None:
+    assert "leave" in typed(f"{word}\rselect 1 as a;\r" + LEAVE)[1]
+
+
 def test_the_prompt_shows_what_is_open_and_the_transaction(typed: Typed) -> None:
     prompt, _ = typed("begin;\r" + LEAVE)
 

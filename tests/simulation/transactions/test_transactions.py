@@ -15,7 +15,7 @@ from barnabas.testing.simulation.transactions.replicated import COORDINATORS, Re
 from barnabas.testing.simulation.transactions.scenario import Clients
 from barnabas.testing.simulation.transactions.single import TransactionSimulation
 
-SEEDS, SLICES = 50, 5  # `make sim` runs 2,000 seeds
+SEEDS, SLICES = 25, 5  # `make sim` runs 2,000 seeds
 CLUSTER_SEEDS = 6
 CANARY_SEEDS = 40
 

@@ -98,3 +98,9 @@ def test_the_limit_of_a_line(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(limits, "MAX_SQL_COPY_LINE_BYTES", 100)
     with pytest.raises(SqlError, match="more than 100 bytes"):
         ask.copy_in("copy t (name) from stdin", b"x" * 200)
+
+
+def test_a_header_is_not_compared(ask: Asking) -> None:
+    with pytest.raises(SqlError) as caught:
+        ask.copy_in("copy t from stdin with (format csv, header match)", b"id,name\n1,one\n")
+    assert caught.value.sqlstate == "0A000"

@@ -179,6 +179,39 @@ def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> Non
     assert ask.error("select * from bad").sqlstate == "42P01"
 
 
+@pytest.mark.parametrize(("text", "words", "hint"), [
+    ("create table bad (a int generated always as identity)", "GENERATED AS IDENTITY", "gen_random_uuid"),
+    ("create table bad (a int auto_increment)", "AUTO INCREMENT", "gen_random_uuid"),
+    ("create table bad (a serial)", "serial", "gen_random_uuid"),
+    ("create table bad (a int, b int generated always as (a + 1) stored)", "GENERATED ALWAYS AS", "PRIMARY KEY"),
+    ("create table bad (a int references worded (a))", "REFERENCES", "PRIMARY KEY"),
+    ("create table bad (a int, foreign key (a) references worded (a))", "FOREIGN KEY", "PRIMARY KEY"),
+    ("create table bad (a point)", '"point" does not exist', "text"),
+    ("create user ann", "CREATE USER", "barnabas user add"),
+    ("create role ann", "CREATE ROLE", "barnabas acl"),
+    ("create sequence bad", "CREATE SEQUENCE", "gen_random_uuid"),
+    ("alter table worded rename column a to b", "RENAME COLUMN", "ADD COLUMN"),
+    ("alter table worded rename to bad", "RENAME", "ADD COLUMN"),
+    ("alter table worded alter column a type text", "ALTER COLUMN", "ADD COLUMN"),
+    ("alter table worded add constraint k primary key (a)", "ADD CONSTRAINT", "ADD COLUMN"),
+    ("alter table worded drop constraint k", "DROP", "ADD COLUMN"),
+    ("alter table worded drop column a", "DROP COLUMN", "SELECT"),
+])  # fmt: skip
+def test_a_refusal_has_the_words_of_the_statement(ask: Asking, text: str, words: str, hint: str) -> None:
+    ask("create table if not exists worded (a int)")
+    error = ask.error(text)
+    assert words in str(error)
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+def test_the_reader_of_statements_writes_nothing_to_the_log(ask: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    ask("create table if not exists worded (a int)")
+    assert ask.error("alter table worded owner to ann").sqlstate == "0A000"
+    assert ask.rows("select (array[5, 6])[1]") == [(5,)]
+    assert [each.name for each in caplog.records if each.name.startswith("sqlglot")] == []
+
+
 def test_limits_of_definitions(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SQL_COLUMNS", 2)
     assert ask.error("create table wide (a int, b int, c int)").sqlstate == "54011"
@@ -203,3 +236,47 @@ def test_create_table_as(ask: Asking) -> None:
     assert ask.rows("select * from empty") == []
     assert ask.error("create table copied as select 1 as x").sqlstate == "42P07"
     assert ask.error("create table dup as select 1 as a, 2 as a").sqlstate == "42701"
+
+
+@pytest.mark.parametrize(
+    ("default", "sqlstate"), [("'abc'", "22P02"), ("nosuch()", "42883"), ("nextval('counter')", "42P01"), ("2147483648", "22003")]
+)
+def test_a_default_that_gives_no_value_is_refused(ask: Asking, default: str, sqlstate: str) -> None:
+    ask("create table if not exists given (id bigint primary key, a int)")
+    for text in (
+        f"create table refused (a int default {default})",
+        f"alter table given add column b int default {default}",
+        f"alter table given alter column a set default {default}",
+    ):
+        assert ask.error(text).sqlstate == sqlstate
+    assert ask.error("select * from refused").sqlstate == "42P01"
+    assert "DEFAULT" not in ask.rows("show create table given")[0][1]
+
+
+def test_alter_if_exists(ask: Asking) -> None:
+    assert ask.tag("alter table if exists nowhere add column a int") == "ALTER TABLE"
+    assert ask.error("alter table nowhere add column a int").sqlstate == "42P01"
+
+
+def test_a_form_that_the_parser_lacks_is_not_in_the_log(ask: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    error = ask.error("create temp table noted (a int) on commit drop")
+    assert error.sqlstate == "0A000"
+    assert caplog.records == []
+
+
+def test_serial_columns_need_a_value(ask: Asking) -> None:
+    ask("create table counted (id bigserial primary key, a serial, b smallserial)")
+    assert ask.rows("select column_name, data_type from information_schema.columns where table_name = 'counted'") == [
+        ("id", "bigint"),
+        ("a", "integer"),
+        ("b", "smallint"),
+    ]
+    for text in ("(a, b) values (1, 1)", "(id, b) values (1, 1)", "(id, a) values (1, 1)"):
+        assert ask.error(f"insert into counted {text}").sqlstate == "23502"
+    assert ask.tag("insert into counted values (1, 1, 1)") == "INSERT 0 1"
+
+
+def test_texts_have_one_order(ask: Asking) -> None:
+    ask('create table sorted (a text collate "C", b text collate "default")')
+    assert ask.error('create table others (a text collate "de_DE")').sqlstate == "0A000"
+    assert ask.error("create table others (a text encode zstd)").sqlstate == "0A000"

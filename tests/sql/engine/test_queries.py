@@ -13,6 +13,7 @@ from barnabas.sql.dialect import parse, statement_of
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import plan_query
+from barnabas.sql.statements.select import HINTED_COLUMNS
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking
 
@@ -42,6 +43,15 @@ def test_hidden_columns_are_there_for_those_who_name_them(ask: Asking) -> None:
     assert ask("select o.*, p._offset from orders o join orders p using (key) limit 1").names == ["key", "value", "_offset"]
     assert ask.rows("select _key, _value from orders where _offset = 1") == [("k1", b"v1")]
     assert ask("select * from (select _offset, value from orders) x").names == ["_offset", "value"]
+
+
+def test_arrays_that_a_value_is_compared_with(ask: Asking) -> None:
+    assert ask.rows("select _offset from orders where _offset = any($1) order by 1", [1, 3]) == [(1,), (3,)]
+    assert ask.rows("select _offset from orders where value <> all($1) order by 1", ["v0", "v1", "v2"]) == [(3,), (4,)]
+    assert ask.rows("select _offset from orders where _offset = any('{1,7}')") == [(1,)]
+    assert ask.session.prepare("select 1 from orders where _offset = some($1)").parameters == [pa.list_(pa.int64())]
+    assert ask.rows("select 1 from orders where reverse(value) = any($1)", "{0v,x}") == [(1,)]
+    assert ask.error("select 1 from orders where _offset = any('{1')").sqlstate == "22P02"
 
 
 def test_names_are_found_as_in_postgres(ask: Asking) -> None:
@@ -215,3 +225,56 @@ def test_a_count_of_all_rows_decodes_none(engine: SqlEngine, ask: Asking, option
     ask("rollback")
     plan = plan_query(parse(statement_of("select count(*) from counted")), ask.session.find, {}, lambda _: None)
     assert plan.inputs[0].schema.names == ["_offset"]
+
+
+def test_hints_about_columns(ask: Asking) -> None:
+    ask("create table hinted (id int, price double, at timestamptz)")
+    assert ask.error("select prise from hinted").hint == 'perhaps you mean "price"'
+    assert ask.error("select * from hinted where price > 1 and id = nothing").hint == "there are id, price, at"
+    assert (
+        ask.error('select * from hinted where id = "some text"').hint == "double quotes are for names; a text has single quotes"
+    )
+    assert ask.error('select "text"').hint == "double quotes are for names; a text has single quotes"
+    wide = ", ".join(f"c{number} int" for number in range(HINTED_COLUMNS + 1))
+    ask(f"create table hinted_wide ({wide})")
+    hint = ask.error("select nothing from hinted_wide").hint or ""
+    assert hint.startswith("there are c0, c1, ")
+    assert hint.endswith("c11, …")
+
+
+@pytest.mark.parametrize(("text", "state", "hint"), [
+    ("show tables like 'a*'", "0A000", "information_schema.tables"),
+    ("show tables 'a'", "0A000", "information_schema.tables"),
+    ("show functions", "42704", "SHOW TABLES"),
+    ("set", "42601", "SHOW ALL"),
+    ("cache table a", "0A000", "in memory"),
+    ("uncache table a", "0A000", "leave it out"),
+    ("refresh table a", "0A000", "newest"),
+])  # fmt: skip
+def test_what_spark_has_beside_queries_gets_a_hint(ask: Asking, text: str, state: str, hint: str) -> None:
+    error = ask.error(text)
+    assert error.sqlstate == state
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+def test_faults_have_words_that_users_of_postgres_know(ask: Asking) -> None:
+    ask("create table worded (id int, document json)")
+    ask("insert into worded values (1, '{}')")
+    for text, state, message in (
+        ("select * from worded where id = 'abc'", "22P02", 'invalid input syntax for type integer: "abc"'),
+        ("select 'x'::boolean", "22P02", 'invalid input syntax for type boolean: "x"'),
+        ("select 'x'::double precision", "22P02", 'invalid input syntax for type double precision: "x"'),
+        ("insert into worded values ('b')", "22P02", 'invalid input syntax for type integer: "b"'),
+        ("select other.id from worded w", "42P01", 'missing FROM-clause entry for table "other"'),
+    ):
+        error = ask.error(text)
+        assert (error.sqlstate, error.message) == (state, message)
+    error = ask.error("select document.a from worded")
+    assert (error.position, error.hint) == (8, "a part of JSON is document->>'name'")
+    assert ask.error("set nothing = 1").hint == "SHOW ALL lists them"
+
+
+def test_a_topic_without_a_definition_is_not_dropped(ask: Asking) -> None:
+    assert ask.error("drop table orders").hint == "`barnabas topic delete orders` deletes the topic"
+    assert ask.rows("select count(*) from orders") == [(5,)]

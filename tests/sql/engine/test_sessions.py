@@ -33,8 +33,16 @@ def test_parameters_of_a_session(ask: Asking) -> None:
     assert ask("show standard_conforming_strings").names == ["standard_conforming_strings"]
     assert ask.tag("set search_path to a, public") == "SET"
     assert ask.rows("show search_path") == [("a, public",)]
-    ask("set statement_timeout = '2min'")
-    assert ask.rows("select current_setting('statement_timeout')") == [("120000",)]
+    for given, shown in (
+        ("'2min'", "2min"),
+        ("90000", "90s"),
+        ("1500", "1500ms"),
+        ("'1.5h'", "90min"),
+        ("'36 h'", "36h"),
+        ("0", "0"),
+    ):
+        ask(f"set statement_timeout = {given}")
+        assert ask.rows("select current_setting('statement_timeout')") == ask.rows("show statement_timeout") == [(shown,)]
     ask("set time zone 'Europe/Berlin'")
     assert ask.rows("show time zone") == [("Europe/Berlin",)]
     ask("set my.own = 'x'")
@@ -98,7 +106,7 @@ def test_explain(ask: Asking) -> None:
     ask("create table explained (id bigint primary key, a text)")
     ask("insert into explained values (1, 'x'), (2, 'y')")
     lines = "\n".join(row[0] for row in ask.rows("explain analyze select a from explained where _offset > 0"))
-    assert "topic explained" in lines
+    assert "explained: topic explained" in lines
     assert "rows: 1" in lines
     ask("create table explained_log (a int)")
     ask("insert into explained_log values (1), (2), (3)")
@@ -115,6 +123,7 @@ def test_wait_for(ask: Asking) -> None:
     assert ask.tag("wait for waited partition 0 offset 1") == "WAIT"
     ask("set statement_timeout = '50ms'")
     assert ask.error("wait for waited offset 1000").sqlstate == "57014"
+    ask("reset statement_timeout")
     assert ask.error("wait for waited partition 7").sqlstate == "22023"
     assert ask.error("wait waited").sqlstate == "42601"
 
@@ -274,6 +283,27 @@ def test_an_engine_that_is_closed(broker: Broker) -> None:
 
 def test_limits_have_a_default(engine: SqlEngine) -> None:
     assert engine._most == limits.MAX_SQL_SESSIONS
+
+
+def test_a_limit_of_rows_is_not_negative(ask: Asking) -> None:
+    assert ask.error("set max_rows = -1").sqlstate == "22023"
+    ask("set extra_float_digits = -1")
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "refused"),
+    [
+        ("standard_conforming_strings", "on", "off"),
+        ("DateStyle", "iso, dmy", "German"),
+        ("IntervalStyle", "POSTGRES", "iso_8601"),
+        ("bytea_output", "hex", "escape"),
+        ("transform_null_equals", "off", "on"),
+        ("array_nulls", "on", "off"),
+    ],
+)
+def test_a_setting_that_would_change_results_keeps_its_value(ask: Asking, name: str, kept: str, refused: str) -> None:
+    ask(f"set {name} = '{kept}'")
+    assert ask.error(f"set {name} = '{refused}'").sqlstate == "0A000"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from barnabas.sql.engine import SqlEngine
 from tests.sql.engine.asking import asking
 
@@ -20,10 +22,11 @@ def test_only_its_session_has_a_temporary_table(engine: SqlEngine) -> None:
     other.session.close()
 
 
-def test_discard_drops_temporary_tables(engine: SqlEngine) -> None:
+@pytest.mark.parametrize("word", ["all", "temp", "temporary"])
+def test_discard_drops_temporary_tables(engine: SqlEngine, word: str) -> None:
     asked = asking(engine)
     asked("create temporary table gone (a int)")
-    asked("discard all")
+    asked(f"discard {word}")
     assert asked.error("select * from gone").sqlstate == "42P01"
     asked("create temporary table gone (b int)")
     assert asked.rows("select * from gone") == []

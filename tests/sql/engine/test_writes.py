@@ -11,6 +11,7 @@ from confluent_kafka import Consumer
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.sql.engine import SqlEngine
+from barnabas.sql.interface import SqlError
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking
 
@@ -111,8 +112,8 @@ def test_a_key_is_there_once(ask: Asking, engine: SqlEngine) -> None:
     assert ask.tag("insert into t values (1, 'again')") == "INSERT 0 1"
 
 
-def test_keys_beyond_those_that_are_remembered(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_SQL_LIVE_KEYS", 2)
+def test_keys_of_tables_that_are_not_kept_in_memory(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_LIVE_BYTES", 0)
     ask("insert into t (id) select range from range(10)")
     assert ask.error("insert into t (id) values (7)").sqlstate == "23505"
     assert ask.tag("insert into t (id) values (70)") == "INSERT 0 1"
@@ -230,3 +231,66 @@ def test_a_time_as_a_text_is_what_a_cast_makes_of_it(ask: Asking, text: str, kin
     ask(f"insert into moments_{kind} select 2, cast('{text}' as {kind})")
     found = ask.rows(f"select at from moments_{kind} order by id")
     assert found[0] == found[1]
+
+
+UPPER, LOWER = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+
+
+def test_a_uuid_has_one_spelling(ask: Asking) -> None:
+    ask("create table ids (id uuid primary key, other uuid)")
+    for number, given in enumerate((UPPER, LOWER, "{" + LOWER.replace("-", "") + "}")):
+        for text in ("insert into ids values ($1, $1)", f"insert into ids select '{given}', '{given}'"):
+            assert ask.tag(text, *([given] if "$" in text else [])) == "INSERT 0 1"
+            assert ask.rows("select * from ids") == [(LOWER, LOWER)]
+            assert ask.rows("select other from ids where id = $1", LOWER) == [(LOWER,)]
+            assert ask.error("insert into ids values ($1, null)", given).sqlstate == "23505"
+            assert ask.tag("update ids set other = $1", given) == "UPDATE 1"
+            assert ask.rows("select * from ids") == [(LOWER, LOWER)]
+            ask("delete from ids")
+        assert ask.copy_in("copy ids from stdin", f"{given}\t{given}\n".encode()) == "COPY 1"
+        assert ask.rows("select * from ids") == [(LOWER, LOWER)], number
+        ask("delete from ids")
+
+
+def test_a_text_that_is_no_uuid_is_refused(ask: Asking) -> None:
+    ask("create table few (id bigint primary key, other uuid)")
+    ask("insert into few values (1, null)")
+    for text in (
+        "insert into few values (2, 'nonsense')",
+        "insert into few select 2, 'nonsense'",
+        "insert into few values (1, 'nonsense') on conflict (id) do update set other = excluded.other",
+        "update few set other = 'nonsense'",
+        "merge into few using (select 1 as id) s on s.id = few.id when matched then update set other = 'nonsense'",
+    ):
+        assert ask.error(text).sqlstate == "22P02", text
+    assert ask.rows("select * from few") == [(1, None)]
+
+
+def test_no_number_becomes_infinite(ask: Asking) -> None:
+    ask("create table numbers (r real, d double precision)")
+    for values in ("(1e300, 1)", "(-1e300, 1)", "(1, 1e400)", "($1, 1)"):
+        assert ask.error(f"insert into numbers values {values}", *([1e300] if "$" in values else [])).sqlstate == "22003", values
+    ask("insert into numbers values ('Infinity', '-Infinity'), (1.5, 1e300)")
+    ask("insert into numbers values ($1, $2)", float("inf"), float("-inf"))
+    infinite = (float("inf"), float("-inf"))
+    assert ask.rows("select * from numbers") == [infinite, (1.5, 1e300), infinite]
+
+
+def test_the_limit_of_keys_of_a_statement(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_COPY_KEYS", 5)
+    assert ask.error("insert into t (id) select range from range(6)").sqlstate == "54000"
+    with pytest.raises(SqlError) as caught:
+        ask.copy_in("copy t (id) from stdin", b"".join(b"%d\n" % number for number in range(6)))
+    assert caught.value.sqlstate == "54000"
+    assert ask.rows("select * from t") == []
+
+
+def test_all_digits_of_a_number_are_kept(ask: Asking) -> None:
+    ask("create table digits (whole numeric(38, 0), parts numeric(38, 10))")
+    whole, parts = "9" * 38, "9" * 28 + "." + "9" * 10
+    for sign in ("", "-"):
+        ask(f"insert into digits values ({sign}{whole}, {sign}{parts})")
+        ask(f"insert into digits select {sign}{whole}, {sign}{parts}")
+        ask("insert into digits values ($1, $2)", Decimal(sign + whole), Decimal(sign + parts))
+    found = [(Decimal(sign + whole), Decimal(sign + parts)) for sign in ("", "", "", "-", "-", "-")]
+    assert ask.rows("select * from digits") == found

@@ -115,6 +115,15 @@ def test_deleted_records_and_topics_that_are_made_again(broker: Broker, session:
     assert len(rows(session, "select * from deleted")) == 20
 
 
+@pytest.mark.parametrize("key", ["primary key", ""])
+def test_a_topic_that_is_made_again_is_not_expected_to_hold_what_was_written_before(session: SqlSession, key: str) -> None:
+    for _ in range(2):
+        rows(session, f"create table again (id bigint {key})")
+        assert rows(session, "select * from again") == []
+        rows(session, "insert into again values (1)")
+        rows(session, "drop table again")
+
+
 def test_several_sessions_share_the_rows(engine: SqlEngine, session: SqlSession) -> None:
     created(session, "shared")
     other = engine.session(Caller())
@@ -196,13 +205,13 @@ class AskedLock:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.askers: list[int] = []
+        self.askers: set[int] = set()
 
-    def __enter__(self) -> None:
-        self.askers.append(threading.get_ident())
-        self.lock.acquire()
+    def acquire(self, timeout: float) -> bool:
+        self.askers.add(threading.get_ident())
+        return self.lock.acquire(timeout=timeout)
 
-    def __exit__(self, *_: object) -> None:
+    def release(self) -> None:
         self.lock.release()
 
 
@@ -228,7 +237,7 @@ def test_statements_at_once_share_looks(engine: SqlEngine) -> None:
     (followed,) = engine.shared.live._tables.values()
     before = followed.looks.ticket()
     asked = AskedLock()
-    followed.lock = cast("threading.Lock", asked)
+    followed.turns._lock = cast("threading.Lock", asked)
     with ThreadPoolExecutor(8) as threads:
         with asked.lock:
             found = [threads.submit(rows, each, "select name from shared_looks where id = 3") for each in sessions]
@@ -278,7 +287,29 @@ def test_decoded_rows_take_no_more_memory_than_the_rows() -> None:
         for number in range(count):
             found = decoded.of_key(live, str(number).encode(), "definition", names, decode)
             assert found.num_rows == 1
-            assert decoded._size <= live.size + 2 * max(batches) * 10_000
+            assert decoded.size <= live.size + 2 * max(batches) * 10_000
         assert sum(batches) >= (turn + 1) * count
     assert max(batches) <= AHEAD + 1
     assert len(decoded._places) == 1
+
+
+def test_decoded_rows_have_what_the_rows_leave_free(
+    engine: SqlEngine, session: SqlSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows(session, "create table tight (id bigint primary key, name text)")
+    rows(session, "insert into tight select range, 'name ' || range from range(1000)")
+    one = "select name from tight where id = $1"
+    live = engine.shared.live
+
+    def taken() -> int:
+        """Bytes of decoded rows after a query for each row."""
+        for number in range(1000):
+            assert rows(session, one, [number]) == [{"name": f"name {number}"}]
+        return sum(each.size for each in live._decoded.values())
+
+    plenty = taken()
+    (followed,) = live._tables.values()
+    assert followed.rows is not None
+    monkeypatch.setattr(limits, "MAX_SQL_LIVE_BYTES", followed.rows.size)
+    assert 0 < taken() < plenty / 2
+    assert followed.rows is not None

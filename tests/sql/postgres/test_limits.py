@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import resource
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from struct import pack
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ import pytest
 from barnabas import limits
 from barnabas.sql.interface import Caller, SqlError
 from barnabas.sql.postgres.answers import CLEARTEXT
-from barnabas.sql.postgres.authentication import Login, Trust
+from barnabas.sql.postgres.authentication import LoggedIn, Login, Trust
 from barnabas.sql.postgres.messages import Frames
+from tests.sql.postgres.fake_engine import FakeEngine, FakeSession
 from tests.sql.postgres.running import SYNC, Running, bind, execute, message, parse, query, running, startup
 from tests.waiting import wait_until
 
@@ -110,9 +112,29 @@ def test_a_declared_length_allocates_nothing() -> None:
 class Asks(Trust):
     """An authenticator that waits for a password."""
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+    def log_in(self, login: Login) -> LoggedIn:
         login.ask(CLEARTEXT)
         return super().log_in(login)
+
+
+class Ends(Trust):
+    """An authenticator whose log-ins have ended at once."""
+
+    def log_in(self, login: Login) -> LoggedIn:
+        return LoggedIn(login.caller(), 0.0)
+
+
+def test_a_session_ends_with_its_log_in_but_not_within_a_transaction() -> None:
+    with running(authenticator=Ends()) as server, server.stranger() as client:
+        client.send(startup(), query("begin"))
+        while client.receive().kind != "C":
+            pass
+        assert client.receive().body == b"T"
+        assert client.query("select 1")[-1].body == b"T"
+        client.send(query("commit"))
+        rest = client.rest()
+        assert b"C28000\0" in rest
+        assert b"the log-in of this session has ended" in rest
 
 
 def test_before_the_log_in_messages_are_small() -> None:
@@ -126,6 +148,28 @@ def test_a_log_in_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as server, server.stranger() as client:
         client.send(startup()[:10])
         assert b"the log-in took too long" in client.rest()
+
+
+def test_the_time_to_load_the_engine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SERVICE_SILENT_S", 0.0)
+    engine, loaded = FakeEngine(), threading.Event()
+
+    class Loading:
+        def session(self, caller: Caller) -> FakeSession:
+            assert loaded.wait(30)
+            return engine.session(caller)
+
+        def close(self) -> None:
+            engine.close()
+
+    with running(engine=Loading()) as server, server.stranger() as client:
+        client.send(startup())
+        assert client.receive().kind == "R"
+        monkeypatch.setattr(limits, "POSTGRES_STARTUP_TIMEOUT_S", 0.0)
+        told = client.receive()
+        assert (told.kind, told.fields["M"]) == ("N", "SQL is loading its libraries")
+        loaded.set()
+        assert client.receive().kind == "K"
 
 
 def test_half_a_message_has_its_time(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:

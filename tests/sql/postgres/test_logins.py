@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,22 @@ import pytest
 
 from barnabas import limits
 from barnabas.client.config import ClientConfig
+from barnabas.client.connection import Connection
+from barnabas.client.plans import Call
+from barnabas.client.sasl import PASSWORD_MECHANISM
 from barnabas.errors import ConfigError
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from barnabas.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+)
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.authentication import Authenticator
-from barnabas.sql.postgres.logins import Gate, LoginRefused, Passwords
-from barnabas.sql.postgres.relayed_scram import RelayedScram, relayed
+from barnabas.sql.postgres.logins import Gate, LoginRefused, Passwords, connect
+from barnabas.sql.postgres.relayed_scram import RelayedScram, _is_for_sessions, relayed
 from barnabas.testing import Broker
 from barnabas.testing.certificates import Certificates
 from tests.sql.postgres.running import Running, message, running, startup
@@ -39,7 +51,8 @@ def settings(broker: Broker) -> dict[str, str]:
 
 @pytest.fixture(params=["password", "scram"])
 def server(request: pytest.FixtureRequest, settings: dict[str, str]) -> Iterator[Running]:
-    authenticator: Authenticator = Passwords(settings, "SCRAM-SHA-256") if request.param == "password" else RelayedScram(settings)
+    passwords = {**settings, PASSWORD_MECHANISM: "SCRAM-SHA-256"}
+    authenticator: Authenticator = Passwords(passwords) if request.param == "password" else RelayedScram(settings)
     with running(authenticator=authenticator) as found:
         yield found
 
@@ -54,6 +67,54 @@ def test_a_user_of_the_cluster_logs_in_and_has_its_own_rights(server: Running, s
     assert config.credentials is not None
     assert USERS["anna"] not in repr(config.credentials)
     assert server.engine.callers[0].settings == caller.settings  # a token of a user is used again
+    assert "sasl" not in repr(caller)
+
+
+def test_tokens_do_not_pile_up(settings: dict[str, str], broker: Broker) -> None:
+    used: list[Any] = []
+    for _ in range(2):  # servers
+        with running(authenticator=RelayedScram(settings)) as server:
+            for _ in range(2):
+                with psycopg.connect(server.dsn, user="bert", password=USERS["bert"]):
+                    used.append(server.engine.callers[-1].settings)
+                    peer = list(server.server._peers.values())[-1]
+                    assert 11 * 3600 < peer._log_in_ends - server.loop.time() < 24 * 3600  # before the token
+    assert used == used[:1] * 4
+    credentials = ClientConfig.from_options(used[0]).credentials
+    assert credentials is not None
+    own = connect(ClientConfig.from_options({"bootstrap.servers": broker.bootstrap_servers, **broker.login("bert")}))
+    secret = base64.b64decode(credentials.password)
+    assert not answer(own, ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=-1)).error_code
+    assert not answer(own, CreateDelegationTokenRequest()).error_code  # the user has a token for another end
+    with (
+        running(authenticator=RelayedScram(settings)) as server,
+        psycopg.connect(server.dsn, user="bert", password=USERS["bert"]),
+    ):
+        assert server.engine.callers[-1].settings not in used
+    known = answer(own, DescribeDelegationTokenRequest(owners=None)).tokens
+    own.close()
+    assert [each.principal_name for each in known].count("bert") == 2
+
+
+def answer(connection: Connection, request: Any) -> Any:
+    connection.send(Call(request))
+    return connection.receive()
+
+
+@pytest.mark.parametrize(
+    ("owner", "renewers", "age_h", "is_good"),
+    [
+        ("anna", ["anna"], 0, True), ("anna", ["anna"], 11, True), ("anna", ["anna"], 13, False), ("anna", [], 0, False),
+        ("anna", ["anna", "bert"], 0, False), ("bert", ["anna"], 0, False),
+    ],
+)  # fmt: skip
+def test_a_token_for_sessions(owner: str, renewers: list[str], age_h: int, is_good: bool) -> None:
+    issued = int((time.time() - age_h * 3600) * 1000)
+    token = DescribedDelegationToken(
+        principal_type="User", principal_name=owner, issue_timestamp=issued, expiry_timestamp=issued + 24 * 3_600_000,
+        renewers=[DescribedDelegationTokenRenewer(principal_type="User", principal_name=each) for each in renewers],
+    )  # fmt: skip
+    assert _is_for_sessions(token, "anna") is is_good
 
 
 @pytest.mark.parametrize("make", [Passwords, RelayedScram])
@@ -105,7 +166,7 @@ def test_a_password_needs_tls_unless_it_stays_on_the_machine(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.broker.combined)
     monkeypatch.setattr("barnabas.sql.postgres.logins._is_local", lambda address: False)
-    with running(context, Passwords(settings, "PLAIN")) as server:
+    with running(context, Passwords({**settings, PASSWORD_MECHANISM: "PLAIN"})) as server:
         dsn = f"{server.dsn} password='{USERS['bert']}' user=bert"
         with pytest.raises(psycopg.OperationalError, match="a log-in by password needs TLS"):
             psycopg.connect(f"{dsn} sslmode=disable")
@@ -134,7 +195,7 @@ def test_settings_by_which_no_cluster_checks_callers(settings: dict[str, str]) -
         with pytest.raises(ConfigError, match="SASL_SSL or SASL_PLAINTEXT"):
             make({"bootstrap.servers": "127.0.0.1:9092"})
     with pytest.raises(ConfigError, match="one of PLAIN"):
-        Passwords(settings, "GSSAPI")
+        Passwords({**settings, PASSWORD_MECHANISM: "GSSAPI"})
 
 
 @pytest.mark.parametrize(

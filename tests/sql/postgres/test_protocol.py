@@ -310,6 +310,8 @@ def test_terminate_closes_the_session(server: Running) -> None:
 
 def test_a_server_that_stops_tells_its_clients() -> None:
     with running() as server:
+        server.client().close()
+        wait_until(lambda: server.server.connections == 0)
         idle, busy, starting = server.client(), server.client(), server.stranger()
         session = server.engine.sessions[-1]
         busy.send(query(SLOW))

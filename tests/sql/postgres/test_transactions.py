@@ -53,6 +53,26 @@ def test_the_statements_of_a_query_are_one_transaction(connection: psycopg.Conne
     assert rows(connection, table) == [(1,), (2,)]
 
 
+@pytest.mark.parametrize(
+    ("statements", "zone"),
+    [
+        (["begin", "set local timezone = 'Asia/Tokyo'", "commit"], "UTC"), (["begin", "set local timezone = 'Asia/Tokyo'"], "Asia/Tokyo"),
+        (["set timezone = 'Asia/Tokyo'", "reset timezone"], "UTC"), (["select set_config('timezone', 'Asia/Tokyo', false)"], "Asia/Tokyo"),
+        (["begin; set local timezone = 'Asia/Tokyo'; commit"], "UTC"), (["set timezone = 'Asia/Tokyo'", "discard all"], "UTC"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_the_client_knows_the_zone_and_times_have_it(
+    connection: psycopg.Connection[Any], statements: list[str], zone: str
+) -> None:
+    for each in statements:
+        connection.execute(each)
+    assert connection.info.parameter_status("TimeZone") == zone
+    offset = connection.execute("select timestamptz '2024-01-01 00:00:00+00'").fetchone()
+    assert offset is not None
+    assert offset[0].utcoffset() == timedelta(hours=9 if zone == "Asia/Tokyo" else 0)
+
+
 def test_begin_and_commit_among_the_statements_of_a_query(connection: psycopg.Connection[Any], table: str) -> None:
     with pytest.raises(psycopg.errors.UndefinedTable):
         connection.execute(

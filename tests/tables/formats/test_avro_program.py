@@ -22,7 +22,7 @@ from barnabas.schemas.errors import CannotDecode, SchemaDataError
 from barnabas.schemas.registered import RegisteredSchema
 from barnabas.tables.avro_columns import decode_flat
 from barnabas.tables.avro_program import Program, compile_program
-from barnabas.tables.json_columns import binary_parts
+from barnabas.tables.formats import binary_parts
 from barnabas.tables.kernels.json_spans import LATER
 
 
@@ -218,6 +218,14 @@ def _example(kind: Any) -> Any:
 )
 def test_other_pairs_have_none(ours: Any, theirs: Any) -> None:
     assert program_for(schema_of([{"name": "a", "type": ours}]), schema_of([{"name": "a", "type": theirs}])) is None
+
+
+@pytest.mark.parametrize(("kind", "default"), [("string", "\ud800"), ("long", 2**70), ("int", 2**31)])
+def test_records_without_a_field_whose_default_no_column_can_have_do_not_fit(kind: str, default: Any) -> None:
+    fields = [{"name": "a", "type": "int"}, {"name": "b", "type": kind, "default": default}]
+    writer, reader = schema_of(fields[:1]), schema_of(fields)
+    assert program_for(writer, reader) is None
+    assert one_by_one(writer, reader, [codec_of(writer).encode({"a": 1})]) == [None]
 
 
 def test_a_field_without_default_that_the_writer_lacks_has_none() -> None:

@@ -16,7 +16,7 @@ from barnabas.schemas.codecs import codec_of
 from barnabas.schemas.registered import RegisteredSchema
 from barnabas.tables.avro_columns import decode_nested
 from barnabas.tables.avro_tree import Tree, compile_tree
-from barnabas.tables.json_columns import binary_parts
+from barnabas.tables.formats import binary_parts
 from barnabas.tables.kernels.json_spans import LATER
 from tests.tables.formats.test_avro_program import TYPES, one_by_one, schema_of
 
@@ -182,3 +182,11 @@ def test_a_schema_that_names_its_types_again_and_again_has_no_tree() -> None:
     writer = schema_of([{"name": "deep", "type": last}])
     reader = schema_of([{"name": "other", "type": ["null", "int"], "default": None}])
     assert tree_for(writer, reader) is None
+
+
+def test_a_schema_that_is_nested_deeper_than_python_calls_has_no_tree() -> None:
+    kind: Any = "int"
+    for number in range(2000):
+        kind = {"type": "record", "name": f"T{number}", "fields": [{"name": "a", "type": kind}]}
+    writer = {"type": "record", "name": "R", "fields": [{"name": "deep", "type": kind}]}
+    assert compile_tree(writer, writer, [pa.field("deep", pa.int32())]) is None

@@ -85,11 +85,19 @@ def test_the_sample_fits(texts: list[str]) -> None:
         ([b"[1]"], r"the last one is \[1\]"),
         ([b"hello"], "it is no JSON"),
         ([b"{}"], "have no fields"),
+        ([b'{"": 1}'], "have no fields with a name"),
     ],
 )
 def test_samples_without_objects_have_a_reason(values: list[bytes | None], reason: str) -> None:
     with pytest.raises(TableError, match=reason):
         infer_values(values)
+
+
+@pytest.mark.parametrize("name", ["", "\\ud800", "a\\udfff"])
+def test_fields_that_no_column_can_be_named_after_get_none(name: str) -> None:
+    text = columns_text(infer_values([f'{{"{name}": 1, "a": {{"{name}": 2, "b": 3}}, "c": {{"{name}": 4}}}}'.encode()]))
+    assert text == "a struct<b bigint>, c json"
+    assert columns_text(declared(text)) == text
 
 
 def test_objects_with_many_or_deep_fields_are_json() -> None:
@@ -99,5 +107,5 @@ def test_objects_with_many_or_deep_fields_are_json() -> None:
     for _ in range(inference.MAX_LEVELS + 2):
         deep = {"d": deep}
     assert inferred(deep).endswith("json" + ">" * (inference.MAX_LEVELS - 1))
-    with pytest.raises(TableError, match="more than 1000 different fields"):
+    with pytest.raises(TableError, match="more than 1000 different fields; the format json without columns"):
         infer_values([json.dumps(many).encode()])

@@ -103,7 +103,7 @@ class Prompt:
         @Condition
         def is_complete() -> bool:
             text = get_app().current_buffer.text
-            return _leaves(text) or self.shell.splitter.would_complete(text)
+            return _spoken(text) != text or self.shell.splitter.would_complete(text)
 
         @keys.add("enter", filter=has_focus(DEFAULT_BUFFER) & is_complete)
         def accept(event: KeyPressEvent) -> None:
@@ -129,12 +129,9 @@ class Prompt:
         if text.strip().rstrip(";") in ("\\e", "\\edit"):
             self._edit()
             return
-        if _leaves(text):
-            self.shell.has_ended = True
-            return
         try:
             with ctrl_c_calls(self.shell.interrupt):
-                self.shell.run_text(text + "\n")
+                self.shell.run_text(_spoken(text) + "\n")
         except Failed:
             pass
         except KeyboardInterrupt:  # between two statements
@@ -155,8 +152,9 @@ class Prompt:
         self._draft = (edited or "").strip()
 
 
-def _leaves(text: str) -> bool:
-    return text.strip().lower().rstrip(";") in ("exit", "quit")
+def _spoken(text: str) -> str:
+    """The command of a word that needs no backslash; other text as it is."""
+    return {"exit": "\\q", "quit": "\\q", "help": "\\?"}.get(text.strip().lower().rstrip(";"), text)
 
 
 def _prompt(mark: str, state: str) -> StyleAndTextTuples:

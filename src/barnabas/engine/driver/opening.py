@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.view_job import ViewJob
 from barnabas.engine.folders import job_folder, job_log
 from barnabas.engine.jobs import Job, JobProgress, ViewWork
@@ -67,20 +68,13 @@ class Opener:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, self._functions)
+        log = self._log(job.name)
         try:
-            return ViewJob(
-                self._spark,
-                job,
-                self._settings,
-                folder,
-                flow,
-                progress=progress,
-                registry=self._registry,
-                log=self._log(job.name),
-            )
+            view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
         except BaseException:
             flow.close()
             raise
+        return ViewJob(self._spark, view, self._settings, folder, log)
 
     def _progress(self, job: Job) -> JobProgress | None:
         store = progress_of(self._config)

@@ -32,19 +32,20 @@ class TableRows:
 
     def of(self, records: pa.Table) -> pa.Table:
         """The rows of the topic's records, as a `Flow` takes them. Raises BadRecord in the mode `fail`."""
-        names = list(self._table.names)
+        names = [self._table.renamed.get(each, each) for each in self._table.names]
         if self._table.is_keyed:
             records = records.filter(pc.is_valid(records.column("key")))
         parts = [MemoryScan(self.topic, self._layout, names, each).table() for each in records.to_batches()]
         if not parts:
             return self._empty(names)
-        found = pa.concat_tables(parts)
+        found = pa.concat_tables(parts).rename_columns(list(self._table.names))
         if not self._table.is_keyed:
             return found
         return found.append_column(KEY, records.column("key")).append_column(DELETED, pc.is_null(records.column("value")))
 
     def _empty(self, names: list[str]) -> pa.Table:
         made = MemoryScan(self.topic, self._layout, names, pa.RecordBatch.from_pylist([])).table()
+        made = made.rename_columns(list(self._table.names))
         if self._table.is_keyed:
             made = made.append_column(KEY, pa.array([], pa.binary())).append_column(DELETED, pa.array([], pa.bool_()))
         return made

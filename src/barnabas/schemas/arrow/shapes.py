@@ -63,6 +63,8 @@ def shape_of(schema: RegisteredSchema, message: str | None = None) -> Shape:
         made: Shape = import_module(MODULES[schema.schema_type]).shape_of(codec)
     except RecursionError:
         raise Recursive("the schema is nested too deeply for a table") from None
+    except UnicodeEncodeError:
+        raise SchemaDataError("the schema has a name with half of a surrogate pair, which no column can have") from None
     return made
 
 

@@ -3,115 +3,59 @@
 from __future__ import annotations
 
 import difflib
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.config import ClientConfig
+from barnabas.client.errors import PartitionError
+from barnabas.client.operations import fetch
+from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
-from barnabas.sql.catalog.relations import Relation, Rows
-from barnabas.sql.catalog.store import TOPIC, DefinitionStore
-from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, registered, undeclared
+from barnabas.sql.catalog.relations import KEY, Relation, Rows
+from barnabas.sql.catalog.store import TOPIC
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
-from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
+from barnabas.sql.shared import Shared
 from barnabas.sql.states import UNDEFINED_TABLE
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
+from barnabas.tables.formats import Raw
 from barnabas.tables.memory_scan import MemoryScan, can_be_made
+from barnabas.tables.scan import Columns
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
 R = TypeVar("R")
 PUBLIC, TEMPORARY = "public", "pg_temp_"
-SCHEMA_VALID_S = 5.0  # so long the newest schema of a topic is not asked for again
-MOST_SAMPLES = 10_000  # topics that are remembered
-SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
 _UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
-
-
-class Samples:
-    """The contents of undeclared topics, for all sessions of an engine: by the schema registry, or by a look at their last records.
-
-    Args:
-        registry: None without one.
-    """
-
-    def __init__(self, registry: RegistryAddress | None = None) -> None:
-        self._registry = registry
-        self._registered: dict[str, tuple[float, TopicRelation | None]] = {}
-        self._known: dict[str, tuple[float, tuple[bool, bool]]] = {}
-        self._lock = threading.Lock()
-
-    def registered(self, topic: str) -> TopicRelation | None:
-        """A topic with the columns of its schema; None without one. Raises TableError, RegistryError, RegistryUnreachable."""
-        if self._registry is None:
-            return None
-        known = self._registered.get(topic)
-        if known is not None and time.monotonic() - known[0] < SCHEMA_VALID_S:
-            return known[1]
-        found = registered(topic, self._registry)
-        with self._lock:
-            if len(self._registered) >= MOST_SAMPLES:
-                self._registered.clear()
-            self._registered[topic] = time.monotonic(), found
-        return found
-
-    def get(self, topic: str) -> tuple[bool, bool] | None:
-        """The answer that is known and still valid. Bytes stay bytes."""
-        found = self._known.get(topic)
-        if found is None or (any(found[1]) and time.monotonic() - found[0] > SAMPLE_VALID_S):
-            return None
-        return found[1]
-
-    def put(self, topic: str, held: tuple[bool, bool]) -> None:
-        with self._lock:
-            if len(self._known) >= MOST_SAMPLES:
-                self._known.clear()
-            self._known[topic] = time.monotonic(), held
 
 
 class Access:
     """A session's tables.
 
     Args:
-        client: of the session.
-        config: its settings, for the sources of topics.
-        store: of definitions; shared by all sessions.
-        samples: shared too.
+        client: of the session, with the caller's rights.
         user, settings: of the session, for Postgres' catalogue.
-        live: the tables in memory; shared by all sessions.
-        key_index: the folder of the indexes of keys; None: no index.
+        running: the session's statement.
     """
 
-    def __init__(
-        self,
-        client: BlockingClient,
-        config: ClientConfig,
-        store: DefinitionStore,
-        samples: Samples,
-        user: str,
-        settings: Settings,
-        live: LiveTables,
-        key_index: Path | None = None,
-    ) -> None:
-        self._user, self._settings, self._key_index = user, settings, key_index
-        self._client, self._config, self._store, self._samples, self._live = client, config, store, samples, live
+    def __init__(self, shared: Shared, client: BlockingClient, user: str, settings: Settings, running: Running) -> None:
+        self._shared, self._client, self._user, self._settings, self._running = shared, client, user, settings, running
         self._sources: dict[str, ClientSource] = {}
-        self._written: dict[str, dict[int, int]] = {}
+        self._written: dict[str, dict[str, dict[int, int]]] = {}  # topic: its id: partition: offset
 
     def close(self) -> None:
         """Release the connections."""
@@ -125,7 +69,7 @@ class Access:
         if found is None:
             if len(self._sources) >= limits.MAX_SQL_SOURCES:
                 self._sources.pop(next(iter(self._sources))).close()
-            found = self._sources[topic] = ClientSource(topic, self._config)
+            found = self._sources[topic] = ClientSource(topic, self._client.config)
         return found
 
     def find(self, parts: Sequence[str], position: int | None, database: str) -> Relation:
@@ -134,12 +78,12 @@ class Access:
         if system is not None:
             return system
         candidates = _candidates(parts, database)
-        self._store.refresh()
+        self._shared.definitions.refresh(self._running)
         for name in candidates:
             found = self.declared(name) or self._topic(name)
             if found is not None:
                 return found
-        self._store.refresh(max_age_s=0)
+        self._shared.definitions.refresh(self._running, max_age_s=0)
         for name in candidates:
             found = self.declared(name)
             if found is not None:
@@ -148,7 +92,7 @@ class Access:
 
     def declared(self, name: str) -> TopicRelation | None:
         """A declared table by its name, whatever its case."""
-        definitions = self._store.tables
+        definitions = self._shared.definitions.tables
         found = definitions.get(name) or definitions.get(name.lower())
         if found is None:
             same = [each for each in definitions if each.lower() == name.lower()]
@@ -165,15 +109,15 @@ class Access:
         found = topics.get(name)
         if found is None:
             return None
-        by_schema = self._samples.registered(name)
+        by_schema = self._shared.samples.registered(name)
         if by_schema is not None:
             return by_schema
         known = f"{name} {found.topic_id.hex}"
-        held = self._samples.get(known)
+        held = self._shared.samples.get(known)
         if held is None:
             source = self.source(name)
             held = holds_text(source, source.snapshot())
-            self._samples.put(known, held)
+            self._shared.samples.put(known, held)
         return undeclared(name, is_text_key=held[0], is_text_value=held[1])
 
     def unknown(self, name: str, position: int | None) -> SqlError:
@@ -185,15 +129,15 @@ class Access:
 
     def names(self) -> list[str]:
         """The names of all tables, declared or not, without the temporary ones."""
-        definitions = self._store.tables
+        definitions = self._shared.definitions.tables
         used = {each.topic for each in definitions.values()}
         topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
         return sorted(name for name in {*definitions, *topics} if not name.startswith(TEMPORARY))
 
     def _facts(self, database: str) -> Facts:
         """The facts for the rows of Postgres' catalogue."""
-        self._store.refresh()
-        definitions = self._store.tables
+        self._shared.definitions.refresh(self._running)
+        definitions = self._shared.definitions.tables
         described = []
         for name in self.names():
             if name in definitions:
@@ -202,29 +146,41 @@ class Access:
                 described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
         return Facts(self._user, database, list(self._settings), described)
 
-    def snapshot(self, topic: str, running: Running) -> Snapshot:
+    def snapshot(self, topic: str) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
         source = self.source(topic)
-        written = self._written.get(topic, {})
         while True:
             found = source.snapshot()
+            written = self._written.get(topic, {}).get(found.topic_id, {})
             if all(
                 partition not in found.partitions or found.partitions[partition].end >= end for partition, end in written.items()
             ):
                 self._written.pop(topic, None)
                 return found
-            running.check()
+            self._running.check()
             time.sleep(WAIT_S)
 
+    def check_readable(self, topic: str) -> None:
+        """Raises PartitionError if the caller may not read a topic."""
+        config = replace(self._client.config, fetch_max_wait_ms=0, fetch_min_bytes=0)
+        partition = min(self._client.topics_by_name([topic])[topic].partitions)
+        try:
+            self._client.run(fetch(config, self._client.cluster, topic, partition, 0, 1))
+        except PartitionError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+
     def wrote(self, topic: str, ends: dict[int, int]) -> None:
-        """Take note of offsets that the session wrote, so that its next snapshot has them."""
-        known = self._written.setdefault(topic, {})
+        """Take note of offsets that the session wrote, so that its next snapshot has them, unless the topic is another one then."""
+        found = self._client.cluster.topics.get(topic)
+        if found is None:
+            return
+        topic_id = found.topic_id.hex if found.topic_id.int else ""
+        known = self._written.setdefault(topic, {}).setdefault(topic_id, {})
         for partition, end in ends.items():
             known[partition] = max(end, known.get(partition, 0))
 
-    def datasets(
-        self, inputs: Sequence[Input], running: Running, buffer: Buffer, memory: Mapping[str, pa.Table]
-    ) -> list[tuple[str, Any]]:
+    def datasets(self, inputs: Sequence[Input], buffer: Buffer, memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
         """The data for each input, as DuckDB scans it; inputs of one topic see the same offsets.
 
         Args:
@@ -247,34 +203,44 @@ class Access:
                 made.append((each.pending_alias, buffer.rows(relation)))
             if relation.is_keyed and can_be_made(relation.layout, each.schema.names):
                 if topic not in held:
-                    held[topic] = self.live_records(relation, running, LiveRows.all)
+                    held[topic] = self.live_records(relation, LiveRows.all)
                 records = held[topic]
                 if records is not None:
                     made.append((each.alias, self._in_memory(relation, each.schema.names, records)))
                     continue
             if topic not in snapshots:
-                snapshots[topic] = self.snapshot(topic, running)
+                snapshots[topic] = self.snapshot(topic)
             table = Table(
-                self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed, key_index=self._key_index
+                self.source(topic), relation.layout, snapshots[topic], newest=relation.is_keyed, key_index=self._shared.key_index
             )
-            made.append((each.alias, Rows(table, each.schema, running)))
+            made.append((each.alias, Rows(table, each.schema, self._running)))
         return made
 
-    def live_records(self, relation: TopicRelation, running: Running, use: Callable[[LiveRows], R]) -> R | None:
+    def live_records(self, relation: TopicRelation, use: Callable[[LiveRows], R]) -> R | None:
         """The answer of `use` about the rows of a table with a primary key; None if they are not kept in memory."""
         written = self._written.get(relation.topic, {})
-        found = self._live.look(relation, self._client, written, running.check, use)
+        found = self._shared.live.look(relation, self._client, written, self._running, use)
         if found is not None:
             self._written.pop(relation.topic, None)
         return found
 
-    def point(self, relation: TopicRelation, names: Sequence[str], key: pa.RecordBatch, running: Running) -> pa.Table | None:
+    def point(self, relation: TopicRelation, names: Sequence[str], key: pa.RecordBatch) -> pa.Table | None:
         """The rows of one key; None if they must be looked for in the topic."""
         if not can_be_made(relation.layout, names):
             return None
         payload = relation.layout.key.encode(key)[0].as_py()
-        found = self.live_records(relation, running, lambda rows: self._of_key(relation, names, rows, payload))
+        found = self.live_records(relation, lambda rows: self._of_key(relation, names, rows, payload))
         return None if found is _UNKNOWN else found
+
+    def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that a row has. A table that is not kept in memory is scanned for them."""
+        known = self.live_records(relation, lambda rows: rows.having(keys))
+        if known is not None:
+            return known
+        source, snapshot = self.source(relation.topic), self.snapshot(relation.topic)
+        table = Table(source, Columns(Raw(KEY), Raw("value")), snapshot, newest=True, key_index=self._shared.key_index)
+        batches = table.batches([KEY], pc.field(KEY).isin(pa.array(keys, pa.binary())))
+        return {key for batch in batches for key in batch.column(KEY).to_pylist() if key is not None}
 
     def _of_key(self, relation: TopicRelation, names: Sequence[str], rows: LiveRows, key: bytes) -> pa.Table:
         if not rows.is_canonical:
@@ -285,7 +251,7 @@ class Access:
 
         if relation.layout.mode != "permissive":  # then other rows may be missing, or fail
             return decode(rows.of_key(key))
-        return self._live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
+        return self._shared.live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(relation.topic, relation.layout, names, records).table()

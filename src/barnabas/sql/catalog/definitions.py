@@ -49,6 +49,24 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         return found.with_name(self.name).with_nullable(self.nullable)
 
 
+class ViewDefinition(Struct, frozen=True, omit_defaults=True):
+    """A query that a name stands for.
+
+    Args:
+        query: its text.
+        sources: the names of the tables and views that it reads.
+        is_materialized: whether a job keeps its result in the topic; otherwise the query runs when it is read.
+        hidden: columns that only identify rows.
+        created_ms: since the epoch.
+    """
+
+    query: str
+    sources: tuple[str, ...]
+    is_materialized: bool = True
+    hidden: tuple[str, ...] = ()
+    created_ms: int = 0
+
+
 class TableDefinition(Struct, frozen=True, omit_defaults=True):
     """A table.
 
@@ -59,6 +77,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         format: of the values.
         owns_topic: whether the topic was made for it, and goes with it.
         mode: of records that do not fit.
+        is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
+        view: what makes the rows; None for a table that statements write to.
     """
 
     name: str
@@ -70,6 +90,13 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     owns_topic: bool = False
     comment: str | None = None
     mode: str = "permissive"
+    is_key_object: bool = False
+    view: ViewDefinition | None = None
+
+    @property
+    def is_plain_view(self) -> bool:
+        """Whether it is a query without rows of its own."""
+        return self.view is not None and not self.view.is_materialized
 
     @property
     def schema(self) -> pa.Schema:

@@ -11,16 +11,17 @@ Rules
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from barnabas import limits
 from barnabas.client import transactions
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import PartitionError, ResourceError
+from barnabas.client.errors import ClientError, PartitionError, ResourceError
+from barnabas.client.interruption import Interruption
 from barnabas.client.producer import BatchProducer
 from barnabas.client.results import NewTopic
 from barnabas.columnar.encode import RecordEncoder, TopicShape
@@ -28,7 +29,9 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import BadDefinition, TableDefinition, decode, encode
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE
+from barnabas.sql.running import Running
+from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE, unknown_outcome
+from barnabas.sql.turns import Turns
 from barnabas.sql.writing.records import record_batch
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.errors import TableError
@@ -61,9 +64,11 @@ class DefinitionStore:
     """
 
     def __init__(self, config: ClientConfig) -> None:
-        self._source = ClientSource(TOPIC, config)
-        self._client = BlockingClient(config)
-        self._lock = threading.Lock()
+        self._interruption = Interruption()
+        own = replace(config, interruption=self._interruption)
+        self._source = ClientSource(TOPIC, own)
+        self._client = BlockingClient(own)
+        self._turns = Turns()
         self._tables: dict[str, TableDefinition] = {}
         self._topic_id, self._position = "", 0
         self._looked_at = -REFRESH_S
@@ -75,16 +80,19 @@ class DefinitionStore:
         return self._tables
 
     def close(self) -> None:
-        """Release the connections."""
-        with self._lock:
-            self._source.close()
-            self._client.close()
+        """Release the connections; no session is left."""
+        self._source.close()
+        self._client.close()
 
-    def refresh(self, *, max_age_s: float = REFRESH_S) -> None:
-        """Read what was written; nothing if the last look is not older. Raises ClientError, KafkaError."""
+    def refresh(self, running: Running, *, max_age_s: float = REFRESH_S) -> None:
+        """Read what was written; nothing if the last look is not older. Raises ClientError, KafkaError, SqlError.
+
+        Args:
+            running: the statement that waits for it.
+        """
         if time.monotonic() - self._looked_at < max_age_s:
             return
-        with self._lock:
+        with self._turns.turn(running), running.using(self._interruption):
             if time.monotonic() - self._looked_at >= max_age_s:
                 self._catch_up()
 
@@ -121,7 +129,7 @@ class DefinitionStore:
         self._tables = tables
         self.version += 1
 
-    def change(self, client: BlockingClient, decide: Decide) -> None:
+    def change(self, client: BlockingClient, running: Running, decide: Decide) -> None:
         """Write what `decide` makes of the definitions; None deletes one. Called again if another engine wrote in between.
 
         Raises:
@@ -131,7 +139,7 @@ class DefinitionStore:
         self._ensure_topic(client)
         for attempt in range(ATTEMPTS):
             try:
-                if self._attempt(client, decide):
+                if self._attempt(client, running, decide):
                     return
             except (ResourceError, PartitionError) as error:
                 if error.code not in FENCED:
@@ -139,9 +147,9 @@ class DefinitionStore:
             time.sleep(0.01 * (attempt + 1))
         raise SqlError(SERIALIZATION_FAILURE, "other servers change definitions at the same time", hint="try again")
 
-    def _attempt(self, client: BlockingClient, decide: Decide) -> bool:
+    def _attempt(self, client: BlockingClient, running: Running, decide: Decide) -> bool:
         owner = client.run(transactions.init_producer_id(client.config, client.cluster, TRANSACTIONAL_ID)).owner
-        self.refresh(max_age_s=0)
+        self.refresh(running, max_age_s=0)
         changes = decide(self._tables)
         if not changes:
             return True
@@ -165,20 +173,23 @@ class DefinitionStore:
         plan = transactions.end_transactions(
             client.config, client.cluster, {TRANSACTIONAL_ID: owner}, commit=True, second_version=second
         )
-        ended = client.run(plan)[TRANSACTIONAL_ID]
+        try:
+            ended = client.run(plan)[TRANSACTIONAL_ID]
+        except ClientError as error:
+            raise unknown_outcome(error, "the definition was written") from error
         if isinstance(ended, ErrorCode):
             if ended in FENCED:
                 return False
             raise ResourceError(ended, f"transactional id {TRANSACTIONAL_ID}")
-        self._read_back(changes)
+        self._read_back(running, changes)
         return True
 
-    def _read_back(self, changes: Mapping[str, TableDefinition | None]) -> None:
+    def _read_back(self, running: Running, changes: Mapping[str, TableDefinition | None]) -> None:
         """Wait until the change is visible, or another one that came after it."""
         version = self.version
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            self.refresh(max_age_s=0)
+            self.refresh(running, max_age_s=0)
             if self.version != version or all(self._tables.get(name) == made for name, made in changes.items()):
                 return
             time.sleep(0.002)

@@ -11,10 +11,9 @@ from msgspec import Struct
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
-from barnabas.tables.declared import columns_of
+from barnabas.tables.declared import columns_of, json_object
+from barnabas.tables.declared import key_format as declared_key_format
 from barnabas.tables.formats import ColumnFormat, Raw
-from barnabas.tables.json_format import JsonFormat
-from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
@@ -44,6 +43,11 @@ class TopicRelation(Struct, frozen=True):
     def is_keyed(self) -> bool:
         """Whether a reader sees the newest row of each key."""
         return self.definition is not None and self.definition.is_keyed
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a job writes its rows."""
+        return self.definition is not None and self.definition.view is not None
 
     @property
     def keys(self) -> Sequence[str]:
@@ -101,15 +105,17 @@ def declared(definition: TableDefinition) -> TopicRelation:
     schema = definition.schema
     keys = [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
-    key = key_format(keys)
+    key = json_object(keys) if definition.is_key_object else key_format(keys)
     hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
+    unseen = definition.view.hidden if definition.view is not None else ()
+    hidden = [*(schema.field(name) for name in unseen), *hidden]
     return TopicRelation(
         definition.name,
         definition.topic,
-        schema,
+        pa.schema([each for each in schema if each.name not in unseen]) if unseen else schema,
         pa.schema(hidden),
         Columns(key, value_format(definition.format, values), definition.mode),
-        key_alias=keys[0].name if len(keys) == 1 else None,
+        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
         filled={
             each.name: each.default
             for each in definition.columns
@@ -121,13 +127,11 @@ def declared(definition: TableDefinition) -> TopicRelation:
 
 def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
-    if not fields:
-        return Raw(KEY)
-    return ScalarFormat(fields[0]) if len(fields) == 1 else JsonFormat(fields)
+    return declared_key_format(fields) if fields else Raw(KEY)
 
 
 def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """The format of values: `json`, or the whole value as `text` or `raw` bytes."""
     if name == "json":
-        return JsonFormat(fields)
+        return json_object(fields)
     return Raw(fields[0].name, pa.string() if name == "text" else pa.binary())

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
+from barnabas.sql.states import NO_SEQUENCES, NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
 
 KIND = b"barnabas.type"
 _PLAIN: dict[str, pa.DataType] = {
@@ -178,7 +178,9 @@ _SQL: dict[str, pa.DataType] = {
     "BIGINT": pa.int64(),
     "OID": pa.uint32(),
     "UINT": pa.uint32(),
+    "SMALLSERIAL": pa.int16(),
     "SERIAL": pa.int32(),
+    "BIGSERIAL": pa.int64(),
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),
     "TEXT": pa.string(),
@@ -220,12 +222,16 @@ def declared(kind: Any) -> pa.DataType:
     found = _SQL.get(word)
     if found is not None:
         return found
+    if word.endswith("SERIAL"):
+        raise SqlError(NOT_SUPPORTED, f"the type {word.lower()} is not supported", hint=NO_SEQUENCES)
     try:
         found = _nested(word, kind.expressions)
     except (ValueError, IndexError, KeyError, AttributeError):
         raise SqlError(SYNTAX_ERROR, f'the type "{kind.sql("postgres").lower()}" cannot be read') from None
     if found is None:
-        raise SqlError(UNDEFINED_OBJECT, f'type "{kind.sql("postgres").lower()}" does not exist')
+        raise SqlError(
+            UNDEFINED_OBJECT, f'type "{kind.sql("postgres").lower()}" does not exist', hint="perhaps text, json or bytea fits"
+        )
     return found
 
 

@@ -1,7 +1,8 @@
 """Rows as the bytes of an answer: JSON, JSON lines, CSV or an Arrow stream.
 
 A writer is asked for the bytes before the first batch, of each batch, and of the end. An error after the first bytes is written into the
-stream where the format has a place for it; Arrow and CSV streams end without their end.
+stream where the format has a place for it. CSV and Arrow have none, and a part of such a stream looks whole,
+so the answer breaks off.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class RowWriter(Protocol):
     def end(self, tag: str) -> bytes:
         """After the last batch."""
 
-    def failed(self, error: SqlError) -> bytes:
-        """In the place of the end."""
+    def failed(self, error: SqlError) -> bytes | None:
+        """In the place of the end; None if the format has no place for an error."""
 
 
 _json = msgspec.json.Encoder(decimal_format="string")
@@ -132,8 +133,8 @@ class Csv:
     def end(self, tag: str) -> bytes:
         return b""
 
-    def failed(self, error: SqlError) -> bytes:
-        return b""
+    def failed(self, error: SqlError) -> None:
+        return None
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -165,8 +166,8 @@ class Arrow:
         self._writer.close()
         return self._taken()
 
-    def failed(self, error: SqlError) -> bytes:
-        return b""
+    def failed(self, error: SqlError) -> None:
+        return None
 
     def _taken(self) -> bytes:
         data = self._sink.getvalue()

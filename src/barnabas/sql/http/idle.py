@@ -4,7 +4,8 @@ A session has connections to the cluster, so that a session for each request wou
 
 Rules
   1. A session waits only if it is fresh: a request then sees nothing of the requests before it.
-  2. It goes to the same caller alone, with the same rights.
+  2. It goes to the same caller alone, with the same rights. The host has checked the caller's log-in before. A session has the caller's
+     password or token, which it needs for connections.
   3. At most `MAX_SQL_IDLE_SESSIONS` wait, each for at most `SQL_IDLE_SESSION_S`; the one that waits longest goes first.
   4. All methods run in the event loop. Sessions are closed in threads.
 """

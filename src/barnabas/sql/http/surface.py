@@ -5,7 +5,7 @@ and the answer has the rows of the last one. Each request has a session to itsel
 
 Rules
   1. A statement's rows are made as the client takes them, in a thread. A client that goes away cancels its statement.
-  2. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream.
+  2. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream, or break it off (`formats.py`).
 """
 
 from __future__ import annotations
@@ -97,8 +97,7 @@ class Surface:
         caller = self._caller(request)
         if self.engine is None:
             raise HttpError(503, "SQL is not ready")
-        waiting = self._idle.take(caller)
-        session: Session = await asyncio.to_thread(_guarded, self.engine.session, caller) if waiting is None else waiting
+        session = self._idle.take(caller) or await self._new_session(self.engine, caller)
         running = _Running(session, lambda: self._idle.give(caller, session))
         try:
             return await running.answer(asked, WRITERS[name]())
@@ -107,6 +106,20 @@ class Surface:
             raise Failed(error) from None
         except BaseException:
             await running.close()
+            raise
+
+    async def _new_session(self, engine: Engine, caller: Caller) -> Session:
+        """A session. Loading the engine can take a minute: if the request ends before, the session waits for the next one."""
+
+        def keep(made: asyncio.Future[Session]) -> None:
+            if not made.cancelled() and made.exception() is None:
+                self._idle.give(caller, made.result())
+
+        making = asyncio.ensure_future(asyncio.to_thread(_guarded, engine.session, caller))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(keep)
             raise
 
     async def close(self) -> None:
@@ -148,7 +161,8 @@ class _Running:
         if batch is END:
             self._give_back()
             return Response(body, 200, content)
-        return Response(body, 200, content, self._rows(writer, batch, batches))
+        stream = self._rows(writer, body, batch, batches)
+        return Response(await anext(stream), 200, content, stream)
 
     def _begin(self, asked: Statement, writer: RowWriter) -> tuple[bytes, Any, Iterator[pa.RecordBatch]]:
         """Run the statements. The whole answer and END, or its begin and the batches that follow."""
@@ -177,12 +191,13 @@ class _Running:
         return body, batch, batches
 
     async def _rows(
-        self, writer: RowWriter, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
+        self, writer: RowWriter, begin: bytes, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
     ) -> AsyncGenerator[bytes, None]:
         count, batch, ended = 0, first, False
         result = self._result
         assert result is not None
         try:
+            yield begin
             while batch is not END:
                 count += batch.num_rows
                 yield await self._in_thread(writer.rows, batch)
@@ -191,7 +206,10 @@ class _Running:
             ended = True
             yield writer.end(_tag(result.tag, count))
         except SqlError as error:
-            yield writer.failed(error)
+            told = writer.failed(error)
+            if told is None:
+                raise Failed(error) from None  # the host ends the connection without the end of the answer
+            yield told
         finally:
             if ended:
                 self._give_back()
@@ -216,9 +234,9 @@ def _tag(tag: str, rows: int) -> str:
     return f"{tag} {rows}" if " " not in tag and tag == "SELECT" else tag
 
 
-def _guarded(function: Any, *arguments: Any) -> Any:
+def _guarded(function: Callable[[Caller], Session], caller: Caller) -> Session:
     try:
-        return function(*arguments)
+        return function(caller)
     except SqlError as error:
         raise Failed(error) from None
 

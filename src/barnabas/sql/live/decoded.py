@@ -5,7 +5,8 @@ finds it ready.
 
 Rules
   1. A decoded row counts only as long as its record is the newest of its key: `Row` objects are compared by identity.
-  2. Together they take at most as much memory as the rows of the table; beyond that all are forgotten.
+  2. Together they take at most as much memory as the rows of the table; beyond that all are forgotten. `LiveTables` forgets them too if the
+     decoded rows of all tables take more than the rows of all tables leave free.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class DecodedRows:
         self._definition: object = None
         self._places: dict[tuple[str, ...], dict[bytes, _Place]] = {}
         self._walks: dict[int, Iterator[tuple[bytes, Row]]] = {}
-        self._size = 0
+        self.size = 0  # bytes of memory, about
 
     def of_key(self, live: LiveRows, key: bytes, definition: object, names: Sequence[str], decode: Decode) -> pa.Table:
         """The row of a key, or none.
@@ -68,19 +69,19 @@ class DecodedRows:
     ) -> _Place:
         number, partition, key, row = wanted
         places = self._places[names]
-        if self._size > max(LEAST_BYTES, live.size):
+        if self.size > max(LEAST_BYTES, live.size):
             self._forget()
             places = self._places.setdefault(names, {})
         chosen = [(key, row), *self._ahead(number, partition, key, places)]
         table = decode(records_of((number, each, row) for each, row in chosen))
-        self._size += table.nbytes + len(chosen) * ENTRY_BYTES
+        self.size += table.nbytes + len(chosen) * ENTRY_BYTES
         for at, (each, made) in enumerate(chosen):
             places[each] = _Place(made, table, at)
         return _Place(row, table, 0)
 
     def _forget(self) -> None:
         self._places.clear()
-        self._size = 0
+        self.size = 0
 
     def _ahead(self, number: int, partition: LivePartition, key: bytes, places: dict[bytes, _Place]) -> list[tuple[bytes, Row]]:
         """Rows that are not decoded, further on in the walk through the rows of a partition."""

@@ -19,6 +19,8 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.live.decoded import DecodedRows
 from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.sql.live.rows import LiveRows
+from barnabas.sql.running import Running
+from barnabas.sql.turns import Turns
 
 R = TypeVar("R")
 ATTEMPTS = 5
@@ -29,7 +31,7 @@ class _Followed:
     """One topic; `rows` is None once it has turned out to be too large."""
 
     def __init__(self, relation: TopicRelation) -> None:
-        self.lock = threading.Lock()
+        self.turns = Turns()
         self.rows: LiveRows | None = LiveRows(relation.layout.key)
         self.looks = Looks()
 
@@ -77,40 +79,42 @@ class LiveTables:
         self,
         relation: TopicRelation,
         client: BlockingClient,
-        written: Mapping[int, int],
-        check: Callable[[], None],
+        written: Mapping[str, Mapping[int, int]],
+        running: Running,
         use: Callable[[LiveRows], R],
     ) -> R | None:
         """The result of `use` for the rows at this moment; None if the table does not fit into memory.
 
         Args:
             client: of the caller.
-            written: offsets by partition that the rows must reach.
-            check: called while the rows do not reach them; raises what ends the wait.
+            written: offsets that the rows must reach, by the id of the topic and by partition.
+            running: the statement.
 
         Raises:
             PartitionError, ClientError: the cluster refused, or did not answer.
+            SqlError: the statement was cancelled.
         """
         topic = client.cluster.topics.get(relation.topic) or client.topics_by_name([relation.topic]).get(relation.topic)
         if topic is None or not topic.topic_id.int:
             return None
         for _ in range(ATTEMPTS):
-            followed = self._followed((relation.topic, topic.topic_id.hex, repr(relation.layout.key.fields)), relation)
-            looks = followed.looks
+            key = relation.layout.key
+            followed = self._followed((relation.topic, topic.topic_id.hex, repr((type(key).__name__, key.fields))), relation)
+            looks, awaited = followed.looks, written.get(topic.topic_id.hex, {})
             ticket = looks.ticket()
-            with followed.lock:
+            with followed.turns.turn(running):
                 if followed.rows is None:
                     return None
-                if looks.serve(ticket, client.config) and _reaches(followed.rows, written):
+                if looks.serve(ticket, client.config) and _reaches(followed.rows, awaited):
                     return use(followed.rows)
                 try:
                     reading = NewRecords(client, relation.topic, topic.topic_id)
                     number = looks.begin()
                     while reading.follow(followed.rows, self._room(followed)):
                         looks.end(number, client.config)
-                        if _reaches(followed.rows, written):
+                        if _reaches(followed.rows, awaited):
                             return use(followed.rows)
-                        check()
+                        running.check()
                         time.sleep(WAIT_S)
                         number = looks.begin()
                     followed.rows = None
@@ -132,9 +136,13 @@ class LiveTables:
             return found
 
     def _room(self, followed: _Followed) -> int:
+        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free."""
         with self._lock:
-            others = [each for each in self._tables.values() if each is not followed and each.rows is not None]
-        return limits.MAX_SQL_LIVE_BYTES - sum(each.rows.size for each in others if each.rows is not None)
+            sizes = {each: each.rows.size for each in self._tables.values() if each.rows is not None}
+            used = sum(sizes.values())
+            if used + sum(each.size for each in self._decoded.values()) > limits.MAX_SQL_LIVE_BYTES:
+                self._decoded.clear()  # a thread that uses some of them at this moment keeps its own until it is done
+            return limits.MAX_SQL_LIVE_BYTES - used + sizes.get(followed, 0)
 
 
 def _reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:

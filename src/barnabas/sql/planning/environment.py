@@ -107,8 +107,8 @@ def _change(node: Any) -> Change:
 
 def _setting(node: Any, setting: Setting) -> exp.Expression:
     arguments = node.expressions
-    if arguments and arguments[0].find(exp.Parameter) is not None:
-        return _setting_of_parameter(arguments[0], setting)
+    if arguments and not isinstance(arguments[0], exp.Literal):
+        return _setting_named_by(arguments[0], setting)
     name = arguments[0].name if arguments else ""
     found = setting(name)
     if found is None and not (len(arguments) > 1 and arguments[1].sql().upper() == "TRUE"):
@@ -116,7 +116,7 @@ def _setting(node: Any, setting: Setting) -> exp.Expression:
     return exp.cast(_value(found), "text")
 
 
-def _setting_of_parameter(name: Any, setting: Setting) -> exp.Expression:
+def _setting_named_by(name: Any, setting: Setting) -> exp.Expression:
     """The setting whose name is only known when the statement runs."""
     named = exp.Lower(this=exp.cast(name.copy(), "text"))
     known = [exp.If(this=exp.convert(each), true=exp.cast(_value(setting(each)), "text")) for each in NAMES]

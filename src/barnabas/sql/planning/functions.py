@@ -13,6 +13,13 @@ _ENCODERS = {"base64": "to_base64", "hex": "__hex"}
 _DECODERS = {"base64": "from_base64", "hex": "unhex"}
 _SPECIFIER = re.compile(r"%(?:(?P<kind>[sIL%])|.?)")
 _QUOTES = {"I": "quote_ident", "L": "quote_nullable"}
+_CLOCKS: dict[type[exp.Expression], str] = {
+    exp.CurrentTimestamp: "now",
+    exp.CurrentDate: "today",
+    exp.CurrentTime: "get_current_time",
+    exp.Localtime: "current_localtime",
+    exp.Localtimestamp: "current_localtimestamp",
+}  # as calls: DuckDB takes a word such as CURRENT_DATE for the output of the same name
 
 
 def read_functions(tree: Any, *, is_spark: bool) -> None:
@@ -28,6 +35,8 @@ def read_functions(tree: Any, *, is_spark: bool) -> None:
 
 
 def _made(node: Any, *, is_spark: bool) -> Any:
+    if type(node) in _CLOCKS:
+        return _call(_CLOCKS[type(node)])
     match node:
         case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex", node.this)
@@ -39,6 +48,8 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return _formatted(node.this.name, node.expressions)
         case exp.Substring() if isinstance(node.args.get("start"), exp.Literal) and node.args["start"].is_string:
             return _part(node.this, node.args["start"].name)
+        case exp.DayOfWeek():
+            return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
         case exp.JSONArrayAgg():
             return _call("json_group_array", node.this)
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):

@@ -6,14 +6,18 @@ Only literals are rewritten: the text of a column is read by DuckDB's rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import INVALID_TEXT
 
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME")
+_QUANTIFIERS = {"all": exp.All, "some": exp.Any}
 _DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 _ZONES = {
     "UTC": "+00", "GMT": "+00", "Z": "+00", "EST": "-05", "EDT": "-04", "CST": "-06", "CDT": "-05", "MST": "-07", "MDT": "-06",
@@ -48,15 +52,14 @@ def read_literals(tree: Any, *, is_spark: bool) -> None:
             precision, scale = (10, 0) if is_spark and not _is_number(cast.this) else sizes_of(cast.this)
             sizes = [exp.DataTypeParam(this=exp.convert(each)) for each in (precision, scale)]
             cast.to.set("expressions", sizes)
-    for node in list(tree.find_all(exp.Cast, exp.Any)):
-        literal = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
-        if not isinstance(literal, exp.Literal) or not literal.is_string:
-            continue
-        if isinstance(node, exp.Any):
-            if literal.name.lstrip().startswith("{"):
-                node.set("this", _compared(node, array_of(literal.name)))
-            continue
-        _read(node, literal)
+    for call in list(tree.find_all(exp.Anonymous)):  # the parser knows ALL and SOME with a query only
+        kind = _QUANTIFIERS.get(str(call.this).lower())
+        if kind is not None and isinstance(call.parent, exp.Binary) and len(call.expressions) == 1:
+            call.replace(kind(this=exp.Paren(this=call.expressions[0].copy())))
+    for node in list(tree.find_all(exp.Cast)):
+        literal = node.this.unnest()
+        if isinstance(literal, exp.Literal) and literal.is_string:
+            _read(node, literal)
 
 
 def _is_number(node: Any) -> bool:
@@ -77,14 +80,14 @@ def sizes_of(value: Any) -> tuple[int, int]:
     return min(MOST_DIGITS, max(USUAL_DIGITS, len(found[1]) + scale)), scale
 
 
-def _compared(node: exp.Any, values: list[Any]) -> exp.Array:
-    """The array of `x = ANY ('{…}')`: of numbers if `x` is one."""
-    parent: Any = node.parent
-    other = parent.this if isinstance(parent, exp.Binary) else None
-    array = _array(values)
-    if isinstance(other, exp.Literal) and not other.is_string:
-        array.set("expressions", [exp.cast(each, "double") for each in array.expressions])
-    return array
+def read_compared_arrays(tree: Any, type_of_other: Callable[[Any], pa.DataType | None] = lambda _: None) -> None:
+    """Let the literal of `x = ANY ('{…}')` and `x <> ALL ('{…}')` be an array with elements of the type of `x`. Raises SqlError."""
+    for node in list(tree.find_all(exp.Any, exp.All)):
+        literal = node.this.unnest()
+        if isinstance(literal, exp.Literal) and literal.is_string and literal.name.lstrip().startswith("{"):
+            kind = type_of_other(node)
+            array: Any = _array(array_of(literal.name))
+            node.set("this", array if kind is None else exp.cast(array, duckdb_of(pa.list_(kind)), dialect="duckdb"))
 
 
 def _read(node: Any, literal: Any) -> None:

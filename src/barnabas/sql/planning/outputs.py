@@ -15,12 +15,12 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.Boolean: "bool",
     exp.Exists: "exists",
     exp.Array: "array",
-    exp.CurrentTimestamp: "now",
-    exp.CurrentDate: "current_date",
-    exp.CurrentTime: "current_time",
-    exp.CurrentUser: "current_user",
-    exp.ArrayAgg: "array_agg",
     exp.GroupConcat: "string_agg",
+    exp.JSONArrayAgg: "json_agg",
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.StrPosition: "position",
+    exp.AtTimeZone: "timezone",
     exp.Tuple: "row",
 }
 
@@ -44,12 +44,17 @@ def name_outputs(tree: exp.Expression) -> None:
         if isinstance(select.parent, (exp.In, exp.Exists)):
             continue
         for item in list(select.expressions):
-            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)) or item.alias:
+            if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)) or _has_alias(item):
                 continue
             if isinstance(item, (exp.Unnest, exp.Explode, exp.Posexplode)):
                 _name(item, item.meta.get(WRITTEN) or ("unnest" if isinstance(item, exp.Unnest) else "col"))
             else:
                 _name(item, name_of(item))
+
+
+def _has_alias(item: exp.Expression) -> bool:
+    """Whether an output has a name of its own. The alias of a window is what stands behind OVER."""
+    return bool(item.alias) and not isinstance(item, exp.Window)
 
 
 def _name_columns(values: exp.Values) -> None:
@@ -92,10 +97,10 @@ def name_of(item: Any) -> str:
             return name_of(item.expression)
         case exp.Anonymous():
             return str(item.this).lower()
-    if type(item) in _NAMES:
-        return _NAMES[type(item)]
     if item.meta.get(WRITTEN):
         return str(item.meta[WRITTEN])
+    if type(item) in _NAMES:
+        return _NAMES[type(item)]
     if isinstance(item, exp.Func) and not isinstance(item, (exp.And, exp.Or, exp.Xor, exp.Connector, exp.Binary)):
         return str(item.sql_name()).lower()
     return UNNAMED

@@ -75,6 +75,9 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
     match parent:
         case exp.Cast():
             return _declared(parent.to)
+        case exp.Any() | exp.All():
+            other = compared_with(parent, type_of_column)
+            return None if other is None else pa.list_(other)
         case exp.Limit() | exp.Offset() | exp.Fetch():
             return pa.int64()
         case exp.If() if parent.this is node and not (isinstance(parent.parent, exp.Case) and parent.parent.this is not None):
@@ -94,6 +97,12 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
             return told
         return told if _is_number(told) else pa.month_day_nano_interval() if pa.types.is_temporal(told) else None
     return None
+
+
+def compared_with(quantified: Any, type_of_column: ColumnType) -> pa.DataType | None:
+    """The type of `x` in `x = ANY (…)` and `x = ALL (…)`."""
+    parent = quantified.parent
+    return type_of(parent.this, type_of_column) if isinstance(parent, exp.Binary) and parent.this is not quantified else None
 
 
 def _parts(parent: Any) -> list[Any]:

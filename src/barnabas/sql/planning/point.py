@@ -56,6 +56,8 @@ def point_of(tree: Any, relation: Relation) -> Point | None:
         pair = _equality(each, table.alias_or_name)
         if pair is not None:
             found.setdefault(pair[0].lower(), pair[1:])
+    if any(name not in relation.columns.names for name in relation.keys):  # a view's hidden key
+        return None
     names = [relation.columns.field(name) for name in relation.keys]
     if any(each.name.lower() not in found for each in names):
         return None

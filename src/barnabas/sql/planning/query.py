@@ -16,26 +16,27 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
-from barnabas.sql.catalog.relations import DELETED, KEY, Relation
+from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
-from barnabas.sql.planning.literals import read_literals
+from barnabas.sql.planning.literals import read_compared_arrays, read_literals
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
-from barnabas.sql.planning.parameters import infer, literal, parameters_of, typed
+from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
-from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT
+from barnabas.sql.states import INVALID_PARAMETER, NO_SEQUENCES, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
 _RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
+_OF_SEQUENCES = ("nextval", "currval", "lastval", "setval")
 Find = Callable[[Sequence[str], int | None], Relation]
 
 
@@ -104,6 +105,7 @@ class QueryPlan:
             for node in nodes:
                 if number in unknown:
                     node.replace(literal(values[number - 1]))
+        read_compared_arrays(tree)
         return to_duckdb(tree), {str(number): values[number - 1] for number in self.numbers if number not in unknown}
 
 
@@ -139,13 +141,22 @@ def plan_query(
     relations = [find(parts_of(table), position_in(table)) for table in tables]
     has_point = len(relations) == 1 and relations[0].name not in pending
     point = point_of(tree, relations[0]) if has_point else None
-    named = {column.name.lower() for column in tree.find_all(exp.Column)}
-    inputs, has_star = [], _has_star(tree, is_alone=len(relations) == 1)
+    named, is_natural = _named(tree), _is_natural(tree)
+    inputs, has_star = [], is_natural or _has_star(tree, is_alone=len(relations) == 1)
     for number, relation in enumerate(relations):
         shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
-        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=relation.name in pending))
+        is_pending = relation.name in pending and not isinstance(relation, MemoryRelation)  # those are rows of one statement
+        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=is_pending))
+    if is_natural and any(each.extra for each in inputs):  # DuckDB would compare the hidden columns too
+        raise SqlError("0A000", "NATURAL JOIN with a hidden column is not supported", hint="name the common columns by USING")
     field_of = _columns(tables, relations)
-    types = infer(places, given, lambda column: None if (found := field_of(column)) is None else arrow_type(found))
+
+    def type_of_column(column: exp.Column) -> pa.DataType | None:
+        found = field_of(column)
+        return None if found is None else arrow_type(found)
+
+    types = infer(places, given, type_of_column)
+    read_compared_arrays(tree, lambda node: compared_with(node, type_of_column))
     name_outputs(tree)
     read_documents(tree, field_of)
     read_functions(tree, is_spark=is_spark)
@@ -176,12 +187,29 @@ def _rewritten(tree: Any, find: Find) -> Any:
 def _refuse(tree: Any) -> None:
     for node in tree.find_all(exp.Into):
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
+    for _ in tree.find_all(exp.Lock):
+        raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
+        if name in _OF_SEQUENCES:
+            raise not_supported(f"{name} is not supported", position_in(node), NO_SEQUENCES)
         if name.startswith(_INNER) or name in _RUN_TEXT:
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
+    for node in tree.find_all(exp.Lock):
+        raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
+
+
+def _named(tree: Any) -> set[str]:
+    """The names of the columns that a query reads, also those in USING."""
+    found = {column.name.lower() for column in tree.find_all(exp.Column)}
+    return found | {name.name.lower() for join in tree.find_all(exp.Join) for name in join.args.get("using") or ()}
+
+
+def _is_natural(tree: Any) -> bool:
+    """Whether a join compares all columns of the same name."""
+    return any(str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join))
 
 
 def _has_star(tree: Any, *, is_alone: bool) -> bool:

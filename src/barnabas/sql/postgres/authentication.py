@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import math
+from typing import NamedTuple, Protocol
 
 from barnabas.sql.interface import Caller
 from barnabas.sql.postgres import answers
@@ -18,7 +18,6 @@ class Login:
     Args:
         address: of its machine.
         is_encrypted: whether it came by TLS.
-        certificate: that it showed, in DER.
     """
 
     def __init__(
@@ -28,9 +27,8 @@ class Login:
         *,
         address: str = "",
         is_encrypted: bool = False,
-        certificate: bytes | None = None,
     ) -> None:
-        self.startup, self.address, self.is_encrypted, self.certificate = startup, address, is_encrypted, certificate
+        self.startup, self.address, self.is_encrypted = startup, address, is_encrypted
         self._channel = channel
 
     def ask(self, kind: int, data: bytes = b"") -> bytes:
@@ -52,19 +50,26 @@ class Login:
         return Caller(user or startup.user, startup.database, settings or {}, {"sql_dialect": "postgres", **startup.parameters})
 
 
+class LoggedIn(NamedTuple):
+    """A log-in that succeeded.
+
+    Args:
+        lasts_s: until the cluster accepts its credentials no more. The session ends then, so that pools of clients log in again.
+    """
+
+    caller: Caller
+    lasts_s: float = math.inf
+
+
 class Authenticator(Protocol):
     """Decides about log-ins. It is called in the thread of the session, and may block."""
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
-        """The caller, and a function to call at the end of the session. Raises SqlError, for example 28P01."""
-
-
-def nothing() -> None:
-    """For sessions that leave nothing to clean up."""
+    def log_in(self, login: Login) -> LoggedIn:
+        """Raises SqlError, for example 28P01."""
 
 
 class Trust:
     """Believes every name. The sessions act as the server's own client."""
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
-        return login.caller(), nothing
+    def log_in(self, login: Login) -> LoggedIn:
+        return LoggedIn(login.caller())

@@ -158,6 +158,8 @@ class Connection:
             raise
         finally:
             execution.transaction.is_implicit = False
+            if len(statements) > 1:
+                execution.tell_settings()  # the end of the block ends those of SET LOCAL
 
     def _run_one(self, text: str) -> None:
         execution = self._execution

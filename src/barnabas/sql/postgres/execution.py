@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,7 +26,8 @@ REPORTED = {  # settings that clients follow, and what they are where the sessio
     "IntervalStyle": "postgres", "TimeZone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on",
     "is_superuser": "off", "session_authorization": "", "default_transaction_read_only": "off", "in_hot_standby": "off",
 }  # fmt: skip
-CHANGING = frozenset({"SET", "RESET", "DISCARD ALL", "ROLLBACK"})  # tags of statements that may change settings
+CHANGING = frozenset({"SET", "RESET", "DISCARD ALL", "COMMIT", "ROLLBACK"})  # tags of statements that may change settings
+_CHANGES = re.compile("set_config", re.IGNORECASE)  # in a query that may
 
 
 class Execution:
@@ -200,9 +202,9 @@ class Execution:
             self._channel.send(answers.EMPTY_QUERY)
             portal.finished = ""
             return
-        if tag in CHANGING:
-            self.tell_settings()
         counted = tag == "SELECT"
+        if tag in CHANGING or (counted and _CHANGES.search(portal.statement.text)):
+            self.tell_settings()
         portal.finished = "SELECT 0" if counted else tag
         self._channel.send(answers.command_complete(f"SELECT {rows}" if counted else tag))
 

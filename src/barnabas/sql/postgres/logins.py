@@ -8,7 +8,7 @@ the session the caller's own rights:
 - `RelayedScram` relays the four messages of SCRAM-SHA-256 between the client and a broker, since Postgres' SCRAM and Kafka's are the
   same RFC 7677. The broker checks the proof, and its own proof goes back to the client. The password is never seen, so the further
   connections of the session need something else: over the connection that is now logged in, the server makes a delegation token
-  (KIP-48) of the user, and the session logs in with it. Tokens of a user are shared, and last hours.
+  (KIP-48) of the user, and the session logs in with it. Sessions of a user share a token, and end before it does (`relayed_scram.py`).
 
 Clients but asyncpg name no user in their messages, and sign them so. barnabas' brokers take the name from the authorization id then
 (`security/scram.py`). Apache Kafka's brokers do not: against them, use `Passwords`.
@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -32,16 +32,14 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, LoginFailed
-from barnabas.client.sasl import HASHES, PLAIN, Credentials
+from barnabas.client.sasl import Credentials, password_mechanism
 from barnabas.errors import ConfigError
 from barnabas.security.penalties import Penalties, Source
-from barnabas.sql.interface import Caller
 from barnabas.sql.postgres.answers import CLEARTEXT
-from barnabas.sql.postgres.authentication import Login, nothing
+from barnabas.sql.postgres.authentication import LoggedIn, Login
 from barnabas.sql.postgres.messages import Fatal, decoded
 
 logger = logging.getLogger(__name__)
-PASSWORDS = (PLAIN, *HASHES)
 CREDENTIALS = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password", "sasl.jaas.config"})
 
 
@@ -98,22 +96,19 @@ class Passwords:
     """Asks for the password, and lets the cluster check it.
 
     Args:
-        settings: of the server's own client, with `bootstrap.servers` and a `security.protocol` that has SASL.
-        mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; by default that of the settings.
+        settings: of the server's own client, with `bootstrap.servers` and a `security.protocol` that has SASL; see also
+            `client/sasl.py: password_mechanism`.
 
     Raises:
         ConfigError: the cluster cannot check log-ins.
     """
 
-    def __init__(self, settings: Mapping[str, str], mechanism: str | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings, self._config = settings, sasl_config(settings)
-        own = self._config.credentials.mechanism if self._config.credentials else ""
-        self._mechanism = mechanism or (own if own in PASSWORDS else PLAIN)
-        if self._mechanism not in PASSWORDS:
-            raise ConfigError("sasl.mechanism", self._mechanism, f"one of {', '.join(PASSWORDS)}")
+        self._mechanism = password_mechanism(settings, self._config.credentials)
         self._gate = Gate()
 
-    def log_in(self, login: Login) -> tuple[Caller, Callable[[], None]]:
+    def log_in(self, login: Login) -> LoggedIn:
         """Raises Fatal: 28000 where the password would be readable on its way, 28P01, 08006 if the cluster does not answer."""
         if not login.is_encrypted and not _is_local(login.address):
             raise Fatal("28000", "a log-in by password needs TLS", hint="Connect with sslmode=require.")
@@ -123,7 +118,7 @@ class Passwords:
                 raise LoginRefused("an empty password")
             connect(replace(self._config, credentials=Credentials(self._mechanism, user, password))).close()
         own = {"sasl.mechanism": self._mechanism, "sasl.username": user, "sasl.password": password}
-        return login.caller(settings={**without_credentials(self._settings), **own}), nothing
+        return LoggedIn(login.caller(settings={**without_credentials(self._settings), **own}))
 
 
 def sasl_config(settings: Mapping[str, str]) -> ClientConfig:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from ssl import SSLContext, SSLObject
+from ssl import SSLContext
 from typing import Any, Protocol, cast
 
 from barnabas import limits
-from barnabas.sql.interface import Engine, SqlError
+from barnabas.sql.interface import Engine, Notice, SqlError
 from barnabas.sql.postgres import answers
-from barnabas.sql.postgres.authentication import Authenticator, Login, nothing
+from barnabas.sql.postgres.authentication import Authenticator, Login
 from barnabas.sql.postgres.channel import Gone
 from barnabas.sql.postgres.connection import Connection, told
 from barnabas.sql.postgres.mailbox import Budget, Mailbox
@@ -24,6 +25,9 @@ from barnabas.tls.failures import reason_of
 
 logger = logging.getLogger(__name__)
 SHORT_SECRET, LONG_SECRET = 4, 32  # bytes of a key to cancel with: of version 3.0, and of 3.2
+LOADING = Notice(
+    "SQL is loading its libraries", hint="The first time after an installation it also compiles code, which takes up to a minute."
+)
 
 
 class Host(Protocol):
@@ -71,11 +75,12 @@ class Peer(asyncio.Protocol):
         self.mailbox = Mailbox(self._loop, server.budget, self._write, self._read_on)
         self._startup: Startup | None = None
         self._connection: Connection | None = None
-        self._after: Callable[[], None] = nothing
+        self._log_in_ends = math.inf  # by the clock of the loop
         self._last_words: SqlError | None = None
         self._is_encrypted = False
         self._partial = 0
         self._active_at = self._begun_at = self._loop.time()
+        self._loading_since: float | None = None  # between the log-in and the session
         self.process, self.secret = server.new_process(), b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -211,24 +216,32 @@ class Peer(asyncio.Protocol):
             self._server.submit(self._connection.cancel)
 
     def check(self, now: float) -> None:
-        """End the connection if it was silent for too long."""
+        """End the connection if it was silent for too long. The time in which the server works for it does not count."""
         silent = now - self._active_at
         if self._phase is Phase.OVER:
             if self.mailbox.busy:
                 self.cancel()  # again, since the statement may just have begun the first time
             elif silent > limits.POSTGRES_STOP_TIMEOUT_S:
                 self.abort()  # it does not read its last answers
+        elif self.mailbox.busy and not self.mailbox.waits:
+            self._active_at = self._begun_at = now
+            self._tell_loading(now)
         elif self._connection is None:
             if now - self._begun_at > limits.POSTGRES_STARTUP_TIMEOUT_S:
                 self.end(Fatal("08P01", "the log-in took too long"))
-        elif self.mailbox.busy and not self.mailbox.waits:
-            self._active_at = now
         elif self._partial and silent > limits.POSTGRES_MESSAGE_TIMEOUT_S:
             self.end(Fatal("08P01", "the rest of a message did not arrive"))
+        elif now > self._log_in_ends and self._connection.state == "I" and not self.mailbox.waits:
+            self.end(Fatal("28000", "the log-in of this session has ended", hint="Connect again."))
         elif silent > limits.POSTGRES_IDLE_TIMEOUT_S:
             self.end(Fatal("57P05", "terminating connection due to idle-session timeout"))
         elif silent > limits.POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S and (self._connection.state != "I" or self.mailbox.waits):
             self.end(Fatal("25P03", "terminating connection due to idle-in-transaction timeout"))
+
+    def _tell_loading(self, now: float) -> None:
+        if self._loading_since is not None and now - self._loading_since > limits.SERVICE_SILENT_S:
+            self._loading_since = None
+            self._write(answers.notice(LOADING))
 
     def abort(self) -> None:
         """Drop the socket."""
@@ -279,7 +292,6 @@ class Peer(asyncio.Protocol):
         try:
             if self._connection is not None:
                 self._connection.close()
-            self._after()
         except Exception:
             logger.exception("event=sql-session-close-failed")
         finally:
@@ -295,23 +307,21 @@ class Peer(asyncio.Protocol):
         assert startup is not None
         if startup.negotiates:
             mailbox.send(answers.negotiate(NEWEST if startup.newer else startup.version, startup.unknown))
-        login = Login(startup, mailbox, address=self._address(), is_encrypted=self._is_encrypted, certificate=self._certificate())
-        caller, self._after = self._server.authenticator.log_in(login)
-        session = self._server.engine.session(caller)
-        connection = Connection(session, mailbox)
-        self._frames.most = limits.MAX_POSTGRES_MESSAGE_BYTES
+        login = Login(startup, mailbox, address=self._address(), is_encrypted=self._is_encrypted)
+        caller, lasts_s = self._server.authenticator.log_in(login)
+        self._log_in_ends = self._loop.time() + lasts_s
         mailbox.send(answers.AUTHENTICATION_OK)
+        mailbox.flush()  # the first session of an engine can take a minute
+        self._loading_since = self._loop.time()
+        self._connection = Connection(self._server.engine.session(caller), mailbox)
+        self._loading_since = None
+        self._frames.most = limits.MAX_POSTGRES_MESSAGE_BYTES
         mailbox.send(answers.backend_key(self.process, self.secret))
-        self._connection = connection
-        connection.begin()
+        self._connection.begin()
 
     def _address(self) -> str:
         found: Any = None if self._transport is None else self._transport.get_extra_info("peername")
         return str(found[0]) if found else ""
-
-    def _certificate(self) -> bytes | None:
-        shown: SSLObject | None = None if self._transport is None else self._transport.get_extra_info("ssl_object")
-        return None if shown is None else shown.getpeercert(binary_form=True)
 
 
 def _fatal(failure: Exception) -> Fatal:

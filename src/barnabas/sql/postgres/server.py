@@ -60,6 +60,7 @@ class Server:
         for peer in list(self._peers.values()):
             peer.end(Fatal("57P01", "terminating connection due to administrator command"))
         if self._peers:
+            self._all_gone.clear()  # it may be set since an earlier moment without connections
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_gone.wait(), limits.POSTGRES_STOP_TIMEOUT_S)
         for peer in list(self._peers.values()):

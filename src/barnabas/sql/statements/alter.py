@@ -1,4 +1,4 @@
-"""DROP, ALTER, TRUNCATE and COMMENT."""
+"""ALTER TABLE, TRUNCATE and COMMENT."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from typing import Any
 import msgspec
 from sqlglot import exp
 
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.dialect import Statement, parse, tokens_of
+from barnabas.sql.catalog.store import DefinitionStore
+from barnabas.sql.dialect import Statement, parse, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import check, column_of, default_text, folded
+from barnabas.sql.running import Running
+from barnabas.sql.statements.create import check, check_defaults, column_of, default_text, folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
-from barnabas.sql.states import DUPLICATE_COLUMN, NOT_NULL, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported, syntax_error
+from barnabas.sql.states import (
+    DUPLICATE_COLUMN,
+    NOT_NULL,
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    WRONG_OBJECT,
+    not_supported,
+    syntax_error,
+)
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -40,50 +51,27 @@ def definition_named(session: Host, table: Any) -> TableDefinition:
     return found
 
 
-def drop(session: Host, statement: Statement, _: Any) -> Ready:
-    """DROP TABLE [IF EXISTS] name, …; a topic that was made for the table goes with it."""
-    if statement.word(1) == "INDEX":
-        return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
-    if statement.word(1) != "TABLE":
-        raise not_supported(f"DROP {statement.word(1)} is not supported", statement.position(1), "there is DROP TABLE")
-    tree = parse(statement)
-    if not isinstance(tree, exp.Drop):
-        raise not_supported("this form of DROP TABLE is not supported", hint="DROP TABLE [IF EXISTS] name")
-    tables = list(tree.args.get("tables") or [])
-    if_exists = bool(tree.args.get("exists"))
-
-    def run(_: Sequence[Any]) -> Result:
-        for table in tables:
-            _drop(session, table, if_exists=if_exists)
-        return Done("DROP TABLE")
-
-    return Ready(statement.text, run)
-
-
-def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
-    try:
-        definition = definition_named(session, table)
-    except SqlError as error:
-        if if_exists and error.sqlstate == "42P01":
-            return
-        raise
-    drop_table(session, definition.name)
-
-
-def drop_table(session: Host, name: str) -> None:
-    """Drop a table by the name of its definition; nothing if there is none. Raises KafkaError, ClientError."""
-    definition = session.definitions.tables.get(name)
-    session.definitions.change(session.client, lambda tables: {name: None} if name in tables else {})
+def drop_table(definitions: DefinitionStore, client: BlockingClient, running: Running, name: str) -> None:
+    """Drop a table by the name of its definition; nothing if there is none. Raises SqlError, KafkaError, ClientError."""
+    definition = definitions.tables.get(name)
+    definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
     if definition is not None and definition.owns_topic:
-        try:
-            session.client.delete_topics([definition.topic])
-        except KafkaError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
+        delete_topic(client, definition.topic)
+
+
+def delete_topic(client: BlockingClient, topic: str) -> None:
+    """Delete a topic; nothing if there is none. Raises KafkaError, ClientError."""
+    try:
+        client.delete_topics([topic])
+    except KafkaError as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
 
 
 def changed(session: Host, name: str, change: Change) -> None:
     """Write a changed definition. Raises SqlError."""
+
+    session.check_writable()
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         if name not in tables:
@@ -92,7 +80,8 @@ def changed(session: Host, name: str, change: Change) -> None:
         check(made)
         return {} if made == tables[name] else {name: made}
 
-    session.definitions.change(session.client, decide)
+    session.check_writable()
+    session.definitions.change(session.client, session.running, decide)
 
 
 def alter(session: Host, statement: Statement, _: Any) -> Ready:
@@ -106,15 +95,20 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         raise not_supported(
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
         )
-    definition = definition_named(session, tree.this)
-    changes = [_change(action) for action in tree.args["actions"]]
+    try:
+        definition = definition_named(session, tree.this)
+    except SqlError as error:
+        if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
+            return done(statement.text, "ALTER TABLE")
+        raise
+    changes = [_change(action) for action in _actions(tree)]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
             made = change(made)
         return made
 
-    apply(definition)
+    check_defaults(session, apply(definition), statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         changed(session, definition.name, apply)
@@ -123,16 +117,28 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run)
 
 
+def _actions(tree: Any) -> list[Any]:
+    """The changes one by one; Spark's ADD COLUMNS (…) has several columns in brackets."""
+    found: list[Any] = []
+    for action in tree.args["actions"]:
+        found += action.expressions if isinstance(action, exp.Schema) else [action]
+    return found
+
+
 def _change(action: Any) -> Change:
     match action:
         case exp.ColumnDef():
             return lambda made: _with_column(made, action)
-        case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
+        case exp.AlterColumn() if action.args.get("default") is not None or _drops_default(action):
             return lambda made: _with_default(made, action)
-    word = type(action).__name__.upper()
-    if isinstance(action, exp.Drop):
+    if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
-    raise not_supported(f"ALTER TABLE … {word} is not supported", hint="there is ALTER TABLE … ADD COLUMN")
+    hint = "there are ADD COLUMN, ALTER COLUMN … SET DEFAULT and DROP DEFAULT"
+    raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
+
+
+def _drops_default(action: Any) -> bool:
+    return bool(action.args.get("drop")) and action.args.get("allow_null") is None  # DROP NOT NULL allows nulls
 
 
 def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
@@ -213,6 +219,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
     definitions = [definition_named(session, table) for table in tree.expressions]
 
     def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
         for definition in definitions:
             _truncate(session, definition)
         return Done("TRUNCATE TABLE")
@@ -221,6 +228,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
 
 
 def _truncate(session: Host, definition: TableDefinition) -> None:
+    session.check_writable(definition.name)
     topic = session.client.topics_by_name([definition.topic])[definition.topic]
     places = [(definition.topic, partition) for partition in topic.partitions]
     ends = session.client.list_offsets(dict.fromkeys(places, LATEST), read_committed=True)

@@ -94,7 +94,7 @@ class Conflict:
             value = changes.get(field.name)
             old = exp.column(exp.to_identifier(field.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
             made = old if value is None else _of_table(value, alias)
-            items.append(exp.alias_(cast_to(made, field.type), field.name, quoted=True))
+            items.append(exp.alias_(cast_to(made, field), field.name, quoted=True))
         same = [
             exp.EQ(
                 this=exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True)),

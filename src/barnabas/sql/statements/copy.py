@@ -127,7 +127,7 @@ class _Loading:
                 if field.name in names
                 else default_of(relation, field.name)
             )
-            items.append(exp.alias_(cast_to(value, field.type), field.name, quoted=True))
+            items.append(exp.alias_(cast_to(value, field), field.name, quoted=True))
         source = MemoryRelation(SOURCE, pa.schema([pa.field(name, pa.string()) for name in names]))
         self._plan = checked(session, exp.select(*items, copy=False).from_(SOURCE), text, (), {SOURCE: source})
         self._rows = 0
@@ -136,10 +136,12 @@ class _Loading:
         """Write all rows, or none; returns their number."""
         self._rows = 0
         session, relation = self._session, self._relation
+        session.check_writable(relation.name)
         if session.state == "T":
             for rows in self._checked(pieces):
                 session.write(relation, rows)
         else:
+            session.check_writable()
             session.send((relation.topic, records_of(relation, rows)) for rows in self._checked(pieces))
         return self._rows
 

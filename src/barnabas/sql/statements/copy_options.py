@@ -97,6 +97,8 @@ def _checked(found: dict[str, str], forced: tuple[str, ...] | None) -> CopyOptio
     is_csv = form == "csv"
     if found.get("ENCODING", "UTF8").upper().replace("-", "") not in ("UTF8", "UNICODE"):
         raise not_supported(f"the encoding {found['ENCODING']} is not supported", hint="use UTF8")
+    if found.get("HEADER") == "MATCH":
+        raise not_supported("HEADER MATCH is not supported", hint="HEADER leaves the first line out")
     if "DEFAULT" in found:
         raise not_supported("the option DEFAULT of COPY is not supported", hint="leave the column out")
     delimiter = found.get("DELIMITER", "," if is_csv else "\t")

@@ -14,18 +14,21 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import FORMATS, ColumnDefinition, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
     INVALID_TABLE,
+    NO_SEQUENCES,
     UNDEFINED_COLUMN,
     not_supported,
 )
@@ -34,19 +37,18 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
-STORAGE = (
-    "fillfactor",
-    "parallel_workers",
-    "oids",
-    "toast_tuple_target",
-    "user_catalog_table",
-)  # of Postgres' pages; topics have none
+COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
+SERIALS = (exp.DType.SMALLSERIAL, exp.DType.SERIAL, exp.DType.BIGSERIAL)
+# Of Postgres' pages; topics have none.
+STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
     "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
-    "SEQUENCE": "choose keys in the application, or use gen_random_uuid()",
+    "SEQUENCE": NO_SEQUENCES,
+    "USER": "`barnabas user add` makes one",
+    "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
     "FUNCTION": "there are no functions of users",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
@@ -74,6 +76,7 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     definition, options = definition_of(tree)
     definition = private(session, tree, definition, options)
+    check_defaults(session, definition, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
@@ -119,8 +122,9 @@ def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
     for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
-        word = node.key.removesuffix("property").upper()
-        raise not_supported(f"CREATE TABLE with {word} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
+        raise not_supported(
+            f"CREATE TABLE with {words_of(node)} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)"
+        )
 
 
 def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
@@ -183,15 +187,16 @@ def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
     return made, tuple(primary)
 
 
+_NUMBERED = (exp.GeneratedAsIdentityColumnConstraint, exp.AutoIncrementColumnConstraint)
+
+
 def _primary(item: Any) -> list[str]:
     if isinstance(item, exp.Constraint):
         item = item.expressions[0] if item.expressions else item
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    word = type(item).__name__.removesuffix("ColumnConstraint").upper()
-    raise not_supported(
-        f"the constraint {word} is not supported", position_in(item), "there are PRIMARY KEY, NOT NULL and DEFAULT"
-    )
+    hint = NO_SEQUENCES if isinstance(item, _NUMBERED) else "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
 
 
 def _column(columns: Sequence[ColumnDefinition], name: str) -> str:
@@ -210,7 +215,8 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
         )
     if item.kind is None:
         raise not_supported(f'the column "{name}" needs a type', position_in(item))
-    nullable, default, comment, is_primary = True, None, None, False
+    nullable = item.kind.this not in SERIALS  # there are no sequences: INSERT gives the value
+    default, comment, is_primary = None, None, False
     for each in item.constraints:
         kind = each.kind
         match kind:
@@ -222,7 +228,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
                 default = default_text(kind.this)
             case exp.CommentColumnConstraint():
                 comment = kind.this.name
-            case exp.CollateColumnConstraint() | exp.EncodeColumnConstraint():
+            case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
                 pass
             case _:
                 _primary(kind)
@@ -293,9 +299,19 @@ def check(definition: TableDefinition) -> None:
     declared(definition)
 
 
+def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
+    """Raises SqlError if a default has no value, or one of a type that its column cannot hold."""
+    relation = declared(definition)
+    names = [each.name for each in definition.columns if each.default is not None]
+    items = [cast_to(default_of(relation, name), relation.columns.field(name)) for name in names]
+    if items:
+        collected(session, checked(session, exp.select(*items, copy=False), text), (), text)
+
+
 def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
     """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
-    session.definitions.refresh(max_age_s=0)
+    session.check_writable()
+    session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:
             return False
@@ -311,7 +327,7 @@ def make_table(session: Host, definition: TableDefinition, options: Options, *, 
             raise exists(made.name)
         return {} if already else {made.name: made}
 
-    session.definitions.change(session.client, decide)
+    session.definitions.change(session.client, session.running, decide)
     return not already
 
 
@@ -322,7 +338,7 @@ def exists(name: str) -> SqlError:
 
 def _make_topic(session: Host, definition: TableDefinition, options: Options) -> bool:
     """Whether the topic was created now."""
-    if _has_topic(session, definition.topic):
+    if has_topic(session, definition.topic):
         return False
     configs = {"cleanup.policy": "compact"} if definition.is_keyed else {}
     try:
@@ -337,7 +353,8 @@ def _make_topic(session: Host, definition: TableDefinition, options: Options) ->
     return True
 
 
-def _has_topic(session: Host, topic: str) -> bool:
+def has_topic(session: Host, topic: str) -> bool:
+    """Whether a topic is there. Raises SqlError for a name that no topic can have."""
     try:
         return topic in session.client.topics_by_name([topic])
     except KafkaError as error:

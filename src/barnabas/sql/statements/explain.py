@@ -90,7 +90,7 @@ def _sources(plan: QueryPlan, datasets: dict[str, Any]) -> list[str]:
         dataset = datasets[each.alias]
         if not isinstance(each.relation, TopicRelation):
             continue
-        lines.append(f"{each.alias} is {each.relation.name}, topic {each.relation.topic}, columns {', '.join(each.schema.names)}")
+        lines.append(f"{each.relation.name}: topic {each.relation.topic}, columns {', '.join(each.schema.names)}")
         if not isinstance(dataset, Rows):
             lines.append("  its rows are in memory; what was written since the last look was fetched")
             continue

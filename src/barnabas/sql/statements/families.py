@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.dialect import Statement, parse
-from barnabas.sql.statements import alter, inspect, modify, prepared, transaction_control, utility
+from barnabas.sql.statements import alter, dropping, inspect, materialized, modify, prepared, transaction_control, utility
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, create_index, tree_of
 from barnabas.sql.statements.create_as import create_as
@@ -17,9 +17,9 @@ from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
-from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import select
-from barnabas.sql.statements.views import create_view, drop_view
+from barnabas.sql.statements.views import create_view
 from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
 
@@ -45,6 +45,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
     """CREATE TABLE, with columns or from a query."""
     if statement.word(1) == "INDEX" or (statement.word(1) == "UNIQUE" and statement.word(2) == "INDEX"):
         return create_index(session, statement)
+    if "MATERIALIZED" in (statement.word(1), statement.word(3)):
+        return materialized.create(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     tree = tree_of(statement)
@@ -54,10 +56,13 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
 
 
 def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
-    """DROP VIEW, and DROP of what has a definition."""
-    if statement.word(1) == "VIEW":
-        return drop_view(session, statement)
-    return alter.drop(session, statement, given)
+    """DROP of what has a definition, or a temporary view."""
+    word = statement.word(1)
+    if word == "INDEX":
+        return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
+    if word not in ("TABLE", "VIEW", "MATERIALIZED"):
+        raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
+    return dropping.drop(session, statement)
 
 
 _FAMILIES: dict[str, Make] = {
@@ -107,7 +112,9 @@ _LACKING = {
     "EXPORT": "use COPY … TO STDOUT",
     "IMPORT": "use COPY … FROM STDIN",
     "USE": "there is one database with one schema, public",
-    "REFRESH": "there are no views",
+    "REFRESH": "each query reads the newest records",
+    "CACHE": "tables with a primary key are kept in memory without it",
+    "UNCACHE": "leave it out",
 }
 
 

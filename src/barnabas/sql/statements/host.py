@@ -13,12 +13,13 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.interface import Caller, Notice, SqlError
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Records
 
@@ -54,6 +55,10 @@ class Host(Protocol):
         """Of a result; 0 for no limit."""
 
     @property
+    def view_jobs(self) -> ViewJobs:
+        """The jobs of views."""
+
+    @property
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
 
@@ -68,6 +73,9 @@ class Host(Protocol):
 
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables."""
 
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
@@ -90,6 +98,12 @@ class Host(Protocol):
     def translated(self, error: Exception, text: str) -> SqlError:
         """An error of DuckDB or of the cluster as a `SqlError`."""
 
+    def check_readable(self, relation: Relation) -> None:
+        """Raises PartitionError if the caller may not read a table."""
+
+    def check_writable(self, name: str | None = None) -> None:
+        """Raises SqlError 25006 in a read-only transaction, unless the name is that of a temporary table's definition."""
+
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction."""
 
@@ -101,6 +115,9 @@ class Host(Protocol):
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has."""
+
+    def notify(self, notice: Notice) -> None:
+        """Tell the caller something with the statement that runs."""
 
     def begin(self) -> None:
         """Open a transaction."""

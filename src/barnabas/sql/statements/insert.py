@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas import limits
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
@@ -17,7 +18,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, target_of, together
-from barnabas.sql.states import UNIQUE, not_supported
+from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
 
@@ -79,6 +80,12 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
         if key in seen:
             raise duplicate(relation, rows, place)
         seen.add(key)
+    if len(seen) > limits.MAX_SQL_COPY_KEYS:
+        raise SqlError(
+            LIMIT_EXCEEDED,
+            f"one statement brings at most {limits.MAX_SQL_COPY_KEYS} rows to a table with a primary key",
+            hint="bring them in parts",
+        )
     existing = session.existing(relation, keys)
     if existing:
         raise duplicate(relation, rows, next(place for place, key in enumerate(keys) if key in existing))

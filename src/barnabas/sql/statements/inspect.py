@@ -16,7 +16,7 @@ from barnabas.sql.results import Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
-from barnabas.sql.states import syntax_error
+from barnabas.sql.states import not_supported, syntax_error
 from barnabas.tables.column_types import quoted, type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
@@ -37,6 +37,9 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
     """SHOW TABLES | TOPICS | DATABASES | SCHEMAS | COLUMNS FROM name | CREATE TABLE name, or a parameter."""
     word, text = statement.word(1), statement.text
     match word:
+        case "TABLES" | "TOPICS" | "DATABASES" | "SCHEMAS" | "NAMESPACES" if len(statement.tokens) > 2:
+            hint = "use WHERE: SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'a%'"
+            raise not_supported(f"SHOW {word} {statement.tokens[2].text} is not supported", statement.position(2), hint)
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
         case "DATABASES":
@@ -58,7 +61,7 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
 
 
 def _tables(session: Host) -> list[tuple[str | None, ...]]:
-    session.definitions.refresh(max_age_s=0)
+    session.definitions.refresh(session.running, max_age_s=0)
     tables = session.definitions.tables
     rows: list[tuple[str | None, ...]] = []
     for name in session.names():

@@ -128,9 +128,9 @@ def _query(relation: TopicRelation, tree: Any, actions: Sequence[_Action]) -> An
         for number, action in enumerate(actions):
             if field.name in action.values:
                 chosen = exp.EQ(this=exp.Paren(this=choice.copy()), expression=exp.Literal.number(number))
-                value.append("ifs", exp.If(this=chosen, true=cast_to(action.values[field.name].copy(), field.type)))
+                value.append("ifs", exp.If(this=chosen, true=cast_to(action.values[field.name].copy(), field)))
         made: Any = value if value.args["ifs"] else exp.Null()
-        items.append(exp.alias_(cast_to(made, field.type), field.name, quoted=True))
+        items.append(exp.alias_(cast_to(made, field), field.name, quoted=True))
     kinds = exp.Case(ifs=[])
     for number, action in enumerate(actions):
         chosen = exp.EQ(this=exp.Paren(this=choice.copy()), expression=exp.Literal.number(number))

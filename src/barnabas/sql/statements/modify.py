@@ -32,7 +32,7 @@ def update(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     items = []
     for field in relation.columns:
         value = changes.get(field.name)
-        made = own_column(tree.this, field.name) if value is None else cast_to(value.copy(), field.type)
+        made = own_column(tree.this, field.name) if value is None else cast_to(value.copy(), field)
         items.append(exp.alias_(made, field.name, quoted=True))
     query = _query(tree, items, tree.args.get("from_"))
     return _ready(session, statement, given, relation, query, tree, deleted=False)

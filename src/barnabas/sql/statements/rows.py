@@ -17,12 +17,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.duck.types import postgres_of
+from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.statements.target import cast_to, default_of, is_default, with_columns
-from barnabas.sql.states import syntax_error
-from barnabas.tables.column_types import JSON, mark_of
+from barnabas.sql.statements.target import cast_to, default_of, is_default, uncast, with_columns
+from barnabas.sql.states import OUT_OF_RANGE, syntax_error
+from barnabas.tables.column_types import JSON, UUID, mark_of
+from barnabas.tables.json_values import UUID_TEXT
 
 
 class Parameter(int):
@@ -75,7 +78,7 @@ class NewRows:
         for row in found:
             for place, name in enumerate(used):
                 cell = default_of(self._relation, name) if is_default(row[place]) else row[place]
-                row[place] = cast_to(cell.copy(), self._schema.field(name).type)
+                row[place] = cast_to(cell.copy(), self._schema.field(name))
         self._missing += [name for name in names if name not in used]
         return used, found
 
@@ -88,7 +91,7 @@ class NewRows:
                 value: Any = exp.column(aliases[names.index(field.name)])
             else:
                 value = default_of(self._relation, field.name)
-            items.append(exp.alias_(cast_to(value, field.type), field.name, quoted=True))
+            items.append(exp.alias_(cast_to(value, field), field.name, quoted=True))
         alias = exp.TableAlias(this=exp.to_identifier("s"), columns=[exp.to_identifier(each) for each in aliases])
         if isinstance(source, exp.Values):
             source.set("alias", alias)
@@ -105,7 +108,8 @@ class NewRows:
         for row in rows:
             cells = list(defaults)
             for name, cell in zip(used, row, strict=True):
-                cells[self._schema.get_field_index(name)] = _plain(cell.this)
+                place = self._schema.get_field_index(name)
+                cells[place] = _plain(uncast(cell, self._schema.field(place)))
             if any(each is _COMPLEX for each in cells):
                 return None
             found.append(cells)
@@ -138,10 +142,10 @@ class NewRows:
 
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d(:\d\d)?)?", re.ASCII)
+INFINITE = (float("inf"), float("-inf"))
 _COMPLEX, _NOW, _UUID = object(), object(), object()
 _KINDS: dict[type, Any] = {
     int: pa.types.is_integer,
-    float: pa.types.is_floating,
     bytes: pa.types.is_binary,
     bool: pa.types.is_boolean,
 }
@@ -157,7 +161,7 @@ def _plain(cell: Any) -> Any:
         case exp.Literal():
             return cell.name if cell.is_string else _number(cell.name)
         case exp.Neg() if isinstance(cell.this, exp.Literal) and not cell.this.is_string:
-            return -_number(cell.this.name)
+            return _number(f"-{cell.this.name}")
         case exp.CurrentTimestamp() if not cell.this:
             return _NOW
         case exp.Uuid():
@@ -168,7 +172,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _number(text: str) -> Any:
-    return int(text) if text.isdigit() else decimal.Decimal(text)
+    return int(text) if text.removeprefix("-").isdigit() else decimal.Decimal(text)
 
 
 def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
@@ -180,6 +184,8 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
         if pa.types.is_string(kind):
             if mark_of(field) == JSON or not all(each is None or isinstance(each, str) for each in cells):
                 return None
+            if mark_of(field) == UUID:
+                return _uuids(cells)
             return pa.array(cells, kind)
         if pa.types.is_timestamp(kind):
             return _moments(cells, kind)
@@ -188,13 +194,29 @@ def _column(cells: list[Any], field: pa.Field[Any]) -> Any:
         expected = next(
             (check for python, check in _KINDS.items() if all(each is None or type(each) is python for each in cells)), None
         )
+        if pa.types.is_floating(kind) and all(each is None or type(each) in (int, float, decimal.Decimal) for each in cells):
+            return _floats(cells, field)
         if expected is not None and expected(kind):
             return pa.array(cells, kind)
-        if pa.types.is_floating(kind) and all(each is None or type(each) in (int, decimal.Decimal) for each in cells):
-            return pa.array([None if each is None else float(each) for each in cells], kind)
     except (pa.ArrowException, decimal.InvalidOperation, ValueError, OverflowError, TypeError):
         return None
     return None
+
+
+def _uuids(cells: list[Any]) -> Any:
+    """Texts of UUIDs in lower case; None if one has another spelling."""
+    if not all(each is None or UUID_TEXT.fullmatch(each) for each in cells):
+        return None
+    return pa.array([None if each is None else each.lower() for each in cells], pa.string())
+
+
+def _floats(cells: list[Any], field: pa.Field[Any]) -> Any:
+    """Numbers of which none becomes infinite that was not. Raises SqlError 22003."""
+    made = pa.array([None if each is None else float(each) for each in cells], field.type)
+    for cell, each in zip(cells, made.to_pylist(), strict=True):
+        if each in INFINITE and not (isinstance(cell, float) and cell in INFINITE):
+            raise SqlError(OUT_OF_RANGE, f"a value of the column {field.name} is out of range for {postgres_of(field.type)}")
+    return made
 
 
 def _moments(cells: list[Any], kind: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +19,9 @@ from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_qu
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.states import LIMIT_EXCEEDED, syntax_error
+from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_TABLE, syntax_error
 
+HINTED_COLUMNS = 12  # of a hint
 BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the first is seen
 
 
@@ -44,10 +47,13 @@ def checked(
     text: str,
     given: Sequence[pa.DataType | None] = (),
     memory: Mapping[str, MemoryRelation] | None = None,
+    *,
+    with_pending: bool = True,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError.
 
     Args:
+        with_pending: whether it reads the rows of the open transaction.
         memory: relations that exist for this statement only, by name.
     """
 
@@ -62,7 +68,7 @@ def checked(
         session.settings.get,
         given,
         is_spark=session.is_spark,
-        pending=session.buffer.names(),
+        pending=session.buffer.names() if with_pending else (),
     )
     cursor = session.planner()
     try:
@@ -78,10 +84,36 @@ def checked(
     except SqlError:
         raise
     except Exception as error:  # noqa: BLE001 - DuckDB has many types of errors
-        raise session.translated(error, text) from None
+        fault = session.translated(error, text)
+        if fault.sqlstate == UNDEFINED_COLUMN:
+            fault.hint = _column_hint(fault, plan, text)
+        elif fault.sqlstate == UNDEFINED_TABLE:
+            fault.hint = _table_hint(fault, plan)
+        raise fault from None
     finally:
         cursor.close()
     return plan
+
+
+def _table_hint(fault: SqlError, plan: QueryPlan) -> str | None:
+    """`value.item` means a table `value`; the user may mean a part of a column with JSON."""
+    found = re.search(r'for table "(.+)"', fault.message)
+    columns = {name for each in plan.inputs for name in each.relation.columns.names}
+    return f"a part of JSON is {found[1]}->>'name'" if found is not None and found[1] in columns else fault.hint
+
+
+def _column_hint(fault: SqlError, plan: QueryPlan, text: str) -> str | None:
+    """The column that the user may mean by one that is not there. DuckDB knows those columns alone that the statement names."""
+    found = re.search(r'column "(.+)" does not exist', fault.message)
+    relations = [each.relation for each in plan.inputs if not isinstance(each.relation, CatalogueRelation)]
+    columns = list(dict.fromkeys(name for relation in relations for name in relation.columns.names))
+    near = difflib.get_close_matches(found[1].lower(), columns, 1) if found is not None else []
+    if near:
+        return f'perhaps you mean "{near[0]}"'
+    if fault.position is not None and text[fault.position - 2 : fault.position - 1] == '"':
+        return "double quotes are for names; a text has single quotes"
+    more = ", …" if len(columns) > HINTED_COLUMNS else ""
+    return f"there are {', '.join(columns[:HINTED_COLUMNS])}{more}" if columns else fault.hint
 
 
 def run(

@@ -19,6 +19,7 @@ from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
+from barnabas.tables.column_types import UUID, mark_of
 
 
 def target_of(session: Host, table: Any) -> TopicRelation:
@@ -28,6 +29,14 @@ def target_of(session: Host, table: Any) -> TopicRelation:
     relation = session.find([part.name for part in table.parts], position_in(table))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" cannot be written to', position=position_in(table))
+    if relation.definition is not None and relation.definition.view is not None:
+        word = "view" if relation.definition.is_plain_view else "materialized view"
+        raise SqlError(
+            WRONG_OBJECT,
+            f'cannot change {word} "{relation.name}"',
+            position=position_in(table),
+            hint="write to the tables that it reads",
+        )
     return relation
 
 
@@ -83,9 +92,16 @@ def is_default(cell: Any) -> bool:
     return isinstance(cell, exp.Column) and not cell.table and cell.name.upper() == "DEFAULT" and not cell.this.quoted
 
 
-def cast_to(cell: Any, kind: pa.DataType) -> exp.Expression:
-    """An expression as a value of a column."""
-    return exp.cast(cell, duckdb_of(kind), dialect="duckdb")
+def cast_to(cell: Any, field: pa.Field[Any]) -> exp.Expression:
+    """An expression as a value of a column; `uncast` undoes it."""
+    if mark_of(field) == UUID:
+        cell = exp.cast(cell, UUID, dialect="duckdb")  # of the texts of one UUID, columns have that in lower case
+    return exp.cast(cell, duckdb_of(field.type), dialect="duckdb")
+
+
+def uncast(cell: Any, field: pa.Field[Any]) -> Any:
+    """The expression that `cast_to` took."""
+    return cell.this.this if mark_of(field) == UUID else cell.this
 
 
 class Returning:

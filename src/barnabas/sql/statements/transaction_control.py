@@ -2,7 +2,8 @@
 
 A transaction keeps its rows in the session until COMMIT, and writes them in one transaction of Kafka: others see all of them or none.
 Its own statements see its rows. It is not isolated from others: each statement reads what is committed at its start, as READ COMMITTED
-does, and nothing is locked. Definitions of tables are written at once; ROLLBACK does not undo them.
+does, and nothing is locked. The levels REPEATABLE READ and SERIALIZABLE are accepted with a warning. Definitions of tables are
+written at once; ROLLBACK does not undo them.
 """
 
 from __future__ import annotations
@@ -19,17 +20,49 @@ from barnabas.sql.states import NO_TRANSACTION, not_supported, syntax_error
 
 
 def begin(session: Host, statement: Statement, _: Any) -> Ready:
-    """BEGIN [WORK | TRANSACTION] [modes], START TRANSACTION [modes]. Modes promise nothing more than READ COMMITTED."""
+    """BEGIN [WORK | TRANSACTION] [modes], START TRANSACTION [modes]."""
     tag = "START TRANSACTION" if statement.word(0) == "START" else "BEGIN"
     if statement.word(0) == "START" and statement.word(1) != "TRANSACTION":
         raise syntax_error("START needs TRANSACTION", statement.position(1))
-    return done(statement.text, tag, lambda: session.begin() if session.state == "I" else None)
+    modes = modes_of(statement, 2 if statement.word(1) in ("WORK", "TRANSACTION") else 1)
+
+    def run() -> None:
+        if session.state == "I":
+            session.begin()
+        for name, value in modes.items():
+            session.settings.set(f"transaction_{name}", value)
+
+    return done(statement.text, tag, run)
+
+
+def modes_of(statement: Statement, at: int) -> dict[str, str]:
+    """The modes of a transaction from a token on: values by the names of settings without `transaction_`. Raises SqlError."""
+    found: dict[str, str] = {}
+    while at < len(statement.tokens):
+        words = tuple(statement.word(each) for each in range(at, at + 4))
+        at += 2
+        match words:
+            case "ISOLATION", "LEVEL", "READ", "COMMITTED" | "UNCOMMITTED":
+                found["isolation"], at = f"read {words[3].lower()}", at + 2
+            case "ISOLATION", "LEVEL", "REPEATABLE", "READ":
+                found["isolation"], at = "repeatable read", at + 2
+            case "ISOLATION", "LEVEL", "SERIALIZABLE", _:
+                found["isolation"], at = "serializable", at + 1
+            case "READ", "ONLY" | "WRITE", _, _:
+                found["read_only"] = "on" if words[1] == "ONLY" else "off"
+            case "NOT", "DEFERRABLE", _, _:
+                pass
+            case "DEFERRABLE", _, _, _:
+                at -= 1
+            case _:
+                raise syntax_error("the modes are READ ONLY, READ WRITE and ISOLATION LEVEL", statement.position(at - 2))
+        at += statement.word(at) == ","
+    return found
 
 
 def commit(session: Host, statement: Statement, _: Any) -> Ready:
     """COMMIT, END: without a transaction nothing happens; of a failed one it is a ROLLBACK."""
-    if statement.word(1) == "PREPARED" or statement.word(2) == "CHAIN":
-        raise not_supported(f"COMMIT {statement.word(1)} is not supported", statement.position(1), "use COMMIT")
+    _refuse_chain(statement)
 
     def run(_: Sequence[Any]) -> Result:
         return Done("COMMIT" if session.commit() else "ROLLBACK")
@@ -39,6 +72,7 @@ def commit(session: Host, statement: Statement, _: Any) -> Ready:
 
 def rollback(session: Host, statement: Statement, _: Any) -> Ready:
     """ROLLBACK, ABORT, ROLLBACK TO [SAVEPOINT] name."""
+    _refuse_chain(statement)
     at = 2 if statement.word(1) in ("WORK", "TRANSACTION") else 1
     if statement.word(at) != "TO":
         return done(statement.text, "ROLLBACK", session.rollback, ends_transaction=True)
@@ -73,6 +107,12 @@ def release(session: Host, statement: Statement, _: Any) -> Ready:
         session.buffer.release(name)
 
     return done(statement.text, "RELEASE", run)
+
+
+def _refuse_chain(statement: Statement) -> None:
+    words = [statement.word(each) for each in range(len(statement.tokens))]
+    if "PREPARED" in words[1:2] or words[-2:] == ["AND", "CHAIN"]:
+        raise not_supported(f"{' '.join(words).strip()} is not supported", statement.position(1), f"use {words[0]}")
 
 
 def _name(statement: Statement, at: int) -> str:

@@ -12,6 +12,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.transaction_control import modes_of
 from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
 
 
@@ -21,7 +22,7 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
     if statement.word(at) in ("SESSION", "LOCAL") and statement.word(at + 1) not in ("TO", "="):
         is_local, at = statement.word(at) == "LOCAL", at + 1
     if statement.word(at) in ("TRANSACTION", "CHARACTERISTICS"):
-        return done(statement.text, "SET")
+        return _set_modes(session, statement, at)
     if statement.word(at) in ("ROLE", "AUTHORIZATION"):
         raise not_supported(f"SET {statement.word(at)} is not supported", statement.position(at), "log in as that user")
     name, at = _name(statement, at)
@@ -32,13 +33,29 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
     else:
         raise syntax_error("SET needs a value: SET name = value", statement.position(at))
     value = _value(statement, at)
+    is_local = is_local or name == "transaction_read_only"
     return done(statement.text, "SET", lambda: session.settings.set(name, value, is_local=is_local))
+
+
+def _set_modes(session: Host, statement: Statement, at: int) -> Ready:
+    prefix = "transaction_"
+    if statement.word(at) == "CHARACTERISTICS":
+        if (statement.word(at + 1), statement.word(at + 2)) != ("AS", "TRANSACTION"):
+            raise syntax_error("the statement is SET SESSION CHARACTERISTICS AS TRANSACTION modes", statement.position(at + 1))
+        prefix, at = "default_transaction_", at + 2
+    modes = modes_of(statement, at + 1)
+
+    def run() -> None:
+        for name, value in modes.items():
+            session.settings.set(prefix + name, value)
+
+    return done(statement.text, "SET", run)
 
 
 def _name(statement: Statement, at: int) -> tuple[str, int]:
     first = statement.word(at).lower()
     if not first:
-        raise syntax_error("the name of a parameter is missing", statement.position(at))
+        raise syntax_error("the name of a parameter is missing", statement.position(at), "SHOW ALL lists them")
     if first == "time" and statement.word(at + 1) == "ZONE":
         return "time zone", at + 2
     name = first
@@ -83,7 +100,7 @@ def show(session: Host, statement: Statement, _: Any) -> Ready:
             UNDEFINED_OBJECT,
             f'unrecognized configuration parameter "{name}"',
             position=statement.position(1),
-            hint="SHOW ALL lists them",
+            hint="SHOW ALL lists them; there are also SHOW TABLES, COLUMNS FROM, CREATE TABLE, DATABASES and SCHEMAS",
         )
     title = name.lower().replace("time zone", "TimeZone").replace(" ", "_")
     schema = pa.schema([pa.field(title, pa.string())])
@@ -103,7 +120,8 @@ def discard(session: Host, statement: Statement, _: Any) -> Ready:
     word = statement.word(1)
     if word not in ("ALL", "PLANS", "TEMP", "TEMPORARY", "SEQUENCES"):
         raise syntax_error("DISCARD needs ALL, PLANS, SEQUENCES or TEMP", statement.position(1))
-    return done(statement.text, f"DISCARD {word}", session.forget if word == "ALL" else None)
+    actions = {"ALL": session.forget, "TEMP": session.drop_temporary, "TEMPORARY": session.drop_temporary}
+    return done(statement.text, f"DISCARD {word}", actions.get(word))
 
 
 def nothing(tag: str) -> Any:

@@ -1,4 +1,4 @@
-"""CREATE TEMPORARY VIEW and DROP VIEW."""
+"""CREATE VIEW."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.sql.statements.create import exists, folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
-from barnabas.sql.states import UNDEFINED_TABLE, not_supported
+from barnabas.sql.states import not_supported
 
 
 def create_view(session: Host, statement: Statement) -> Ready:
@@ -53,21 +53,3 @@ def create_view(session: Host, statement: Statement) -> Ready:
 
 def _columns(target: Any) -> Sequence[Any]:
     return target.expressions if isinstance(target, exp.Schema) else ()
-
-
-def drop_view(session: Host, statement: Statement) -> Ready:
-    """DROP VIEW [IF EXISTS] name, …."""
-    tree = parse(statement)
-    if not isinstance(tree, exp.Drop):
-        raise not_supported("this form of DROP VIEW is not supported", hint="DROP VIEW [IF EXISTS] name")
-    names = [folded(table.this) for table in tree.args.get("tables") or []]
-
-    def run(_: Sequence[Any]) -> Result:
-        for name in names:
-            if name in session.views:
-                session.views.drop(name)
-            elif not tree.args.get("exists"):
-                raise SqlError(UNDEFINED_TABLE, f'view "{name}" does not exist')
-        return Done("DROP VIEW")
-
-    return Ready(statement.text, run)

@@ -8,7 +8,8 @@ Owns the rows by relation. `generation` changes when a relation gets its first r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from msgspec import Struct
@@ -28,12 +29,18 @@ class _Change(Struct, frozen=True):
     keys: tuple[bytes, ...]
 
 
+def _kind(change: _Change) -> tuple[object, ...]:
+    """Adjacent changes of one kind become records together."""
+    return change.relation.topic, change.relation.definition, change.deleted, change.rows.schema
+
+
 class Buffer:
     """The changes of a transaction, in order."""
 
     def __init__(self) -> None:
         self._changes: list[_Change] = []
         self._marks: list[tuple[str, int]] = []
+        self._keys: dict[str, dict[bytes, bool]] = {}
         self._bytes = 0
         self.generation = 0
 
@@ -50,21 +57,18 @@ class Buffer:
                 hint="commit more often",
             )
         keys = tuple(keys_of(relation, rows)) if relation.is_keyed else ()
-        if not self.has(relation.name):
+        if relation.name not in self._keys:
             self.generation += 1
         self._changes.append(_Change(relation, rows, deleted, keys))
-
-    def has(self, name: str) -> bool:
-        """Whether a relation has changes."""
-        return any(each.relation.name == name for each in self._changes)
+        self._keys.setdefault(relation.name, {}).update(dict.fromkeys(keys, not deleted))
 
     def names(self) -> frozenset[str]:
         """The relations with changes."""
-        return frozenset(each.relation.name for each in self._changes)
+        return frozenset(self._keys)
 
-    def keys(self, name: str) -> dict[bytes, bool]:
+    def keys(self, name: str) -> Mapping[bytes, bool]:
         """The keys of a relation's changes, and whether each is there after them."""
-        return {key: not each.deleted for each in self._changes if each.relation.name == name for key in each.keys}
+        return self._keys.get(name, {})
 
     def rows(self, relation: TopicRelation) -> pa.Table:
         """The rows of a relation with the column DELETED; of a keyed one only the newest of each key."""
@@ -87,8 +91,11 @@ class Buffer:
 
     def records(self) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
         """All of it as records, in order."""
-        for each in self._changes:
-            yield each.relation.topic, records_of(each.relation, each.rows, each.deleted)
+        for _, found in itertools.groupby(self._changes, _kind):
+            changes = list(found)
+            first = changes[0]
+            rows = pa.concat_tables([each.rows for each in changes]).combine_chunks()
+            yield first.relation.topic, records_of(first.relation, rows, first.deleted)
 
     def save(self, name: str) -> None:
         """Set a savepoint."""
@@ -118,6 +125,9 @@ class Buffer:
     def _cut(self, length: int) -> None:
         before = self.names()
         del self._changes[length:]
+        self._keys = {}
+        for each in self._changes:
+            self._keys.setdefault(each.relation.name, {}).update(dict.fromkeys(each.keys, not each.deleted))
         self._bytes = sum(each.rows.nbytes for each in self._changes)
         if self.names() != before:
             self.generation += 1

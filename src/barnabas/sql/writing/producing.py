@@ -5,7 +5,8 @@ Anything more is a transaction. Both producers belong to a session and are kept.
 
 Rules
   1. `write` returns when all records are acknowledged by all in-sync replicas, and committed.
-  2. After an error, nothing was committed, unless the answer to the commit itself was lost: then the error says so (08007).
+  2. After an error, nothing was committed, unless the answer to the one request or to the commit was lost: then the error says so (08007).
+  3. `abort` takes at most ABORT_MS, whatever has become of the cluster.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -25,10 +27,11 @@ from barnabas.client.transactions import Owner
 from barnabas.columnar.encode import LARGEST_BATCH, RecordEncoder, TopicShape
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
-from barnabas.sql.interface import SqlError
+from barnabas.sql.states import unknown_outcome
 
 SHAPE_AGE_S = 60.0  # so long the batch size of a topic is not asked for again
-ABORT_CODES = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+ABORT_MS = 5_000
+REFUSALS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 Records = tuple[str, Sequence[pa.RecordBatch]]  # a topic and batches of `key` and `value`
 Batch = tuple[TopicPartition, bytes, int]
 
@@ -57,7 +60,7 @@ class Producers:
         """Write records of one or several topics; returns the offsets behind them.
 
         Raises:
-            SqlError: the outcome of the commit is unknown.
+            SqlError: 08007; nobody knows whether the records were written.
             BarnabasError: nothing was written.
         """
         batches: list[Batch] = []
@@ -98,10 +101,12 @@ class Producers:
         try:
             single.send(place, bytearray(room), count)
             single.flush()
-        except BaseException:
+        except BaseException as error:
             single.close()
             self._single = None
             self._client.cluster.forget(place[0])
+            if isinstance(error, ClientError):
+                raise unknown_outcome(error, "the rows were written") from error
             raise
         return dict(single.ends)
 
@@ -131,7 +136,7 @@ class Producers:
         try:
             limit = self._client.describe_topic_config(topic).get("max.message.bytes")
         except KafkaError as error:
-            if error.code not in ABORT_CODES:
+            if error.code not in REFUSALS:
                 raise
             limit = None
         return LARGEST_BATCH if limit is None else min(LARGEST_BATCH, int(limit))
@@ -155,22 +160,26 @@ class _Transaction:
         """Raises SqlError 08007 if nobody knows whether it was committed."""
         self._producer.flush()
         try:
-            ended = self._end(commit=True)
+            ended = self._end(self._client, commit=True)
         except ClientError as error:
-            raise SqlError("08007", "the connection was lost while the transaction was committed; it may be committed") from error
+            raise unknown_outcome(error, "the transaction was committed") from error
         self._producers.ended(ended)
         return dict(self._producer.ends)
 
     def abort(self) -> None:
-        """Undo what was written; the coordinator does it later if it cannot be reached."""
+        """Undo what was written; the coordinator does it later if it cannot be reached.
+
+        A client of its own asks: the session's may have been interrupted, and may wait longer.
+        """
         self._producer.close()
+        config = replace(self._client.config, interruption=None, request_timeout_ms=ABORT_MS, default_api_timeout_ms=ABORT_MS)
         try:
-            self._producers.ended(self._end(commit=False))
+            with BlockingClient(config) as client:
+                self._producers.ended(self._end(client, commit=False))
         except BarnabasError:
             return  # the next transaction takes the id over, and so aborts this one
 
-    def _end(self, *, commit: bool) -> Owner:
-        client = self._client
+    def _end(self, client: BlockingClient, *, commit: bool) -> Owner:
         plan = transactions.end_transactions(
             client.config, client.cluster, {self._id: self._owner}, commit=commit, second_version=self._second
         )

@@ -18,22 +18,9 @@ from numba import njit, types
 from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS
 from barnabas.protocol.records.kernels import read_varint as read_long
 from barnabas.protocol.records.pointers import POINTER, pointer_to
-from barnabas.tables.kernels.avro import (
-    OP_BOOLEAN,
-    OP_BYTES,
-    OP_DOUBLE,
-    OP_ENUM,
-    OP_FIXED,
-    OP_FLOAT,
-    OP_LONG,
-    OP_LONG_TO_DOUBLE,
-    OP_NULL,
-    OP_TEXT,
-    is_utf8,
-    little_endian,
-)
-from barnabas.tables.kernels.json_spans import INTS_IN, LATER, MANY_NAMES, TAKEN, are_same
-from barnabas.tables.kernels.json_syntax import ARRAY, AT, FALSE, INT, NULL, OBJECT, TEXT, TRUE
+from barnabas.tables.kernels.avro import LONGS_AT, OP_ENUM, OP_NULL, is_utf8, read_value
+from barnabas.tables.kernels.json_spans import INTS_AT, INTS_IN, LATER, TAKEN, has_same_texts
+from barnabas.tables.kernels.json_syntax import ARRAY, AT, NULL, OBJECT, TEXT
 
 OP_RECORD, OP_ARRAY, OP_MAP, OP_UNION = range(OP_ENUM + 1, OP_ENUM + 5)
 # Columns of the table of nodes: the output (or SKIPPED), and arguments. A value has those of `avro`. A record, array, map or union has the
@@ -41,15 +28,11 @@ OP_RECORD, OP_ARRAY, OP_MAP, OP_UNION = range(OP_ENUM + 1, OP_ENUM + 5)
 # The first link of a map is its values, and the second one the output of its keys.
 OP, TARGET, FIRST, COUNT, LACKING, LACKING_COUNT = range(6)
 LOW, HIGH, FACTOR = FIRST, COUNT, LACKING
-SIZE, FIRST_SYMBOL, SYMBOLS = LOW, LOW, HIGH
 NODE_COLUMNS = 6
 # Columns of the table of outputs: the first slot and the number of slots; for a struct the links to its children.
 BASE, ROOM, OUT_FIRST, OUT_COUNT = range(4)
 OUT_COLUMNS = 4
 SKIPPED = -1
-
-FLOATS = types.Array(types.float64, 1, "C")
-LONGS_AT, INTS_AT, FLOATS_AT = types.CPointer(types.int64), types.CPointer(types.int32), types.CPointer(types.float64)
 
 
 @njit(types.int64(types.int64, types.int64, types.int64, LONGS_AT, LONGS_AT, POINTER, INTS_AT), cache=True)
@@ -79,31 +62,15 @@ def add_null(out, row, links, outs, counts, kinds, rows, values):
     return at
 
 
-@njit(types.boolean(POINTER, types.int64, types.int64, types.int64, LONGS_AT, LONGS_AT, INTS_AT, INTS_AT), cache=True)
-def has_same_keys(data, out, first, total, outs, counts, begins, ends):
-    """Whether two of the last keys are the same, or there are too many to compare."""
-    if total > MANY_NAMES:
-        return True
-    last = outs[out * OUT_COLUMNS + BASE] + counts[out]
-    for one in range(last - total, last):
-        for other in range(last - total, one):
-            size = ends[one] - begins[one]
-            if size == ends[other] - begins[other] and are_same(
-                data, np.int64(begins[one]), data, np.int64(begins[other]), np.int64(size)
-            ):
-                return True
-    return False
-
-
 @njit(
     AT(
         POINTER, AT, AT, types.int64, types.int64,  # data, position, end, node, row
         LONGS_AT, LONGS_AT, LONGS_AT, LONGS_AT,  # nodes, links, symbols, outs
-        LONGS_AT, POINTER, INTS_AT, LONGS_AT, FLOATS_AT, INTS_AT, INTS_AT,  # counts, kinds, rows, values as both, spans
+        LONGS_AT, POINTER, INTS_AT, LONGS_AT, INTS_AT, INTS_AT,  # counts, kinds, rows, values, spans
     ),
     cache=True,
 )  # fmt: skip
-def read_node(data, at, end, node, row, nodes, links, symbols, outs, counts, kinds, rows, values, doubles, begins, ends):  # noqa: C901 - one case for each type
+def read_node(data, at, end, node, row, nodes, links, symbols, outs, counts, kinds, rows, values, begins, ends):  # noqa: C901 - one case for each type
     """Read one value to its output; the position behind it, -1 if it is wrong."""
     place = node * NODE_COLUMNS
     op, out = nodes[place + OP], nodes[place + TARGET]
@@ -112,9 +79,7 @@ def read_node(data, at, end, node, row, nodes, links, symbols, outs, counts, kin
         if at < 0 or index < 0 or index >= nodes[place + COUNT]:
             return np.int64(-1)
         branch = links[nodes[place + FIRST] + index]
-        return read_node(
-            data, at, end, branch, row, nodes, links, symbols, outs, counts, kinds, rows, values, doubles, begins, ends
-        )
+        return read_node(data, at, end, branch, row, nodes, links, symbols, outs, counts, kinds, rows, values, begins, ends)
     if op == OP_NULL:
         if out >= 0 and add_null(out, row, links, outs, counts, kinds, rows, values) < 0:
             return np.int64(-1)
@@ -122,9 +87,7 @@ def read_node(data, at, end, node, row, nodes, links, symbols, outs, counts, kin
     if op == OP_RECORD:
         for i in range(nodes[place + COUNT]):
             child = links[nodes[place + FIRST] + i]
-            at = read_node(
-                data, at, end, child, row, nodes, links, symbols, outs, counts, kinds, rows, values, doubles, begins, ends
-            )
+            at = read_node(data, at, end, child, row, nodes, links, symbols, outs, counts, kinds, rows, values, begins, ends)
             if at < 0:
                 return np.int64(-1)
         if out >= 0:
@@ -164,68 +127,30 @@ def read_node(data, at, end, node, row, nodes, links, symbols, outs, counts, kin
                         begins[key] = at
                         ends[key] = at + size
                     at += size
-                at = read_node(
-                    data, at, end, child, row, nodes, links, symbols, outs, counts, kinds, rows, values, doubles, begins, ends
-                )
+                at = read_node(data, at, end, child, row, nodes, links, symbols, outs, counts, kinds, rows, values, begins, ends)
                 if at < 0:
                     return np.int64(-1)
         if out >= 0:
-            if op == OP_MAP and total > 1 and has_same_keys(data, keys, 0, total, outs, counts, begins, ends):
-                return np.int64(-1)
+            if op == OP_MAP and total > 1:
+                last = outs[keys * OUT_COLUMNS + BASE] + counts[keys]
+                if has_same_texts(data, begins, ends, last - total, last):
+                    return np.int64(-1)
             here = slot(out, np.int64(ARRAY), row, outs, counts, kinds, rows)
             if here < 0:
                 return np.int64(-1)
             values[here] = total
         return np.int64(at)
-    begin, end_of_text, kind, number = np.int64(0), np.int64(0), np.int64(INT), np.int64(0)
-    real, is_real = np.float64(0.0), False
-    if op in (OP_LONG, OP_LONG_TO_DOUBLE):
-        number, at = read_long(data, at, end)
-        if at < 0 or (out >= 0 and (number < nodes[place + LOW] or number > nodes[place + HIGH])):
-            return np.int64(-1)
-        if op == OP_LONG:
-            number *= nodes[place + FACTOR]
-        else:
-            real, is_real = np.float64(number), True
-    elif op in (OP_BYTES, OP_TEXT, OP_FIXED):
-        size = nodes[place + SIZE]
-        if op != OP_FIXED:
-            size, at = read_long(data, at, end)
-        if at < 0 or size < 0 or size > end - at or (op == OP_TEXT and not is_utf8(data, at, at + size)):
-            return np.int64(-1)
-        begin, end_of_text, kind = np.int64(at), np.int64(at + size), np.int64(TEXT)
-        at += size
-    elif op in (OP_DOUBLE, OP_FLOAT):
-        width = 8 if op == OP_DOUBLE else 4
-        if end - at < width:
-            return np.int64(-1)
-        bits = little_endian(data, at, width)
-        if op == OP_DOUBLE:
-            number = np.int64(bits)
-        else:
-            real, is_real = np.float64(np.uint32(bits).view(np.float32)), True
-        at += width
-    elif op == OP_BOOLEAN:
-        if at >= end or data[at] > 1:
-            return np.int64(-1)
-        kind = np.int64(TRUE) if data[at] == 1 else np.int64(FALSE)
-        at += 1
-    else:
-        index, at = read_long(data, at, end)
-        if at < 0 or index < 0 or index >= nodes[place + SYMBOLS]:
-            return np.int64(-1)
-        number = symbols[nodes[place + FIRST_SYMBOL] + index]
-        if out >= 0 and number < 0:
-            return np.int64(-1)
-    if out >= 0:
+    low, high, factor = nodes[place + LOW], nodes[place + HIGH], nodes[place + FACTOR]
+    at, kind, value = read_value(data, at, end, op, low, high, factor, out >= 0, symbols)
+    if at >= 0 and out >= 0:
         here = slot(out, kind, row, outs, counts, kinds, rows)
         if here < 0:
             return np.int64(-1)
-        begins[here] = begin
-        ends[here] = end_of_text
-        values[here] = number
-        if is_real:
-            doubles[here] = real
+        if kind == TEXT:
+            begins[here] = value
+            ends[here] = at
+        else:
+            values[here] = value
     return np.int64(at)
 
 
@@ -233,17 +158,15 @@ def read_node(data, at, end, node, row, nodes, links, symbols, outs, counts, kin
     types.void(
         BYTES_IN, INTS_IN, INTS_IN, BYTES,  # data; begin, end and state of the rows
         LONGS, LONGS, LONGS, LONGS,  # nodes, links, symbols and outs, without their second dimension
-        LONGS, BYTES, INTS, LONGS, FLOATS, INTS, INTS,  # output: counts, kinds, rows, values as both, spans
+        LONGS, BYTES, INTS, LONGS, INTS, INTS,  # output: counts, kinds, rows, values, spans
     ),
     cache=True, nogil=True,
 )  # fmt: skip
-def decode_tree(
-    data, row_begins, row_ends, states, nodes, links, symbols, outs, counts, kinds, rows, values, doubles, begins, ends
-):
+def decode_tree(data, row_begins, row_ends, states, nodes, links, symbols, outs, counts, kinds, rows, values, begins, ends):
     """Records to the outputs; node 0 and output 0 are the record itself, which has a slot for each row."""
     source, nodes_at, links_at, symbols_at = pointer_to(data), pointer_to(nodes), pointer_to(links), pointer_to(symbols)
     outs_at, counts_at, kinds_at, rows_at = pointer_to(outs), pointer_to(counts), pointer_to(kinds), pointer_to(rows)
-    values_at, doubles_at, begins_at, ends_at = pointer_to(values), pointer_to(doubles), pointer_to(begins), pointer_to(ends)
+    values_at, begins_at, ends_at = pointer_to(values), pointer_to(begins), pointer_to(ends)
     before = np.empty(counts.shape[0], np.int64)
     for row in range(states.shape[0]):
         if states[row] == TAKEN:
@@ -251,7 +174,7 @@ def decode_tree(
             end = np.int64(row_ends[row])
             at = read_node(
                 source, np.int64(row_begins[row]), end, 0, row, nodes_at, links_at, symbols_at,
-                outs_at, counts_at, kinds_at, rows_at, values_at, doubles_at, begins_at, ends_at,
+                outs_at, counts_at, kinds_at, rows_at, values_at, begins_at, ends_at,
             )  # fmt: skip
             if at == end:
                 continue

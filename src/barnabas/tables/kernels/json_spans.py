@@ -38,7 +38,7 @@ NAME_SLOTS = 256
 ORDINALS = 64  # members whose column is guessed from the row before
 MANY_NAMES = 64  # of a map; those of a larger one are not compared with each other
 
-INTS_IN = types.Array(types.int32, 1, "C", readonly=True)
+INTS_IN, INTS_AT = types.Array(types.int32, 1, "C", readonly=True), types.CPointer(types.int32)
 KINDS = types.Array(types.uint8, 2, "C")
 SPANS = types.Array(types.int32, 2, "C")
 
@@ -51,6 +51,19 @@ def are_same(one, at, other, begin, size):
     return True
 
 
+@njit(types.boolean(POINTER, INTS_AT, INTS_AT, AT, AT), cache=True)
+def has_same_texts(data, begins, ends, first, last):
+    """Whether two of the spans from `first` up to `last` have the same bytes; also true for more than `MANY_NAMES`."""
+    if last - first > MANY_NAMES:
+        return True
+    for one in range(first, last):
+        at, size = np.int64(begins[one]), np.int64(ends[one] - begins[one])
+        for other in range(first, one):
+            if size == ends[other] - begins[other] and are_same(data, at, data, np.int64(begins[other]), size):
+                return True
+    return False
+
+
 @njit(types.int64(POINTER, AT, AT), cache=True, inline="always")
 def slot_of(data, begin, end):
     """A number below `NAME_SLOTS` for a name."""
@@ -61,13 +74,18 @@ def slot_of(data, begin, end):
     )
 
 
-@njit(types.int64(POINTER, AT, AT, POINTER, INTS, INTS, INTS), cache=True)
+@njit(types.boolean(POINTER, AT, AT, POINTER, INTS_AT, AT), cache=True, inline="always")
+def is_named(data, begin, end, names, name_ends, column):
+    at = np.int64(name_ends[column])
+    return name_ends[column + 1] - at == end - begin and are_same(names, at, data, begin, end - begin)
+
+
+@njit(types.int64(POINTER, AT, AT, POINTER, INTS_AT, INTS_AT, INTS_AT), cache=True)
 def column_of(data, begin, end, names, name_ends, first, following):
     """The column with this name, -1 if there is none."""
     column = np.int64(first[slot_of(data, begin, end)])
     while column >= 0:
-        at = name_ends[column]
-        if name_ends[column + 1] - at == end - begin and are_same(names, at, data, begin, end - begin):
+        if is_named(data, begin, end, names, name_ends, column):
             return column
         column = np.int64(following[column])
     return np.int64(-1)
@@ -93,7 +111,8 @@ def index_names(names, name_ends, first, following):
 )  # fmt: skip
 def scan_objects(data, begins, ends, states, names, name_ends, first, following, kinds, span_begins, span_ends, most):  # noqa: C901 - one loop over bytes
     """The members of the objects in rows that are TAKEN, as spans of columns; `null` is an absent row."""
-    source, names_at = pointer_to(data), pointer_to(names)
+    source, names_at, ends_at = pointer_to(data), pointer_to(names), pointer_to(name_ends)
+    first_at, following_at = pointer_to(first), pointer_to(following)
     stack_array, key_array = np.empty(max(most, 1), np.uint8), np.empty(KEY_ROOM, np.uint8)
     stack, key = pointer_to(stack_array), pointer_to(key_array)
     guesses = np.full(ORDINALS, -1, np.int64)
@@ -132,19 +151,13 @@ def scan_objects(data, begins, ends, states, names, name_ends, first, following,
                     break
                 size = unescape(source, name, name_end, key, 0)
                 if size >= 0:
-                    column = column_of(key, 0, size, names_at, name_ends, first, following)
+                    column = column_of(key, 0, size, names_at, ends_at, first_at, following_at)
             else:
-                if ordinal < ORDINALS and guesses[ordinal] >= 0:
-                    guess = guesses[ordinal]
-                    known = name_ends[guess]
-                    if name_ends[guess + 1] - known == name_end - name and are_same(
-                        names_at, known, source, name, name_end - name
-                    ):
-                        column = guess
-                if column < 0:
-                    column = column_of(source, name, name_end, names_at, name_ends, first, following)
-                    if ordinal < ORDINALS:
-                        guesses[ordinal] = column
+                place = min(ordinal, ORDINALS - 1)
+                column = guesses[place]
+                if column < 0 or not is_named(source, name, name_end, names_at, ends_at, column):
+                    column = column_of(source, name, name_end, names_at, ends_at, first_at, following_at)
+                    guesses[place] = column
             if column >= 0:
                 inner = np.int64(kind in (TEXT, ESCAPED))
                 kinds[column, row] = kind
@@ -259,19 +272,7 @@ def split(  # noqa: C901 - one loop over bytes
                 else:
                     break
             if is_whole and bracket == OPEN_OBJECT and count - first > 1:
-                is_odd = bool(is_odd or count - first > MANY_NAMES)
-                for one in range(first, count):
-                    for other in range(first, one):
-                        size = key_ends[one] - key_begins[one]
-                        if is_odd or (
-                            size == key_ends[other] - key_begins[other]
-                            and are_same(source, np.int64(key_begins[one]), source, np.int64(key_begins[other]), size)
-                        ):
-                            is_odd = True
-                            break
-                    if is_odd:
-                        break
-                is_whole = not is_odd
+                is_whole = not is_odd and not has_same_texts(source, pointer_to(key_begins), pointer_to(key_ends), first, count)
             if not is_whole:
                 states[row] = LATER
                 count = first

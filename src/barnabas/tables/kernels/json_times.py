@@ -7,9 +7,9 @@ from numba import njit, types
 
 from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS, PAIR
 from barnabas.protocol.records.pointers import POINTER, pointer_to
-from barnabas.tables.kernels.json_convert import whole_number
-from barnabas.tables.kernels.json_spans import LATER, TAKEN
-from barnabas.tables.kernels.json_syntax import AT, INT, MISSING, NULL, TEXT, after_digits
+from barnabas.tables.kernels.json_convert import settle, whole_number
+from barnabas.tables.kernels.json_spans import TAKEN
+from barnabas.tables.kernels.json_syntax import AT, INT, TEXT, after_digits
 
 DATE, TIME, TIMESTAMP = range(3)
 DAY_US = 86_400_000_000
@@ -139,20 +139,14 @@ def moment_of_millis(data, at, end, what):
 def to_moments(data, kinds, begins, ends, states, what, out, valid):
     """Days, or microseconds since midnight or 1970."""
     source = pointer_to(data)
+    kinds_at, states_at, valid_at = pointer_to(kinds), pointer_to(states), pointer_to(valid)
     nulls = np.int64(0)
     for row in range(states.shape[0]):
-        out[row] = 0
-        kind = kinds[row]
-        if states[row] == TAKEN and kind != NULL and kind != MISSING:
-            value = np.int64(NONE)
-            if kind == TEXT:
-                value = moment_of_text(source, np.int64(begins[row]), np.int64(ends[row]), what)
-            elif kind == INT:
-                value = moment_of_millis(source, np.int64(begins[row]), np.int64(ends[row]), what)
-            if value != NONE:
-                out[row] = value
-                valid[row >> 3] |= np.uint8(1 << (row & 7))
-                continue
-            states[row] = LATER
-        nulls += 1
+        value = np.int64(NONE)
+        if states[row] == TAKEN and kinds[row] == TEXT:
+            value = moment_of_text(source, np.int64(begins[row]), np.int64(ends[row]), what)
+        elif states[row] == TAKEN and kinds[row] == INT:
+            value = moment_of_millis(source, np.int64(begins[row]), np.int64(ends[row]), what)
+        out[row] = 0 if value == NONE else value
+        nulls += settle(value != NONE, kinds_at, states_at, valid_at, row)
     return nulls

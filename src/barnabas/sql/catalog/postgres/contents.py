@@ -42,8 +42,9 @@ class Described(Struct, frozen=True):
 
     @property
     def keys(self) -> Sequence[str]:
-        """The columns of the primary key."""
-        return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
+        """The columns of the primary key; none if some of them are hidden."""
+        keys = self.definition.key if self.definition is not None and self.definition.is_keyed else ()
+        return keys if set(keys) <= set(self.columns.names) else ()
 
     def places(self) -> list[int]:
         """Of the primary key's columns, from 1 on."""

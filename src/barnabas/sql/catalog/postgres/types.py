@@ -68,6 +68,7 @@ TYPES: Sequence[PgType] = [
         (2275, "cstring", "cstring", -2, "P", 1263),
         (2276, "any", '"any"', 4, "P", 0),
         (2278, "void", "void", 4, "P", 0),
+        (2279, "trigger", "trigger", 4, "P", 0),
         (2950, "uuid", "uuid", 16, "U", 2951),
         (3802, "jsonb", "jsonb", -1, "U", 3807),
     )

@@ -1,0 +1,54 @@
+"""The contents of undeclared topics, as an engine remembers them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.sql.catalog.topics import TopicRelation, registered
+
+SCHEMA_VALID_S = 5.0  # so long the newest schema of a topic is not asked for again
+MOST_SAMPLES = 10_000  # topics that are remembered
+SAMPLE_VALID_S = 30.0  # so long a topic that held text is not looked at again
+
+
+class Samples:
+    """The contents of undeclared topics, for all sessions of an engine: by the schema registry, or by a look at their last records.
+
+    Args:
+        registry: None without one.
+    """
+
+    def __init__(self, registry: RegistryAddress | None = None) -> None:
+        self._registry = registry
+        self._registered: dict[str, tuple[float, TopicRelation | None]] = {}
+        self._known: dict[str, tuple[float, tuple[bool, bool]]] = {}
+        self._lock = threading.Lock()
+
+    def registered(self, topic: str) -> TopicRelation | None:
+        """A topic with the columns of its schema; None without one. Raises TableError, RegistryError, RegistryUnreachable."""
+        if self._registry is None:
+            return None
+        known = self._registered.get(topic)
+        if known is not None and time.monotonic() - known[0] < SCHEMA_VALID_S:
+            return known[1]
+        found = registered(topic, self._registry)
+        with self._lock:
+            if len(self._registered) >= MOST_SAMPLES:
+                self._registered.clear()
+            self._registered[topic] = time.monotonic(), found
+        return found
+
+    def get(self, topic: str) -> tuple[bool, bool] | None:
+        """The answer that is known and still valid. Bytes stay bytes."""
+        found = self._known.get(topic)
+        if found is None or (any(found[1]) and time.monotonic() - found[0] > SAMPLE_VALID_S):
+            return None
+        return found[1]
+
+    def put(self, topic: str, held: tuple[bool, bool]) -> None:
+        with self._lock:
+            if len(self._known) >= MOST_SAMPLES:
+                self._known.clear()
+            self._known[topic] = time.monotonic(), held

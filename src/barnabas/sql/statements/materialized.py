@@ -1,0 +1,203 @@
+"""CREATE MATERIALIZED VIEW.
+
+The order of the steps: the definition, the topic, the job. What a killed server leaves has a definition without a job: DROP removes it, and
+after LEFT_S the next CREATE completes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlglot import exp
+
+from barnabas.client.results import NewTopic
+from barnabas.engine.jobs import Job, ViewWork
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.continuous.view import Planned, plan_view
+from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.interface import Notice, Result, SqlError
+from barnabas.sql.planning.names import tables_of
+from barnabas.sql.results import Done
+from barnabas.sql.statements.create import Options, exists, folded, has_topic, options_of, table_name
+from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.select import checked
+from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
+from barnabas.sql.views import layout
+from barnabas.sql.views.waiting import wait_for_rows
+
+LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
+FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query"
+TAKES = ("topic", "partitions", "replicas")
+
+
+class View(msgspec.Struct, frozen=True):
+    """A view that was planned."""
+
+    definition: TableDefinition
+    work: ViewWork
+    planned: Planned
+    options: Options
+
+
+def create(session: Host, statement: Statement) -> Ready:
+    """CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query [WITH [NO] DATA]."""
+    statement, wants_rows = without_data(statement)
+    tree = parse(statement, spark_order=session.is_spark)
+    if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
+        raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", hint=FORM)
+    view = planned(session, statement, tree)
+    if_not_exists = bool(tree.args.get("exists"))
+
+    def run(_: Sequence[Any]) -> Result:
+        make(session, view, if_not_exists=if_not_exists, waits=wants_rows)
+        return Done("CREATE MATERIALIZED VIEW")
+
+    return Ready(statement.text, run, version=session.version)
+
+
+def without_data(statement: Statement) -> tuple[Statement, bool]:
+    """The statement without WITH [NO] DATA at its end, and whether the rows are wanted."""
+    words = [statement.word(at) for at in range(len(statement.tokens))]
+    for ending in (["WITH", "NO", "DATA"], ["WITH", "DATA"]):
+        if words[-len(ending) :] == ending:
+            return Statement(statement.text, statement.tokens[: -len(ending)]), len(ending) == 2
+    return statement, True
+
+
+def planned(session: Host, statement: Statement, tree: Any) -> View:
+    """The view that a statement describes. Raises SqlError."""
+    schema = tree.this
+    name = table_name(schema.this if isinstance(schema, exp.Schema) else schema)
+    given = [folded(each.this if isinstance(each, exp.ColumnDef) else each) for each in schema.expressions]
+    options = _options(tree)
+    return view_of(session, statement, tree.args["expression"], name, given if isinstance(schema, exp.Schema) else [], options)
+
+
+def view_of(session: Host, statement: Statement, query: Any, name: str, columns: Sequence[str], options: Options) -> View:
+    """A view of a query, planned. Raises SqlError."""
+    text = query_text(statement)
+    sources = _sources(session, query)
+    plan = checked(session, query, statement.text, with_pending=False)
+    cursor = session.planner()
+    try:
+        found = plan_view(plan, cursor, columns)
+        read = [relation.name for relation in found.tables.values()]
+        definition = layout.definition_of(
+            name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
+        )
+    finally:
+        cursor.close()
+    return View(definition, layout.work_of(definition, found), found, options)
+
+
+def query_text(statement: Statement) -> str:
+    """The text of the query: behind the first AS outside of brackets."""
+    depth = 0
+    for at in range(len(statement.tokens)):
+        text = str(statement.tokens[at].text)
+        depth += (text == "(") - (text == ")")
+        if depth == 0 and statement.word(at) == "AS":
+            last = statement.tokens[-1]
+            return statement.text[statement.tokens[at + 1].start : last.end + 1]
+    raise syntax_error(f"the statement is {FORM}", statement.position(0))
+
+
+def _sources(session: Host, query: Any) -> list[str]:
+    """The lasting views that a query names; their tables are found when they are in place."""
+    found = []
+    for table in tables_of(query):
+        if table.name in session.views and not table.args.get("db"):
+            raise not_supported(
+                f'a materialized view cannot read the temporary view "{table.name}"', hint="it ends with its session"
+            )
+        definition = session.definitions.tables.get(table.name)
+        if definition is not None and definition.is_plain_view:
+            found.append(definition.name)
+    return found
+
+
+def _options(tree: Any) -> Options:
+    properties = [each for each in tree.args["properties"].expressions if not isinstance(each, exp.MaterializedProperty)]
+    for each in properties:
+        name = each.this if isinstance(getattr(each, "this", None), str) else getattr(getattr(each, "this", None), "name", "")
+        if name.lower() not in TAKES and "." not in name:
+            raise SqlError(
+                "22023", f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(TAKES)}, and settings of topics in quotes"
+            )
+    return options_of(exp.Properties(expressions=properties) if properties else None)
+
+
+def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool = True) -> bool:
+    """Write the definition, create the topic, write the job, and wait for the first rows; False if the view was there. Raises SqlError."""
+    session.check_writable()
+    for each in view.planned.tables.values():
+        session.check_readable(each)
+    for text in view.planned.notices:
+        session.notify(Notice(text))
+    now_ms = time.time_ns() // 1_000_000
+    assert view.definition.view is not None
+    definition = msgspec.structs.replace(view.definition, view=msgspec.structs.replace(view.definition.view, created_ms=now_ms))
+    if not _define(session, definition, if_not_exists=if_not_exists):
+        session.notify(Notice(f'relation "{definition.name}" already exists, skipping', sqlstate="42P07"))
+        return False
+    try:
+        _make_topic(session, definition, view.options)
+        job = Job(definition.name, view.work, generation=now_ms, created_ms=now_ms)
+        session.view_jobs.store.put(session.client, {job.name: job})
+    except BarnabasError:
+        with contextlib.suppress(BarnabasError):  # DROP removes it otherwise
+            session.definitions.change(session.client, session.running, lambda tables: _undefined(tables, definition))
+        raise
+    if waits and session.settings.get("create_view_waits") == "on":
+        wait_for_rows(session, job)
+    return True
+
+
+def _define(session: Host, definition: TableDefinition, *, if_not_exists: bool) -> bool:
+    """Write the definition, unless the name is taken; whether it was written."""
+    session.definitions.refresh(session.running, max_age_s=0)
+    if definition.name not in session.definitions.tables and has_topic(session, definition.topic):
+        if definition.topic == definition.name:
+            raise exists(definition.name)
+        raise SqlError(DUPLICATE_TABLE, f'the topic "{definition.topic}" exists already', hint="a view needs a topic of its own")
+    jobs = session.view_jobs.jobs()
+    already = False
+
+    def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
+        nonlocal already
+        there = tables.get(definition.name)
+        already = there is not None and there != definition and not _is_left(there, definition.name in jobs)
+        if already and not if_not_exists:
+            raise exists(definition.name)
+        return {} if already else {definition.name: definition}
+
+    session.definitions.change(session.client, session.running, decide)
+    return not already
+
+
+def _is_left(there: TableDefinition, has_job: bool) -> bool:
+    """Whether a server that was killed left the definition of a materialized view."""
+    if there.view is None or not there.view.is_materialized or has_job:
+        return False
+    return time.time_ns() // 1_000_000 - there.view.created_ms > LEFT_S * 1000
+
+
+def _undefined(tables: Mapping[str, TableDefinition], definition: TableDefinition) -> Mapping[str, TableDefinition | None]:
+    return {definition.name: None} if tables.get(definition.name) == definition else {}
+
+
+def _make_topic(session: Host, definition: TableDefinition, options: Options) -> None:
+    configs = {"cleanup.policy": "compact", **options.configs}
+    try:
+        session.client.create_topics([NewTopic(definition.topic, options.partitions, options.replicas, configs)])
+    except KafkaError as error:
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+    session.client.agreed_topics([definition.topic])

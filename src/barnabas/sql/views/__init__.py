@@ -1,0 +1,1 @@
+"""Views that jobs of the engine keep: their definitions, their jobs, and waiting for them."""

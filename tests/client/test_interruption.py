@@ -1,0 +1,75 @@
+"""Another thread ends what a blocking client waits for."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.interruption import Interrupted, Interruption
+from barnabas.testing import Broker
+from tests.waiting import wait_until
+
+HOUR_MS = 3_600_000
+
+
+def client_of(port: int) -> tuple[BlockingClient, Interruption]:
+    """A client that does not give up by itself."""
+    interruption = Interruption()
+    config = ClientConfig(
+        (("127.0.0.1", port),),
+        interruption=interruption,
+        request_timeout_ms=HOUR_MS,
+        default_api_timeout_ms=HOUR_MS,
+        retry_backoff_ms=HOUR_MS,
+        retry_backoff_max_ms=HOUR_MS,
+    )
+    return BlockingClient(config), interruption
+
+
+def interrupted(client: BlockingClient, interruption: Interruption, waits: Callable[[], object]) -> None:
+    """Ask for topics in a thread, and interrupt it as soon as it waits."""
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(client.topics)
+        wait_until(waits)
+        interruption.interrupt()
+        with pytest.raises(Interrupted, match=r"^the operation was interrupted$"):
+            asked.result(60)
+
+
+def test_a_wait_for_an_answer_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:  # takes connections and never answers
+        client, interruption = client_of(server.getsockname()[1])
+        with client:
+            for _ in range(2):
+                interrupted(client, interruption, lambda: interruption._waiting)
+                assert not interruption._waiting
+                interruption.resume()
+
+
+def refused(server: socket.socket) -> bool:
+    """The client connected and lost the connection."""
+    server.accept()[0].close()
+    return True
+
+
+def test_a_pause_between_attempts_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client, interruption = client_of(server.getsockname()[1])
+        with client:
+            interrupted(client, interruption, lambda: refused(server))
+
+
+def test_an_operation_that_begins_later_ends_too_until_they_may_go_on() -> None:
+    with Broker() as broker:
+        client, interruption = client_of(broker.port)
+        with client:
+            interruption.interrupt()
+            with pytest.raises(Interrupted):
+                client.topics()
+            interruption.resume()
+            assert client.topics() == {}
