@@ -128,5 +128,7 @@ def computed(node: Groups, bags: Sequence[Bag], rows: Sequence[Change], weight: 
     )
     names = listing(node.columns)
     kinds = ", ".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}" for each in node.columns)
-    query = f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({node.query}) SELECT {kinds}, {weight}::BIGINT AS {WEIGHT} FROM q"
+    query = (
+        f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({node.query}) SELECT {kinds}, {weight}::BIGINT AS {WEIGHT} FROM q"
+    )
     return f"SELECT * FROM ({query})"

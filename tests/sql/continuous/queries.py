@@ -8,7 +8,9 @@ TABLES = {
     each.name: each
     for each in (
         table("people: id bigint, name text, age int, city text, score double, joined timestamp", "id"),
-        table("orders: id bigint, person_id bigint, item text, price decimal(12;2), qty int, at timestamp, tags array<text>", "id"),
+        table(
+            "orders: id bigint, person_id bigint, item text, price decimal(12;2), qty int, at timestamp, tags array<text>", "id"
+        ),
         table("items: name text, kind text not null, weight double", "name"),
         table("bids: auction bigint, bidder bigint, price bigint, channel text, at timestamp not null"),
         table("clicks: who bigint not null, page text, ms int, at timestamp, doc json"),
@@ -147,5 +149,10 @@ QUERIES: list[tuple[str, str]] = [
     # time
     (ROWS, "SELECT date_trunc('hour', at) AS h, count(*) AS n FROM bids GROUP BY 1"),
     (ROWS, "SELECT time_bucket(INTERVAL '10 minutes', at) AS w, auction, max(price) FROM bids GROUP BY w, auction"),
+    (ROWS, "SELECT window_start, window_end, count(*) AS n FROM tumble(bids, at, INTERVAL '10 minutes') GROUP BY window_start, window_end"),
+    (ROWS, "SELECT auction, window_start, sum(price) FROM hop(bids, at, INTERVAL '2 minutes', INTERVAL '10 minutes') GROUP BY 1, 2"),
+    (ROWS, "SELECT b.auction, b.window_end FROM tumble((SELECT * FROM bids WHERE price > 1), at, '1 hour') AS b JOIN people p ON p.id = b.bidder"),
+    (ROWS, "SELECT window.start, window.end, count(*) AS n FROM bids GROUP BY window(at, '10 minutes')"),
+    (ROWS, "SELECT window(at, '10 minutes', '5 minutes').start AS s, max(price) FROM bids GROUP BY window(at, '10 minutes', '5 minutes')"),
     (ROWS, "SELECT extract(minute FROM at) AS m, count(*) FROM bids GROUP BY m"),
 ]  # fmt: skip

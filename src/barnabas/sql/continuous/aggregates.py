@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, Sum, Sums, Union, quoted
 from barnabas.sql.continuous.functions import multiplies, name_of
-from barnabas.sql.continuous.joining import ONE, kept
+from barnabas.sql.continuous.joining import ONE, Joining, kept
 from barnabas.sql.continuous.nulls import is_never_null
 from barnabas.sql.continuous.parts import NotSplit, Part, column_of, has_query, replaced, text, used_by
 from barnabas.sql.continuous.scope import Scope
@@ -136,8 +136,10 @@ class Aggregating:
         simple = [self._simple(part, each) for each in calls]
         if all(simple):
             node, not_null = self._sums(part, source, keys, calls, values)
-        elif (distinct := self._one_distinct(calls, simple)) is not None:
-            node, not_null = self._twice(part, source, keys, calls, distinct, values)
+        elif (distinct := self._distinct(calls, simple)) is not None:
+            if len(distinct) > 1:
+                return self._joined(part, source, keys, calls, distinct, values)
+            node, not_null = self._twice(part, source, keys, calls, distinct[0], values)
         else:
             node, not_null = self._query(part, source, keys, calls, values)
         columns = {(source, each.name): each.name for each in self._nodes.columns(node)}
@@ -145,19 +147,33 @@ class Aggregating:
         not_null |= {name for name, is_never in zip(names, never, strict=True) if is_never}
         plain = {name: (None, name) for name in columns.values()}
         unique = [frozenset(names)]
-        fixed = {part.columns[next(iter(used_by(each)))]: f"g{place}" for place, each in enumerate(keys) if isinstance(each, exp.Column)}
+        fixed = {
+            part.columns[next(iter(used_by(each)))]: f"g{place}"
+            for place, each in enumerate(keys)
+            if isinstance(each, exp.Column)
+        }
         unique += [frozenset(fixed[name] for name in one) for one in part.unique if one <= set(fixed)]
         is_sums = isinstance(self._nodes.node(node), Sums)
-        return Part(node, columns, tuple(sorted(set(unique), key=lambda each: (len(each), sorted(each)))), frozenset(not_null), plain if is_sums else None)
+        return Part(
+            node,
+            columns,
+            tuple(sorted(set(unique), key=lambda each: (len(each), sorted(each)))),
+            frozenset(not_null),
+            plain if is_sums else None,
+        )
 
     def _kinds(self, part: Part, texts: Sequence[str]) -> list[str]:
         if not texts:
             return []
-        return [each.kind for each in self._nodes.kinds(f"SELECT {', '.join(texts)} FROM {ONE}", [self._nodes.columns(part.node)])]
+        return [
+            each.kind for each in self._nodes.kinds(f"SELECT {', '.join(texts)} FROM {ONE}", [self._nodes.columns(part.node)])
+        ]
 
     def _named_keys(self, part: Part, keys: Sequence[Any]) -> tuple[Named, ...]:
         texts = [text(each, part) for each in keys]
-        return tuple(Named(f"g{place}", kind, each) for place, (each, kind) in enumerate(zip(texts, self._kinds(part, texts), strict=True)))
+        return tuple(
+            Named(f"g{place}", kind, each) for place, (each, kind) in enumerate(zip(texts, self._kinds(part, texts), strict=True))
+        )
 
     def _simple(self, part: Part, call: Any) -> tuple[str, Any, Any] | None:
         """The call, the argument and the filter of an aggregate that is a sum."""
@@ -170,8 +186,11 @@ class Aggregating:
         if isinstance(call, exp.Anonymous) and name_of(call) in _NAMED and len(call.expressions) == 1:
             return _NAMED[name_of(call)], call.expressions[0], condition
         if isinstance(call, exp.CountIf):
-            both = argument if condition is None else exp.And(this=exp.Paren(this=condition.copy()), expression=exp.Paren(this=argument.copy()))
-            return "count", None, both
+            ones = [
+                exp.If(this=argument.copy(), true=exp.Literal.number(1)),
+                exp.If(this=exp.Not(this=exp.Paren(this=argument.copy())), true=exp.Literal.number(0)),
+            ]
+            return "sum", exp.Case(ifs=ones), condition  # null without rows, as DuckDB has it
         if isinstance(argument, exp.Distinct):
             if type(call) not in (exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr) or len(argument.expressions) != 1:
                 return None
@@ -194,7 +213,9 @@ class Aggregating:
             return False
         return (kinds[0] in SUMMED or kinds[0].startswith("DECIMAL")) and kinds[1:] in ([], ["DOUBLE"])
 
-    def _sums(self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]) -> tuple[int, set[str]]:
+    def _sums(
+        self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> tuple[int, set[str]]:
         named = self._named_keys(part, keys)
         found: dict[tuple[str, str | None, str | None], Sum] = {}
         for call in calls:
@@ -221,17 +242,46 @@ class Aggregating:
 
         return _average(one("sum"), one("count")) if call == "avg" else one(call)
 
-    def _one_distinct(self, calls: Sequence[Any], simple: Sequence[Any]) -> Any | None:
-        """The argument of the aggregates with DISTINCT, if they all have the same, and the others are sums."""
-        arguments = []
+    def _distinct(self, calls: Sequence[Any], simple: Sequence[Any]) -> list[Any] | None:
+        """The arguments of the aggregates with DISTINCT; None if another one is no sum."""
+        arguments: list[Any] = []
         for call, is_simple in zip(calls, simple, strict=True):
             if is_simple:
                 continue
-            inner = call.this if isinstance(call, (exp.Count, exp.Sum, exp.Avg)) else None
-            if not isinstance(inner, exp.Distinct) or len(inner.expressions) != 1:
+            found = distinct_of(call)
+            if found is None:
                 return None
-            arguments.append(inner.expressions[0])
-        return arguments[0] if all(each == arguments[0] for each in arguments) else None
+            if found[1] not in arguments:
+                arguments.append(found[1])
+        return arguments
+
+    def _joined(
+        self,
+        part: Part,
+        source: int,
+        keys: Sequence[Any],
+        calls: Sequence[Any],
+        distinct: Sequence[Any],
+        values: list[tuple[Any, Any]],
+    ) -> Part:
+        """Several arguments of DISTINCT: the groups for each, joined."""
+        whole: Part | None = None
+        for place, argument in enumerate(distinct):
+            own = [
+                each
+                for each in calls
+                if ((found := distinct_of(each)) is None and place == 0) or (found is not None and found[1] == argument)
+            ]
+            number = self._planner.source_number() if place else source
+            found_part = self._grouped(part, number, keys, own, values)
+            if whole is None:
+                whole = found_part
+                continue
+            names = [f"g{each}" for each in range(len(keys))]
+            equal = [exp.NullSafeEQ(this=column_of(source, name), expression=column_of(number, name)) for name in names]
+            whole = Joining(self._nodes).inner(whole, found_part, equal)
+        assert whole is not None
+        return whole
 
     def _twice(
         self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], distinct: Any, values: list[tuple[Any, Any]]
@@ -252,9 +302,12 @@ class Aggregating:
         for call in calls:
             if call in others:
                 made = next(value for each, value in partial if each == call)
-                values.append((call, replaced(made, lambda each: column_of(source, each.name) if isinstance(each, exp.Column) else None)))
+                values.append(
+                    (call, replaced(made, lambda each: column_of(source, each.name) if isinstance(each, exp.Column) else None))
+                )
                 continue
-            wanted = {exp.Count: ["count"], exp.Sum: ["sum"], exp.Avg: ["sum", "count"]}[type(call)]
+            kind_of = (distinct_of(call) or (exp.Count, None))[0]
+            wanted = {exp.Count: ["count"], exp.Sum: ["sum"], exp.Avg: ["sum", "count"]}[kind_of]
             for name in wanted:
                 if f"d_{name}" not in seen:
                     seen.add(f"d_{name}")
@@ -263,7 +316,7 @@ class Aggregating:
                         raise NotSplit("a sum of another type")
                     sums.append(Sum(f"d_{name}", kind, name, argument))
             made = column_of(source, f"d_{wanted[0]}")
-            values.append((call, _average(made, column_of(source, "d_count")) if isinstance(call, exp.Avg) else made))
+            values.append((call, _average(made, column_of(source, "d_count")) if kind_of is exp.Avg else made))
         counted = {each.name for each in node.sums if each.call == "count"}
         made_columns = []
         for each in (*named, *sums):
@@ -280,7 +333,9 @@ class Aggregating:
             return Sum(one.name, self._kinds(below, [f"sum({argument})"])[0], "sum", argument)
         return Sum(one.name, one.kind, one.call, argument)
 
-    def _query(self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]) -> tuple[int, set[str]]:
+    def _query(
+        self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> tuple[int, set[str]]:
         """Aggregates that are no sums: by the keys of the groups."""
         texts = [text(each, part) for each in keys]
         made = [settled_aggregate(each, lambda tree: text(tree, part)) for each in calls]
@@ -295,7 +350,9 @@ class Aggregating:
         values += [(call, column_of(source, f"a{place}")) for place, call in enumerate(calls)]
         return node, {f"a{place}" for place, each in enumerate(calls) if isinstance(each, exp.Count)}
 
-    def _by_sets(self, part: Part, source: int, calls: Sequence[Any], grouping: Sequence[Any], values: list[tuple[Any, Any]]) -> Part:
+    def _by_sets(
+        self, part: Part, source: int, calls: Sequence[Any], grouping: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> Part:
         """The union of the groups by each grouping set."""
         assert self._sets is not None
         kinds = [each.kind for each in self._named_keys(part, self.keys)]
@@ -306,7 +363,8 @@ class Aggregating:
             own: list[tuple[Any, Any]] = []
             found = self._grouped(part, inner, [self.keys[place] for place in chosen], calls, own)
             columns = [
-                Named(f"g{place}", kind, quoted(f"g{chosen.index(place)}") if place in chosen else "NULL") for place, kind in enumerate(kinds)
+                Named(f"g{place}", kind, quoted(f"g{chosen.index(place)}") if place in chosen else "NULL")
+                for place, kind in enumerate(kinds)
             ]
             texts = [text(value, found) for _, value in own]
             made = [f"a{place}" for place in range(len(own))]
@@ -327,6 +385,20 @@ class Aggregating:
                 raise NotSplit("GROUPING of what is no key")
             found = found * 2 + (self.keys.index(each) not in chosen)
         return found
+
+
+def distinct_of(call: Any) -> tuple[type, Any] | None:
+    """The aggregate and the argument of one with DISTINCT; a filter becomes part of the argument."""
+    condition = None
+    if isinstance(call, exp.Filter):
+        condition, call = call.expression.this, call.this
+    inner = call.this if type(call) in (exp.Count, exp.Sum, exp.Avg) else None
+    if not isinstance(inner, exp.Distinct) or len(inner.expressions) != 1:
+        return None
+    argument = inner.expressions[0]
+    if condition is not None:
+        argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
+    return type(call), argument
 
 
 def _average(total: Any, count: Any) -> Any:

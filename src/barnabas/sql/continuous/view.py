@@ -67,6 +67,8 @@ def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
     try:
         made = planner.query(query.tree.copy(), {})
     except NotSplit as error:
+        if isinstance(error.__cause__, duckdb.Error):
+            raise error.__cause__ from None
         raise not_supported(f"a view cannot have {error}") from None
     return _finished(nodes, made, _named([name for name, _ in made.names], names), tables, planner.notices)
 
@@ -106,10 +108,18 @@ def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[st
     if [(each.name, each.kind) for each in columns] != list(kinds.items()):
         last = nodes.add(Rows(made.node, tuple(columns)))
     by_column = dict(reversed(pairs))
-    found = None if key is None else tuple(by_column[each] for each in sorted(key, key=lambda each: shown.index(each) if each in shown else len(shown)))
+    found = (
+        None
+        if key is None
+        else tuple(
+            by_column[each] for each in sorted(key, key=lambda each: (shown.index(each) if each in shown else len(shown), each))
+        )
+    )
     if key == frozenset():
         found = (hidden_names[0],)
-    never = frozenset(name for column, name in pairs if column in made.not_null) | (frozenset(hidden_names) if key == frozenset() else frozenset())
+    never = frozenset(name for column, name in pairs if column in made.not_null) | (
+        frozenset(hidden_names) if key == frozenset() else frozenset()
+    )
     return Planned(nodes.plan(last, found, tuple(hidden_names)), tables, tuple(notices), never)
 
 
