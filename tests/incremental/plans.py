@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +19,15 @@ COLUMNS = (
     Column("d", "DOUBLE"),
     Column("e", "DECIMAL(12,2)"),
 )
-SCHEMA = pa.schema([("k", pa.int32()), ("v", pa.int64()), ("s", pa.string()), ("d", pa.float64()), ("e", pa.decimal128(12, 2))])
-KEYED = pa.schema([*SCHEMA, (KEY, pa.binary()), (DELETED, pa.bool_())])
+KINDS: Mapping[str, pa.DataType] = {
+    "k": pa.int32(),
+    "v": pa.int64(),
+    "s": pa.string(),
+    "d": pa.float64(),
+    "e": pa.decimal128(12, 2),
+}
+SCHEMA = pa.schema(KINDS)
+KEYED = pa.schema({**KINDS, KEY: pa.binary(), DELETED: pa.bool_()})
 INPUTS = (Input("people", COLUMNS, True), Input("bids", COLUMNS), Input('odd "name"\'s', COLUMNS, True))
 
 

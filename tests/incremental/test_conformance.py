@@ -43,8 +43,8 @@ def people(*rows: tuple[bytes, int | None, str | None] | bytes) -> dict[str, pa.
         else {KEY: row[0], DELETED: False, "id": row[1], "name": row[2]}
         for row in rows
     ]
-    schema = pa.schema([("id", pa.int32()), ("name", pa.string()), (KEY, pa.binary()), (DELETED, pa.bool_())])
-    return {"people": pa.Table.from_pylist(found, schema)}
+    kinds: dict[str, pa.DataType] = {"id": pa.int32(), "name": pa.string(), KEY: pa.binary(), DELETED: pa.bool_()}
+    return {"people": pa.Table.from_pylist(found, pa.schema(kinds))}
 
 
 def bids(*rows: tuple[int | None, int | None]) -> dict[str, pa.Table]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barnabas.incremental.interface import FlowError
+from barnabas.incremental.interface import Flow, FlowError
 from barnabas.incremental.plan import Plan
 from barnabas.incremental.whole import WholeFlow
 from tests.incremental.flows import Follower, lines, opened
@@ -50,7 +49,7 @@ def follow(plan: Plan, several: list[tuple[dict[str, pa.Table], str]], path: Pat
         whole.close()
 
 
-def tried(flow: Any, inputs: dict[str, pa.Table]) -> pa.Table | None:
+def tried(flow: Flow, inputs: dict[str, pa.Table]) -> pa.Table | None:
     """A step; None if it fails."""
     try:
         return flow.step(flow.position + 1, inputs)

@@ -80,9 +80,11 @@ def test_plan_reads_its_inputs_alone(source: str) -> None:
     flow.close()
 
 
-def test_settings_are_locked() -> None:
-    with pytest.raises(FlowError, match="configuration has been locked"):
-        opened(PLAN)._database.run("SET threads = 9")
+def test_files_stay_out_of_reach() -> None:
+    flow = opened(PLAN)
+    with pytest.raises(FlowError, match="Cannot enable external access"):
+        flow._database.run("SET enable_external_access = true")
+    flow.close()
 
 
 def test_table_without_a_column_of_the_plan() -> None:
@@ -94,7 +96,7 @@ def test_table_without_a_column_of_the_plan() -> None:
 
 
 def test_query_without_keys_reads_max_view_recomputed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert groups.MAX_VIEW_RECOMPUTED_ROWS == limits.MAX_VIEW_RECOMPUTED_ROWS
+    assert limits.MAX_VIEW_RECOMPUTED_ROWS == 1_000_000
     monkeypatch.setattr(groups, "MAX_VIEW_RECOMPUTED_ROWS", 2)
     flow = opened(planned(BIDS, Groups((0,), ((),), "SELECT * FROM input_0 ORDER BY id LIMIT 1", BIDS.columns)))
     stepped(flow, bids((1, 5), (2, 6)))

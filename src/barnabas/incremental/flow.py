@@ -21,9 +21,9 @@ from barnabas.incremental.groups import GroupedRows, WholeRows
 from barnabas.incremental.inputs import AddedRows, KeyedRows
 from barnabas.incremental.interface import DELETED, FlowError, Size
 from barnabas.incremental.join import JoinedRows
-from barnabas.incremental.plan import Groups, Input, Join, Plan, Rows, Sums, Union, decode, encode
+from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Sums, Union, decode, encode
 from barnabas.incremental.result import CountedResult, KeyedResult, SummedResult, is_of_groups
-from barnabas.incremental.rows import AllRows, MadeRows
+from barnabas.incremental.rows import AllRows, FewerRows, MadeRows
 from barnabas.incremental.sums import SummedRows, accumulators, natural_kinds
 
 META = "state.flow"
@@ -197,6 +197,8 @@ class DuckFlow:
                 return MadeRows(number, node)
             case Union() as node:
                 return AllRows(number, node, [plan.columns_of(each) for each in node.inputs])
+            case Less() as node:
+                return FewerRows(number, node, plan.columns_of(number))
             case Join(left=left, right=right) as node:
                 return JoinedRows(number, node, self._bag(left), self._bag(right))
             case Sums() as node:

@@ -1,7 +1,12 @@
-"""Any query by key: computed again, before and after the step, over the rows of the keys in the change."""
+"""Any query by key: computed again, before and after the step, over the rows of the keys in the change.
+
+The result before the step must be the one that an earlier step gave, to the last bit. A sum of floating-point numbers depends on the
+order of the rows. So a query with such columns reads its rows in the order of their values, in one thread.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from barnabas.incremental.bag import Bag
@@ -10,6 +15,9 @@ from barnabas.incremental.database import Database
 from barnabas.incremental.interface import FlowError
 from barnabas.incremental.plan import Groups, quoted
 from barnabas.limits import MAX_VIEW_RECOMPUTED_ROWS
+
+ROWS_OF_ONE_THREAD = 100_000  # DuckDB gives 122,880 rows of a table to one thread
+REAL = re.compile("DOUBLE|FLOAT|REAL")
 
 
 class GroupedRows:
@@ -22,6 +30,7 @@ class GroupedRows:
     def __init__(self, number: int, node: Groups, bags: Sequence[Bag], kinds: Sequence[str]) -> None:
         self._number, self._node, self._bags = number, node, bags
         self._keys = []
+        self._order = " ORDER BY ALL" if any(REAL.search(each.kind) for each in node.columns) else ""
         for place, (bag, keys) in enumerate(zip(bags, node.keys, strict=True)):
             cast = [f"({key})::{kind}" for key, kind in zip(keys, kinds, strict=True)]
             self._keys.append(bag.key(f"input_{place}", cast))
@@ -47,12 +56,16 @@ class GroupedRows:
         for place, (bag, key, change) in enumerate(zip(self._bags, self._keys, changes, strict=True)):
             name = f"_{self._number}_{place}"
             lines = lines_of(bag.table, f"{key} IN (SELECT _k FROM {touched})", number)
-            rows = step.change(f"_before{name}", f"SELECT {listing(bag.columns)}, {WEIGHT} FROM ({lines})")
+            rows = step.change(f"_before{name}", f"SELECT {listing(bag.columns)}, {WEIGHT} FROM ({lines}){self._order}")
             before.append(rows)
-            after.append(added(step, f"_after{name}", bag, rows, change))
+            after.append(added(step, f"_after{name}", bag, rows, change, self._order))
         old = computed(self._node, self._bags, before, -1)
         new = computed(self._node, self._bags, after, 1)
-        return step.change(f"_change_{self._number}", merging(self._node.columns, f"{old} UNION ALL {new}"))
+        several = merging(self._node.columns, f"{old} UNION ALL {new}")
+        if self._order and sum(each.rows for each in (*before, *after)) > ROWS_OF_ONE_THREAD:
+            with step.database.one_thread():
+                return step.change(f"_change_{self._number}", several)
+        return step.change(f"_change_{self._number}", several)
 
 
 class WholeRows:
@@ -93,13 +106,13 @@ class WholeRows:
         step.database.run(f"INSERT INTO {self._table} SELECT {names} FROM _result_{self._number}")
 
 
-def added(step: Step, name: str, bag: Bag, rows: Change, change: Change) -> Change:
+def added(step: Step, name: str, bag: Bag, rows: Change, change: Change, order: str = "") -> Change:
     """Rows before a step with its change."""
     if change.rows == 0:
         return rows
     names = f"{listing(bag.columns)}, {WEIGHT}"
     sql = " UNION ALL ".join(f"SELECT {names} FROM {each.relation}" for each in (rows, change) if each.rows)
-    return step.change(name, merging(bag.columns, sql) if change.lowest < 0 else sql)
+    return step.change(name, f"SELECT * FROM ({merging(bag.columns, sql) if change.lowest < 0 else sql}){order}")
 
 
 def computed(node: Groups, bags: Sequence[Bag], rows: Sequence[Change], weight: int) -> str:
@@ -109,5 +122,5 @@ def computed(node: Groups, bags: Sequence[Bag], rows: Sequence[Change], weight: 
     )
     names = listing(node.columns)
     kinds = ", ".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}" for each in node.columns)
-    query = f"WITH {inputs}, q({names}) AS ({node.query}) SELECT {kinds}, {weight}::BIGINT AS {WEIGHT} FROM q"
+    query = f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({node.query}) SELECT {kinds}, {weight}::BIGINT AS {WEIGHT} FROM q"
     return f"SELECT * FROM ({query})"

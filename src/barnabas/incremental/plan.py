@@ -120,7 +120,14 @@ class Union(Struct, frozen=True, tag="union"):
     inputs: tuple[int, ...]
 
 
-Node = Input | Rows | Join | Sums | Groups | Union
+class Less(Struct, frozen=True, tag="less"):
+    """The rows of one input without those of another. The first has all rows of the second, each at least as often, and the same columns."""
+
+    input: int
+    less: int
+
+
+Node = Input | Rows | Join | Sums | Groups | Union | Less
 
 
 class Plan(Struct, frozen=True):
@@ -149,8 +156,8 @@ class Plan(Struct, frozen=True):
     def columns_of(self, number: int) -> tuple[Column, ...]:
         """The columns of a node."""
         node = self.nodes[number]
-        if isinstance(node, Union):
-            return self.columns_of(node.inputs[0])
+        if isinstance(node, (Union, Less)):
+            return self.columns_of(self.inputs_of(number)[0])
         return tuple(Column(each.name, each.kind) for each in node.columns)
 
     def inputs_of(self, number: int) -> Sequence[int]:
@@ -160,7 +167,7 @@ class Plan(Struct, frozen=True):
                 return ()
             case Rows(input=one) | Sums(input=one):
                 return (one,)
-            case Join(left=left, right=right):
+            case Join(left=left, right=right) | Less(input=left, less=right):
                 return left, right
             case Groups(inputs=inputs) | Union(inputs=inputs):
                 return inputs
@@ -197,9 +204,11 @@ class Plan(Struct, frozen=True):
             case Groups(query=query, columns=columns):
                 names = ", ".join(quoted(each.name) for each in columns)
                 kinds = ", ".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}" for each in columns)
-                return f"WITH {inputs}, q({names}) AS ({query}) SELECT {kinds} FROM q"
+                return f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({query}) SELECT {kinds} FROM q"
             case Union(inputs=several):
                 return " UNION ALL ".join(f"SELECT * FROM n{each}" for each in several)
+            case Less(input=one, less=less):
+                return f"SELECT * FROM n{one} EXCEPT ALL SELECT * FROM n{less}"
 
 
 def listed(columns: Sequence[Named]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step
+from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing
 from barnabas.incremental.database import Database
-from barnabas.incremental.plan import Column, Rows, Union, listed, quoted
+from barnabas.incremental.plan import Column, Less, Rows, Union, listed, quoted
 
 
 class MadeRows:
@@ -53,6 +53,31 @@ class AllRows:
     def _renamed(self, columns: Sequence[Column]) -> str:
         pairs = zip(columns, self._columns[0], strict=True)
         return ", ".join(f"{quoted(own.name)}::{first.kind} AS {quoted(first.name)}" for own, first in pairs)
+
+    def create(self, database: Database) -> None:
+        """It keeps nothing."""
+
+    def keep(self, step: Step) -> None:
+        """It keeps nothing."""
+
+
+class FewerRows:
+    """The change of one input, less the change of the other.
+
+    Args:
+        columns: of both.
+    """
+
+    def __init__(self, number: int, node: Less, columns: Sequence[Column]) -> None:
+        self._number, self._node, self._columns = number, node, columns
+
+    def change(self, step: Step) -> Change:
+        parts = []
+        for each, weight in ((self._node.input, WEIGHT), (self._node.less, f"-{WEIGHT} AS {WEIGHT}")):
+            change = step.changes[each]
+            if change.rows:
+                parts.append(f"SELECT {listing(self._columns)}, {weight} FROM {change.relation}")
+        return step.change(f"_change_{self._number}", " UNION ALL ".join(parts)) if parts else NOTHING
 
     def create(self, database: Database) -> None:
         """It keeps nothing."""

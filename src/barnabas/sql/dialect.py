@@ -216,7 +216,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
-    `ORDER BY x USING <`, and the function `div` beside the operator."""
+    `ORDER BY x USING <`, and the functions `div` and `window`."""
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -232,6 +232,9 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
         if token.token_type == TokenType.DIV and (before is None or before.token_type in _BEFORE_OPERANDS):
             made.append(_like(token, TokenType.VAR, token.text))
             continue
+        if token.token_type == TokenType.WINDOW and place + 1 < len(tokens) and tokens[place + 1].token_type in _BEHIND_NAMES:
+            made.append(_like(token, TokenType.VAR, token.text))
+            continue
         if before is not None and before.token_type == TokenType.USING and token.token_type in _ORDERS:
             made[-1] = _like(before, *_ORDERS[token.token_type])
             continue
@@ -239,6 +242,7 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+_BEHIND_NAMES = (TokenType.L_PAREN, TokenType.DOT)
 _BEFORE_OPERANDS = frozenset(
     (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.incremental.plan import Column, Groups, Input, Join, Node, Plan, Rows, Sums, Union, quoted
+from barnabas.incremental.plan import Column, Groups, Input, Join, Less, Node, Plan, Rows, Sums, Union, quoted
 
 
 class Nodes:
@@ -16,7 +16,7 @@ class Nodes:
     """
 
     def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
+        self.cursor = cursor
         self._found: list[Node] = []
         self._numbers: dict[Node, int] = {}
 
@@ -39,7 +39,7 @@ class Nodes:
         """The columns of a query over `input_0`, … . Raises duckdb.Error."""
         parts = [f"input_{place} AS (SELECT {_nothing(columns)} WHERE false)" for place, columns in enumerate(inputs)]
         prefix = f"WITH {', '.join(parts)} " if parts else ""
-        found = self._cursor.execute(f"DESCRIBE {prefix}SELECT * FROM ({text})").fetchall()
+        found = self.cursor.execute(f"DESCRIBE {prefix}SELECT * FROM ({text})").fetchall()
         return [Column(row[0], row[1]) for row in found]
 
     def plan(self, last: int, key: tuple[str, ...] | None, hidden: tuple[str, ...]) -> Plan:
@@ -74,3 +74,5 @@ def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
             return Groups(tuple(numbers[each] for each in node.inputs), node.keys, node.query, node.columns)
         case Union():
             return Union(tuple(numbers[each] for each in node.inputs))
+        case Less():
+            return Less(numbers[node.input], numbers[node.less])

@@ -8,19 +8,21 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
-from sqlglot import exp
 
-from barnabas.incremental.plan import Column, Groups, Input, Named, Plan, Rows, quoted
+from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.continuous.nodes import Nodes
+from barnabas.sql.continuous.parts import Made, NotSplit, free_name
+from barnabas.sql.continuous.planner import Planner
 from barnabas.sql.continuous.refusals import refuse
-from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.duck.types import arrow_of, duckdb_of, with_marks
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.query import Input as Reading
 from barnabas.sql.planning.query import QueryPlan
-from barnabas.sql.states import DUPLICATE_COLUMN, of_duckdb
+from barnabas.sql.states import DUPLICATE_COLUMN, not_supported, of_duckdb
+from barnabas.tables.scan import OFFSET, PARTITION
 
-EVERYTHING = "each change recomputes the whole result"
+ONLY = "_only"  # the key of a result that has one row
 
 
 class Planned(Struct, frozen=True):
@@ -59,35 +61,56 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Plann
 
 def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
     nodes = Nodes(cursor)
-    tables: dict[str, Relation] = {}
-    inputs: dict[str, int] = {}
-    for each in query.inputs:
-        name = each.relation.name
-        tables[name] = each.relation
-        wanted = {field.name: field for made in query.inputs if made.relation.name == name for field in made.schema}
-        inputs[each.alias] = nodes.add(Input(name, _columns(cursor, list(wanted.values())), bool(each.relation.keys)))
-    tree = query.tree.copy()
-    used: list[int] = []
-    for table in list(tree.find_all(exp.Table)):
-        made = next((each for each in query.inputs if each.alias == table.name and not table.args.get("db")), None)
-        if made is None:
-            continue
-        number = inputs[made.alias]
-        if number not in used:
-            used.append(number)
-        source = exp.select(*(exp.column(exp.to_identifier(field.name, quoted=True)) for field in made.schema), copy=False)
-        made_of: Any = exp.Subquery(this=source.from_(f"input_{used.index(number)}", copy=False), alias=table.args.get("alias"))
-        for clause in ("joins", "laterals", "pivots"):
-            if table.args.get(clause):
-                made_of.set(clause, table.args[clause])
-        table.replace(made_of)
-    text = to_duckdb(tree)
-    found = nodes.kinds(text, [nodes.columns(each) for each in used])
-    shown = _named([each.name for each in found], names)
-    columns = tuple(Column(name, each.kind) for name, each in zip(shown, found, strict=True))
-    last = nodes.add(Groups(tuple(used), ((),) * len(used), text, columns))
-    last = _finished(nodes, cursor, last)
-    return Planned(nodes.plan(last, None, ()), tables, (EVERYTHING,))
+    tables = {each.relation.name: each.relation for each in query.inputs}
+    inputs = {each.alias: _input(query, each, nodes) for each in query.inputs}
+    planner = Planner(nodes, inputs)
+    try:
+        made = planner.query(query.tree.copy(), {})
+    except NotSplit as error:
+        raise not_supported(f"a view cannot have {error}") from None
+    return _finished(nodes, made, _named([name for name, _ in made.names], names), tables, planner.notices)
+
+
+def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
+    """The node of a table, and what one name of it shows. The columns of the primary key are always there."""
+    relation = one.relation
+    wanted = {field.name: field for each in query.inputs if each.relation.name == relation.name for field in each.schema}
+    for name in relation.keys:
+        wanted.setdefault(name, relation.columns.field(name))
+    node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
+    unique = [frozenset(relation.keys)] if relation.keys else []
+    if PARTITION in wanted and OFFSET in wanted:
+        unique.append(frozenset((PARTITION, OFFSET)))
+    not_null = frozenset(name for name, field in wanted.items() if not field.nullable or name in relation.keys)
+    return Made(node, tuple((field.name, field.name) for field in one.schema), tuple(unique), not_null)
+
+
+def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[str, Relation], notices: Sequence[str]) -> Planned:
+    """The columns of the result with types that tables have, those that identify a row, and no others."""
+    kinds = {each.name: each.kind for each in nodes.columns(made.node)}
+    shown = [column for _, column in made.names]
+    key = min(made.unique, key=lambda each: (len(each - set(shown)), len(each - made.not_null), sorted(each)), default=None)
+    hidden = sorted(key - set(shown)) if key is not None else []
+    taken = [*names]
+    hidden_names = []
+    for each in hidden:
+        hidden_names.append(free_name(each, taken))
+        taken.append(hidden_names[-1])
+    pairs = [*zip(shown, names, strict=True), *zip(hidden, hidden_names, strict=True)]
+    wanted = _table_kinds(nodes.cursor, [kinds[column] for column, _ in pairs])
+    columns = [Named(name, kind, quoted(column)) for (column, name), kind in zip(pairs, wanted, strict=True)]
+    if key == frozenset():
+        hidden_names = [free_name(ONLY, taken)]
+        columns.append(Named(hidden_names[0], "INTEGER", "0"))
+    last = made.node
+    if [(each.name, each.kind) for each in columns] != list(kinds.items()):
+        last = nodes.add(Rows(made.node, tuple(columns)))
+    by_column = dict(reversed(pairs))
+    found = None if key is None else tuple(by_column[each] for each in sorted(key, key=lambda each: shown.index(each) if each in shown else len(shown)))
+    if key == frozenset():
+        found = (hidden_names[0],)
+    never = frozenset(name for column, name in pairs if column in made.not_null) | (frozenset(hidden_names) if key == frozenset() else frozenset())
+    return Planned(nodes.plan(last, found, tuple(hidden_names)), tables, tuple(notices), never)
 
 
 def _columns(cursor: Any, fields: Sequence[Any]) -> tuple[Column, ...]:
@@ -110,13 +133,6 @@ def _named(own: Sequence[str], given: Sequence[str]) -> list[str]:
     return names
 
 
-def _finished(nodes: Nodes, cursor: Any, last: int) -> int:
-    """The result with types that tables have."""
-    columns = nodes.columns(last)
-    kinds = [
-        duckdb_of(arrow_of(kind)) for kind in cursor.sql(f"SELECT {', '.join(f'NULL::{each.kind}' for each in columns)}").types
-    ]
-    if kinds == [each.kind for each in columns]:
-        return last
-    made = tuple(Named(each.name, kind, quoted(each.name)) for each, kind in zip(columns, kinds, strict=True))
-    return nodes.add(Rows(last, made))
+def _table_kinds(cursor: Any, kinds: Sequence[str]) -> list[str]:
+    found = cursor.sql(f"SELECT {', '.join(f'NULL::{each}' for each in kinds)}").types
+    return [duckdb_of(arrow_of(each)) for each in found]

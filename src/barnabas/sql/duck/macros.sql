@@ -135,3 +135,10 @@ CREATE MACRO __octets(a VARCHAR) AS strlen(a), (a BLOB) AS octet_length(a);
 CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
 CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
+
+-- Windows of time, from the epoch on.
+CREATE MACRO __bucket(size, t) AS time_bucket(size, t, INTERVAL '-10959 days'); -- DuckDB's begin at 2000-01-03
+CREATE MACRO __window(size, t) AS {'start': __bucket(size, t), 'end': __bucket(size, t) + size};
+CREATE MACRO __hops(size, slide, t) AS list_transform(list_filter(list_transform(
+  range(ceil(epoch(size) / epoch(slide))::BIGINT), lambda k: __bucket(slide, t) - slide * k), lambda s: s + size > t),
+  lambda s: {'start': s, 'end': s + size});

@@ -30,6 +30,7 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.stars import order_stars
+from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.states import INVALID_PARAMETER, NO_SEQUENCES, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
 from barnabas.tables.scan import OFFSET
 
@@ -131,6 +132,7 @@ def plan_query(
     tree = with_names(tree)
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
+    read_time_windows(tree)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     tree = _rewritten(tree, find)
