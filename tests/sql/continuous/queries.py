@@ -8,7 +8,9 @@ TABLES = {
     each.name: each
     for each in (
         table("people: id bigint, name text, age int, city text, score double, joined timestamp", "id"),
-        table("orders: id bigint, person_id bigint, item text, price decimal(12;2), qty int, at timestamp, tags array<text>", "id"),
+        table(
+            "orders: id bigint, person_id bigint, item text, price decimal(12;2), qty int, at timestamp, tags array<text>", "id"
+        ),
         table("items: name text, kind text not null, weight double", "name"),
         table("bids: auction bigint, bidder bigint, price bigint, channel text, at timestamp not null"),
         table("clicks: who bigint not null, page text, ms int, at timestamp, doc json"),

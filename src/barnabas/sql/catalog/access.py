@@ -21,7 +21,6 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
-from barnabas.sql.catalog.store import TOPIC
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
@@ -30,6 +29,7 @@ from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.shared import Shared
 from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.views.status import Known, StatusRelation, status
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.formats import Raw
@@ -39,6 +39,7 @@ from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
 R = TypeVar("R")
+OWN_TOPICS = "_barnabas_"  # of definitions, jobs and sinks: SHOW TABLES does not list them
 PUBLIC, TEMPORARY = "public", "pg_temp_"
 _UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
@@ -80,6 +81,9 @@ class Access:
         system = catalogue(parts[-2] if len(parts) > 1 else None, parts[-1], lambda: self._facts(database))
         if system is not None:
             return system
+        told = status(parts[-2] if len(parts) > 1 else None, parts[-1], self._known_jobs)
+        if told is not None:
+            return told
         candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
         for name in candidates:
@@ -151,7 +155,7 @@ class Access:
         """The names of all tables, declared or not, without the temporary ones."""
         definitions = self._shared.definitions.tables
         used = {each.topic for each in definitions.values()}
-        topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
+        topics = (name for name in self._client.topics() if not name.startswith(("__", OWN_TOPICS)) and name not in used)
         return sorted(name for name in {*definitions, *topics} if not name.startswith(TEMPORARY))
 
     def _facts(self, database: str) -> Facts:
@@ -165,6 +169,10 @@ class Access:
             else:
                 described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
         return Facts(self._user, database, list(self._settings), described)
+
+    def _known_jobs(self) -> Known:
+        self._shared.definitions.refresh(self._running)
+        return Known(self._shared.views.reports(), self._shared.definitions.tables)
 
     def snapshot(self, topic: str) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
@@ -229,7 +237,7 @@ class Access:
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
-            if isinstance(relation, CatalogueRelation):
+            if isinstance(relation, (CatalogueRelation, StatusRelation)):
                 made.append((each.alias, relation.rows().select(each.schema.names)))
                 continue
             if not isinstance(relation, TopicRelation):

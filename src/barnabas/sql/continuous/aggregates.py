@@ -147,19 +147,33 @@ class Aggregating:
         not_null |= {name for name, is_never in zip(names, never, strict=True) if is_never}
         plain = {name: (None, name) for name in columns.values()}
         unique = [frozenset(names)]
-        fixed = {part.columns[next(iter(used_by(each)))]: f"g{place}" for place, each in enumerate(keys) if isinstance(each, exp.Column)}
+        fixed = {
+            part.columns[next(iter(used_by(each)))]: f"g{place}"
+            for place, each in enumerate(keys)
+            if isinstance(each, exp.Column)
+        }
         unique += [frozenset(fixed[name] for name in one) for one in part.unique if one <= set(fixed)]
         is_sums = isinstance(self._nodes.node(node), Sums)
-        return Part(node, columns, tuple(sorted(set(unique), key=lambda each: (len(each), sorted(each)))), frozenset(not_null), plain if is_sums else None)
+        return Part(
+            node,
+            columns,
+            tuple(sorted(set(unique), key=lambda each: (len(each), sorted(each)))),
+            frozenset(not_null),
+            plain if is_sums else None,
+        )
 
     def _kinds(self, part: Part, texts: Sequence[str]) -> list[str]:
         if not texts:
             return []
-        return [each.kind for each in self._nodes.kinds(f"SELECT {', '.join(texts)} FROM {ONE}", [self._nodes.columns(part.node)])]
+        return [
+            each.kind for each in self._nodes.kinds(f"SELECT {', '.join(texts)} FROM {ONE}", [self._nodes.columns(part.node)])
+        ]
 
     def _named_keys(self, part: Part, keys: Sequence[Any]) -> tuple[Named, ...]:
         texts = [text(each, part) for each in keys]
-        return tuple(Named(f"g{place}", kind, each) for place, (each, kind) in enumerate(zip(texts, self._kinds(part, texts), strict=True)))
+        return tuple(
+            Named(f"g{place}", kind, each) for place, (each, kind) in enumerate(zip(texts, self._kinds(part, texts), strict=True))
+        )
 
     def _simple(self, part: Part, call: Any) -> tuple[str, Any, Any] | None:
         """The call, the argument and the filter of an aggregate that is a sum."""
@@ -172,7 +186,10 @@ class Aggregating:
         if isinstance(call, exp.Anonymous) and name_of(call) in _NAMED and len(call.expressions) == 1:
             return _NAMED[name_of(call)], call.expressions[0], condition
         if isinstance(call, exp.CountIf):
-            ones = [exp.If(this=argument.copy(), true=exp.Literal.number(1)), exp.If(this=exp.Not(this=exp.Paren(this=argument.copy())), true=exp.Literal.number(0))]
+            ones = [
+                exp.If(this=argument.copy(), true=exp.Literal.number(1)),
+                exp.If(this=exp.Not(this=exp.Paren(this=argument.copy())), true=exp.Literal.number(0)),
+            ]
             return "sum", exp.Case(ifs=ones), condition  # null without rows, as DuckDB has it
         if isinstance(argument, exp.Distinct):
             if type(call) not in (exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr) or len(argument.expressions) != 1:
@@ -196,7 +213,9 @@ class Aggregating:
             return False
         return (kinds[0] in SUMMED or kinds[0].startswith("DECIMAL")) and kinds[1:] in ([], ["DOUBLE"])
 
-    def _sums(self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]) -> tuple[int, set[str]]:
+    def _sums(
+        self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> tuple[int, set[str]]:
         named = self._named_keys(part, keys)
         found: dict[tuple[str, str | None, str | None], Sum] = {}
         for call in calls:
@@ -237,12 +256,22 @@ class Aggregating:
         return arguments
 
     def _joined(
-        self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], distinct: Sequence[Any], values: list[tuple[Any, Any]]
+        self,
+        part: Part,
+        source: int,
+        keys: Sequence[Any],
+        calls: Sequence[Any],
+        distinct: Sequence[Any],
+        values: list[tuple[Any, Any]],
     ) -> Part:
         """Several arguments of DISTINCT: the groups for each, joined."""
         whole: Part | None = None
         for place, argument in enumerate(distinct):
-            own = [each for each in calls if ((found := distinct_of(each)) is None and place == 0) or (found is not None and found[1] == argument)]
+            own = [
+                each
+                for each in calls
+                if ((found := distinct_of(each)) is None and place == 0) or (found is not None and found[1] == argument)
+            ]
             number = self._planner.source_number() if place else source
             found_part = self._grouped(part, number, keys, own, values)
             if whole is None:
@@ -273,7 +302,9 @@ class Aggregating:
         for call in calls:
             if call in others:
                 made = next(value for each, value in partial if each == call)
-                values.append((call, replaced(made, lambda each: column_of(source, each.name) if isinstance(each, exp.Column) else None)))
+                values.append(
+                    (call, replaced(made, lambda each: column_of(source, each.name) if isinstance(each, exp.Column) else None))
+                )
                 continue
             kind_of = (distinct_of(call) or (exp.Count, None))[0]
             wanted = {exp.Count: ["count"], exp.Sum: ["sum"], exp.Avg: ["sum", "count"]}[kind_of]
@@ -302,7 +333,9 @@ class Aggregating:
             return Sum(one.name, self._kinds(below, [f"sum({argument})"])[0], "sum", argument)
         return Sum(one.name, one.kind, one.call, argument)
 
-    def _query(self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]) -> tuple[int, set[str]]:
+    def _query(
+        self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> tuple[int, set[str]]:
         """Aggregates that are no sums: by the keys of the groups."""
         texts = [text(each, part) for each in keys]
         made = [settled_aggregate(each, lambda tree: text(tree, part)) for each in calls]
@@ -317,7 +350,9 @@ class Aggregating:
         values += [(call, column_of(source, f"a{place}")) for place, call in enumerate(calls)]
         return node, {f"a{place}" for place, each in enumerate(calls) if isinstance(each, exp.Count)}
 
-    def _by_sets(self, part: Part, source: int, calls: Sequence[Any], grouping: Sequence[Any], values: list[tuple[Any, Any]]) -> Part:
+    def _by_sets(
+        self, part: Part, source: int, calls: Sequence[Any], grouping: Sequence[Any], values: list[tuple[Any, Any]]
+    ) -> Part:
         """The union of the groups by each grouping set."""
         assert self._sets is not None
         kinds = [each.kind for each in self._named_keys(part, self.keys)]
@@ -328,7 +363,8 @@ class Aggregating:
             own: list[tuple[Any, Any]] = []
             found = self._grouped(part, inner, [self.keys[place] for place in chosen], calls, own)
             columns = [
-                Named(f"g{place}", kind, quoted(f"g{chosen.index(place)}") if place in chosen else "NULL") for place, kind in enumerate(kinds)
+                Named(f"g{place}", kind, quoted(f"g{chosen.index(place)}") if place in chosen else "NULL")
+                for place, kind in enumerate(kinds)
             ]
             texts = [text(value, found) for _, value in own]
             made = [f"a{place}" for place in range(len(own))]

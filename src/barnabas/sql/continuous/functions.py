@@ -25,7 +25,9 @@ class Functions:
     """
 
     def __init__(self, cursor: Any) -> None:
-        found = cursor.execute("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'").fetchall()
+        found = cursor.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
         self._aggregates = {name for (name,) in found} | set(_OF_LISTS)
 
     def is_aggregate(self, node: Any) -> bool:

@@ -96,7 +96,10 @@ class Joining:
         elif mixed and keys:
             test = " AND ".join(bracketed(each, left, right) for each in conditions)
             query = f"SELECT * FROM {ONE} WHERE EXISTS (SELECT 1 FROM input_1 WHERE {test})"
-            sides = tuple(text(one, left) for one, _ in keys), tuple(text(other, right.renamed()) .replace("input_0.", "input_1.") for _, other in keys)
+            sides = (
+                tuple(text(one, left) for one, _ in keys),
+                tuple(text(other, right.renamed()).replace("input_0.", "input_1.") for _, other in keys),
+            )
             node = self._nodes.add(Groups((left.node, right.node), sides, query, tuple(columns)))
         elif mixed:
             raise NotSplit("a condition between two tables without an equality")
@@ -104,7 +107,10 @@ class Joining:
             texts = [text(other, right) for _, other in keys]
             kinds_of = self._nodes.kinds(f"SELECT {', '.join(texts)} FROM {ONE}", [self._nodes.columns(right.node)])
             found = self._distinct(right.node, [(each, kind.kind) for each, kind in zip(texts, kinds_of, strict=True)])
-            on += [f"{_operand(one, left)} {word} input_1.k{place}" for place, ((one, _), word) in enumerate(zip(keys, _words(conditions, left, right), strict=True))]
+            on += [
+                f"{_operand(one, left)} {word} input_1.k{place}"
+                for place, ((one, _), word) in enumerate(zip(keys, _words(conditions, left, right), strict=True))
+            ]
             node = self._nodes.add(Join(left.node, found, " AND ".join(on), passed))
         else:
             node = self._nodes.add(Join(left.node, self.has_rows(right), " AND ".join(on) or None, passed))
@@ -134,7 +140,9 @@ class Joining:
         found = self.partnered(left, right, conditions)
         return self.without(left, found) if is_anti else found
 
-    def outer(self, left: Part, right: Part, conditions: Sequence[Any], *, left_stays: bool = True, right_stays: bool = False) -> Part:
+    def outer(
+        self, left: Part, right: Part, conditions: Sequence[Any], *, left_stays: bool = True, right_stays: bool = False
+    ) -> Part:
         """The left join, or another outer one."""
         joined = self.inner(left, right, conditions)
         several = [joined.node]
@@ -164,9 +172,15 @@ class Joining:
 
     def _alone(self, stays: Part, other: Part, conditions: Sequence[Any], joined: Part) -> int:
         """The rows of one side without a partner, with nulls for the other side's columns."""
-        if is_single(stays, other, conditions) and all(of in joined.columns for of in stays.columns) and len(set(stays.columns.values())) == len(self._nodes.columns(stays.node)):
+        if (
+            is_single(stays, other, conditions)
+            and all(of in joined.columns for of in stays.columns)
+            and len(set(stays.columns.values())) == len(self._nodes.columns(stays.node))
+        ):
             of = {name: of for of, name in stays.columns.items()}
-            passed = tuple(Named(each.name, each.kind, quoted(joined.columns[of[each.name]])) for each in self._nodes.columns(stays.node))
+            passed = tuple(
+                Named(each.name, each.kind, quoted(joined.columns[of[each.name]])) for each in self._nodes.columns(stays.node)
+            )
             found = stays.renamed(node=self._nodes.add(Rows(joined.node, passed)))
         else:
             found = self.partnered(stays, other, conditions)
@@ -206,7 +220,11 @@ def equal_sides(condition: Any, left: Part, right: Part) -> tuple[Any, Any] | No
 
 
 def _words(conditions: Sequence[Any], left: Part, right: Part) -> list[str]:
-    return ["IS NOT DISTINCT FROM" if isinstance(each, exp.NullSafeEQ) else "=" for each in conditions if equal_sides(each, left, right)]
+    return [
+        "IS NOT DISTINCT FROM" if isinstance(each, exp.NullSafeEQ) else "="
+        for each in conditions
+        if equal_sides(each, left, right)
+    ]
 
 
 def is_single(left: Part, right: Part, conditions: Sequence[Any]) -> bool:

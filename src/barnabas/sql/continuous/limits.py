@@ -33,7 +33,9 @@ class Ordering:
 
     def check(self) -> None:
         """Raises NotSplit for what has no node; takes note of an order that is ignored."""
-        if isinstance(self._limit, exp.Fetch) and (self._limit.args.get("limit_options") is not None and any(self._limit.args["limit_options"].args.values())):
+        if isinstance(self._limit, exp.Fetch) and (
+            self._limit.args.get("limit_options") is not None and any(self._limit.args["limit_options"].args.values())
+        ):
             raise NotSplit("FETCH WITH TIES")
         if self._limit is not None and not isinstance(self._count, (exp.Literal, exp.Null)):
             raise NotSplit("a LIMIT that is computed")
@@ -73,7 +75,11 @@ class Ordering:
     def _column(tree: Any, made: Made) -> str:
         if isinstance(tree, exp.Literal) and not tree.is_string and 0 < int(tree.name) <= len(made.names):
             return quoted(made.names[int(tree.name) - 1][1])
-        found = [column for shown, column in made.names if isinstance(tree, exp.Column) and not tree.table and shown.lower() == tree.name.lower()]
+        found = [
+            column
+            for shown, column in made.names
+            if isinstance(tree, exp.Column) and not tree.table and shown.lower() == tree.name.lower()
+        ]
         if len(found) != 1:
             raise NotSplit("an ORDER BY of expressions behind a set operation")
         return quoted(found[0])

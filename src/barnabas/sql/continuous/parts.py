@@ -130,7 +130,9 @@ def _replace_within(node: Any, change: Callable[[Any], Any | None]) -> None:
 
 def text(tree: Any, *parts: Part) -> str:
     """DuckDB's text of an expression over nodes: the first part is `input_0`, and so on."""
-    return to_duckdb(placed(tree, lambda of: next((f"input_{at}", each.columns[of]) for at, each in enumerate(parts) if of in each.columns)))
+    return to_duckdb(
+        placed(tree, lambda of: next((f"input_{at}", each.columns[of]) for at, each in enumerate(parts) if of in each.columns))
+    )
 
 
 def placed(tree: Any, where: Callable[[Of], tuple[str | None, str]]) -> Any:

@@ -130,7 +130,11 @@ class Planner:
         origin = tree.args.get("from_")
         for holder in [*([origin] if origin is not None else []), *(tree.args.get("joins") or [])]:
             item = holder.this
-            if not isinstance(item, exp.Subquery) or not isinstance(item.this, exp.Query) or any(item.args.get(each) for each in ("joins", "laterals", "pivots", "sample")):
+            if (
+                not isinstance(item, exp.Subquery)
+                or not isinstance(item.this, exp.Query)
+                or any(item.args.get(each) for each in ("joins", "laterals", "pivots", "sample"))
+            ):
                 continue
             before = list(self.notices)
             try:
@@ -142,7 +146,9 @@ class Planner:
         """Put a relation where a name or a subquery was."""
         if made.node not in inputs:
             inputs.append(made.node)
-        columns = [exp.alias_(exp.column(exp.to_identifier(column, quoted=True)), name, quoted=True) for name, column in made.names]
+        columns = [
+            exp.alias_(exp.column(exp.to_identifier(column, quoted=True)), name, quoted=True) for name, column in made.names
+        ]
         source = exp.select(*columns, copy=False).from_(f"input_{inputs.index(made.node)}", copy=False)
         alias = item.args.get("alias") or exp.TableAlias(this=exp.to_identifier(item.name or "_source", quoted=True))
         found: Any = exp.Subquery(this=source, alias=alias)

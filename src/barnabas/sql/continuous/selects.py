@@ -11,9 +11,23 @@ from barnabas.incremental.plan import Column, Groups, Join, Named, Rows, Sums, q
 from barnabas.sql.continuous.aggregates import Aggregating
 from barnabas.sql.continuous.functions import Functions, multiplies
 from barnabas.sql.continuous.joining import ONE, bracketed, compared, kept
-from barnabas.sql.continuous.limits import FIRST_ROWS, Ordering, key_text
+from barnabas.sql.continuous.limits import Ordering, key_text
 from barnabas.sql.continuous.nulls import is_never_null
-from barnabas.sql.continuous.parts import Made, NotSplit, Part, column_of, conjuncts, free_name, has_query, narrowed, outer_nodes, placed, replaced, text, used_by
+from barnabas.sql.continuous.parts import (
+    Made,
+    NotSplit,
+    Part,
+    column_of,
+    conjuncts,
+    free_name,
+    has_query,
+    narrowed,
+    outer_nodes,
+    placed,
+    replaced,
+    text,
+    used_by,
+)
 from barnabas.sql.continuous.sources import Sources
 from barnabas.sql.continuous.subqueries import Subqueries
 from barnabas.sql.continuous.ties import settled_window
@@ -70,9 +84,13 @@ class Select:
             raise NotSplit("HAVING without groups")
         return self._shown(part, conditions, items, qualify, order, distinct)
 
-    def _shown(self, part: Part, conditions: Sequence[Any], items: Sequence[Item], qualify: Sequence[Any], order: Any, distinct: Any) -> Made:
+    def _shown(
+        self, part: Part, conditions: Sequence[Any], items: Sequence[Item], qualify: Sequence[Any], order: Any, distinct: Any
+    ) -> Made:
         part, conditions, items, order = self._without_scalars(part, conditions, items, order)
-        has_windows = any(self._functions.has_window(each) for each in [*(each for _, each in items), *qualify, *(each for _, each in order)])
+        has_windows = any(
+            self._functions.has_window(each) for each in [*(each for _, each in items), *qualify, *(each for _, each in order)]
+        )
         if has_windows:
             part, items, order = self._windows(self._filtered(part, conditions), items, qualify, order)
             conditions = []
@@ -86,7 +104,9 @@ class Select:
             return self._limited(made, items, order) if self._ordering.is_limited else made
         if not self._ordering.is_limited:
             return self._projected(part, conditions, items)
-        extra = [(f"_order_{place}", each) for place, (_, each) in enumerate(order) if not any(each == other for _, other in items)]
+        extra = [
+            (f"_order_{place}", each) for place, (_, each) in enumerate(order) if not any(each == other for _, other in items)
+        ]
         made = self._projected(part, conditions, [*items, *extra])
         shown = Made(made.node, made.names[: len(items)], made.unique, made.not_null)
         columns = {to_duckdb(each): column for (_, each), (_, column) in zip([*items, *extra], made.names, strict=True)}
@@ -196,7 +216,9 @@ class Select:
         kinds = self._nodes.kinds(f"SELECT {query} FROM {ONE}", [self._nodes.columns(part.node)])
         return tuple(Named(name, kind.kind, each) for name, kind, each in zip(names, kinds, texts, strict=True))
 
-    def _folded(self, part: Part, conditions: Sequence[Any], names: Sequence[str], columns: Sequence[Named], items: Sequence[Item]) -> int | None:
+    def _folded(
+        self, part: Part, conditions: Sequence[Any], names: Sequence[str], columns: Sequence[Named], items: Sequence[Item]
+    ) -> int | None:
         """The projection within the node that makes the part; None if it cannot be there."""
         below, plain = self._nodes.node(part.node), part.plain
         if plain is None:
@@ -228,7 +250,9 @@ class Select:
             names.append(free_name(name, names))
         keys = self._typed(part, names, [each for _, each in items])
         shown = tuple((name, column) for (name, _), column in zip(items, names, strict=True))
-        not_null = frozenset(column for column, (_, each) in zip(names, items, strict=True) if is_never_null(each, part, part.not_null))
+        not_null = frozenset(
+            column for column, (_, each) in zip(names, items, strict=True) if is_never_null(each, part, part.not_null)
+        )
         passed = tuple(Named(each.name, each.kind, quoted(each.name)) for each in keys)
         return Made(self._nodes.add(Sums(part.node, keys, (), passed)), shown, (frozenset(names),), not_null)
 
@@ -253,12 +277,18 @@ class Select:
         shown = ", ".join(f"({each.sql}) AS {quoted(each.name)}" for each in columns)
         query = f"SELECT DISTINCT ON ({', '.join(keys)}) {shown} FROM {ONE} ORDER BY {', '.join(sort)}"
         node = self._nodes.add(Groups((part.node,), (keys,), query, tuple(Column(each.name, each.kind) for each in columns)))
-        passed = {part.columns[next(iter(used_by(each)))]: column for column, (_, each) in zip(names, items, strict=True) if isinstance(each, exp.Column)}
+        passed = {
+            part.columns[next(iter(used_by(each)))]: column
+            for column, (_, each) in zip(names, items, strict=True)
+            if isinstance(each, exp.Column)
+        }
         unique = list(narrowed(part.unique, passed))
         own = [next((name for name, (_, item) in zip(names, items, strict=True) if item == each), None) for each in distinct]
         if all(own):
             unique.append(frozenset(name for name in own if name))
-        not_null = frozenset(column for column, (_, each) in zip(names, items, strict=True) if is_never_null(each, part, part.not_null))
+        not_null = frozenset(
+            column for column, (_, each) in zip(names, items, strict=True) if is_never_null(each, part, part.not_null)
+        )
         made = Made(node, tuple((name, column) for (name, _), column in zip(items, names, strict=True)), tuple(unique), not_null)
         if self._ordering.is_limited:
             return self._limited(made, items, order)
@@ -274,7 +304,11 @@ class Select:
                     windows.append(each.copy())
         if any(each.args.get("alias") for each in windows) or any(multiplies(each) for _, each in items):
             raise NotSplit("named windows, or windows beside unnest")
-        common = [each for each in windows[0].args.get("partition_by") or [] if all(each in (other.args.get("partition_by") or []) for other in windows)]
+        common = [
+            each
+            for each in windows[0].args.get("partition_by") or []
+            if all(each in (other.args.get("partition_by") or []) for other in windows)
+        ]
         columns = self._nodes.columns(part.node)
         row = [f"{ONE}.{quoted(each.name)}" for each in columns]
         names = [f"w{place}" for place in range(len(windows))]
@@ -290,7 +324,10 @@ class Select:
             return None if found is None else column_of(source, found)
 
         if qualify:
-            inner = {**{of: (None, name) for of, name in part.columns.items()}, **{(source, name): (None, name) for name in names}}
+            inner = {
+                **{of: (None, name) for of, name in part.columns.items()},
+                **{(source, name): (None, name) for name in names},
+            }
             tests = [to_duckdb(placed(exp.Paren(this=replaced(each, change)), lambda of: inner[of])) for each in qualify]
             query = f"SELECT * FROM ({query}) WHERE {' AND '.join(tests)}"
         found = self._nodes.kinds(query, [columns])
@@ -304,7 +341,9 @@ class Select:
             partition = each.args.get("partition_by") or []
             if isinstance(each.this, exp.RowNumber) and all(isinstance(one, exp.Column) for one in partition):
                 unique.append(frozenset([names[place], *(part.columns[next(iter(used_by(one)))] for one in partition)]))
-        never = part.not_null | {name for name, each in made.items() if isinstance(each.this, (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Count))}
+        never = part.not_null | {
+            name for name, each in made.items() if isinstance(each.this, (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Count))
+        }
         made_part = Part(node, both, tuple(unique), frozenset(never))
         changed = [(name, replaced(each, change)) for name, each in items]
         return made_part, changed, [(one, replaced(each, change)) for one, each in order]

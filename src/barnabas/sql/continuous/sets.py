@@ -46,7 +46,10 @@ class Combining:
         return Ordering(self._planner, tree).of_relation(made)
 
     def _common_columns(self, several: Sequence[Made]) -> list[Column]:
-        parts = [f"SELECT {', '.join(quoted(column) for _, column in each.names)} FROM input_{place}" for place, each in enumerate(several)]
+        parts = [
+            f"SELECT {', '.join(quoted(column) for _, column in each.names)} FROM input_{place}"
+            for place, each in enumerate(several)
+        ]
         kinds = self._nodes.kinds(" UNION ALL ".join(parts), [self._nodes.columns(each.node) for each in several])
         names: list[str] = []
         for shown, _ in several[0].names:
@@ -57,7 +60,9 @@ class Combining:
         own = self._nodes.columns(made.node)
         if list(own) == list(wanted) and [column for _, column in made.names] == [each.name for each in own]:
             return made.node
-        columns = tuple(Named(each.name, each.kind, f"{ONE}.{quoted(column)}") for each, (_, column) in zip(wanted, made.names, strict=True))
+        columns = tuple(
+            Named(each.name, each.kind, f"{ONE}.{quoted(column)}") for each, (_, column) in zip(wanted, made.names, strict=True)
+        )
         return self._nodes.add(Rows(made.node, columns))
 
     @staticmethod

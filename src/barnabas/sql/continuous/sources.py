@@ -10,7 +10,19 @@ from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, quoted
 from barnabas.sql.continuous.joining import ONE, Joining, equal_sides
-from barnabas.sql.continuous.parts import Made, NotSplit, Of, Part, column_of, conjuncts, free_name, has_query, placed, sources_in, text
+from barnabas.sql.continuous.parts import (
+    Made,
+    NotSplit,
+    Of,
+    Part,
+    column_of,
+    conjuncts,
+    free_name,
+    has_query,
+    placed,
+    sources_in,
+    text,
+)
 from barnabas.sql.continuous.scope import Scope, Source
 from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.planning.names import tables_of
@@ -68,7 +80,9 @@ class Sources:
             self._add(lateral, exp.Join())
 
     def _add(self, item: Any, join: Any) -> None:
-        if str(join.args.get("method") or "").upper() not in ("", "NATURAL") or any(item.args.get(name) for name in (*CLAUSES, "joins", "laterals")):
+        if str(join.args.get("method") or "").upper() not in ("", "NATURAL") or any(
+            item.args.get(name) for name in (*CLAUSES, "joins", "laterals")
+        ):
             raise NotSplit("a join of another kind")
         side = str(join.args.get("side") or "").upper()
         kind = str(join.args.get("kind") or "").upper()
@@ -117,7 +131,11 @@ class Sources:
     def _alias(self, item: Any) -> str:
         if item.alias:
             return str(item.alias)
-        return str(item.name) if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) else f"_source_{len(self.steps)}"
+        return (
+            str(item.name)
+            if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier)
+            else f"_source_{len(self.steps)}"
+        )
 
     @staticmethod
     def _renamed(item: Any, made: Made) -> tuple[tuple[str, str], ...]:
@@ -125,7 +143,10 @@ class Sources:
         columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
         if len(columns) > len(made.names):
             raise NotSplit("more names than columns")
-        return tuple((name, column) for name, (_, column) in zip([*columns, *(n for n, _ in made.names[len(columns) :])], made.names, strict=True))
+        return tuple(
+            (name, column)
+            for name, (_, column) in zip([*columns, *(n for n, _ in made.names[len(columns) :])], made.names, strict=True)
+        )
 
     def _relation(self, item: Any) -> Made | None:
         """The relation of an item; None if it depends on the rows beside it."""
@@ -148,18 +169,30 @@ class Sources:
         names: list[str] = []
         for each in columns:
             names.append(free_name(each.name, names))
-        node = self.nodes.add(Groups((), (), query, tuple(Column(name, each.kind) for name, each in zip(names, columns, strict=True))))
+        node = self.nodes.add(
+            Groups((), (), query, tuple(Column(name, each.kind) for name, each in zip(names, columns, strict=True)))
+        )
         return Made(node, tuple((each.name, name) for name, each in zip(names, columns, strict=True)))
 
     def _lateral(self, item: Any, side: str, join: Any) -> None:
         on = join.args.get("on")
-        if side not in ("", "LEFT") or (on is not None and not isinstance(on, exp.Boolean)) or join.args.get("using") or not self.steps:
+        if (
+            side not in ("", "LEFT")
+            or (on is not None and not isinstance(on, exp.Boolean))
+            or join.args.get("using")
+            or not self.steps
+        ):
             raise NotSplit("a join of what is made of each row")
         made = _unnested(item)
         alias = made.args.get("alias")
         name = str(alias.name) if alias is not None and alias.name else f"_lateral_{len(self.steps)}"
         columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
-        made.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(each, quoted=True) for each in columns]))
+        made.set(
+            "alias",
+            exp.TableAlias(
+                this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(each, quoted=True) for each in columns]
+            ),
+        )
         resolved = self._resolved_lateral(made)
         inner, kinds = self._lateral_columns(resolved, name)
         source = Source(self._planner.source_number(), name, tuple((each, each) for each in inner))
@@ -170,8 +203,9 @@ class Sources:
         inner = item.this.this if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery) else None
         if inner is None:
             return self.scope.resolved(item)
-        if not isinstance(inner, exp.Select) or set(inner.args) - {"expressions", "kind", "hint"} and any(
-            inner.args.get(name) for name in inner.args if name != "expressions"
+        if not isinstance(inner, exp.Select) or (
+            set(inner.args) - {"expressions", "kind", "hint"}
+            and any(inner.args.get(name) for name in inner.args if name != "expressions")
         ):
             raise NotSplit("a lateral query")
         made = item.copy()
@@ -187,7 +221,9 @@ class Sources:
                 of_node = {each.name: each.kind for each in self.nodes.columns(step.part.node)}
                 kinds.update({of: of_node[column] for of, column in step.part.columns.items()})
             elif step.source is not None:
-                kinds.update({(step.source.number, each): kind for (_, each), kind in zip(step.source.names, step.kinds, strict=True)})
+                kinds.update(
+                    {(step.source.number, each): kind for (_, each), kind in zip(step.source.names, step.kinds, strict=True)}
+                )
         names = {of: f"c{place}" for place, of in enumerate(every)}
         item = to_duckdb(placed(lateral, lambda of: (ONE, names[of])))
         columns = [Column(names[of], kinds[of]) for of in every]
@@ -225,7 +261,12 @@ class Sources:
                 needed |= {(int(each.table[1:]), each.name) for each in condition.find_all(exp.Column)}
             for step in self.steps:
                 trees = [*step.conditions, *([step.lateral] if step.lateral is not None else [])]
-                needed |= {(int(each.table[1:]), each.name) for tree in trees for each in tree.find_all(exp.Column) if each.table.startswith("#")}
+                needed |= {
+                    (int(each.table[1:]), each.name)
+                    for tree in trees
+                    for each in tree.find_all(exp.Column)
+                    if each.table.startswith("#")
+                }
         self.joining = Joining(self.nodes, needed)
         pool: list[Part] = []
         for place, step in enumerate(self.steps):
@@ -309,7 +350,10 @@ class Sources:
 
 def part_of(made: Made, source: Source) -> Part:
     """A relation as a part; its columns that no name shows are there too."""
-    columns = {(source.number, column): column for column in [*(each for _, each in made.names), *sorted(frozenset().union(*made.unique))]}
+    columns = {
+        (source.number, column): column
+        for column in [*(each for _, each in made.names), *sorted(frozenset().union(*made.unique))]
+    }
     return Part(made.node, columns, made.unique, made.not_null)
 
 

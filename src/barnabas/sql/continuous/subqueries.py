@@ -91,7 +91,9 @@ class Subqueries:
         equal = [exp.EQ(this=one.copy(), expression=other.copy()) for one, other in zip(sides, values, strict=True)]
         if not is_anti:
             return self.joining.semi(part, right, [*conditions, *equal])
-        never = all(is_never_null(each, part, part.not_null) for each in sides) and all(is_never_null(each, right, right.not_null) for each in values)
+        never = all(is_never_null(each, part, part.not_null) for each in sides) and all(
+            is_never_null(each, right, right.not_null) for each in values
+        )
         if never:
             return self.joining.semi(part, right, [*conditions, *equal], is_anti=True)
         if conditions or len(sides) > 1:
@@ -107,7 +109,9 @@ class Subqueries:
         columns = self._nodes.columns(left.node)
         passed = tuple(Named(each.name, each.kind, f"{ONE}.{quoted(each.name)}") for each in columns)
         on = f"NOT input_1.has_null AND (({text(side, left)}) IS NOT NULL OR NOT input_1.has_rows)"
-        return left.renamed(node=self._nodes.add(Join(left.node, facts, on, passed)), plain={each.name: (ONE, each.name) for each in columns})
+        return left.renamed(
+            node=self._nodes.add(Join(left.node, facts, on, passed)), plain={each.name: (ONE, each.name) for each in columns}
+        )
 
     def _alone(self, query: Any) -> Made | None:
         """The relation of a query that uses no name of a table around it; None if it does."""
@@ -159,7 +163,11 @@ class Subqueries:
             if len(made.names) != 1:
                 raise NotSplit("a subquery of several columns")
             column = made.names[0][1]
-            node = made.node if frozenset() in made.unique and _is_one_row(subquery) else self._at_most_one(node=made.node, column=column)
+            node = (
+                made.node
+                if frozenset() in made.unique and _is_one_row(subquery)
+                else self._at_most_one(node=made.node, column=column)
+            )
             source = Source(self._planner.source_number(), "", ((column, column),))
             right = part_of(Made(node, ((column, column),), (frozenset(),)), source)
             return self.joining.inner(part, right, []), column_of(source.number, column)
@@ -215,7 +223,9 @@ def _plain(query: Any, planner: Planner, *, limit: bool) -> Any:
     if not isinstance(query, exp.Select) or any(query.args.get(each) for each in others):
         raise NotSplit("a subquery with groups or limits that uses a table around it")
     count = query.args.get("limit")
-    if count is not None and (not isinstance(count, exp.Limit) or not isinstance(count.expression, exp.Literal) or count.expression.name == "0"):
+    if count is not None and (
+        not isinstance(count, exp.Limit) or not isinstance(count.expression, exp.Literal) or count.expression.name == "0"
+    ):
         raise NotSplit("a limit in a subquery")
     if limit and any(planner.functions.aggregates(each) for each in query.expressions):
         raise NotSplit("EXISTS with aggregates")
@@ -243,4 +253,6 @@ def _is_one_row(subquery: Any) -> bool:
     inner = subquery
     while isinstance(inner, exp.Subquery):
         inner = inner.this
-    return isinstance(inner, exp.Select) and not any(inner.args.get(each) for each in ("group", "having", "limit", "offset", "qualify"))
+    return isinstance(inner, exp.Select) and not any(
+        inner.args.get(each) for each in ("group", "having", "limit", "offset", "qualify")
+    )

@@ -49,7 +49,9 @@ def _arguments(node: Any) -> list[Any]:
         if inner is not None:
             found.append(inner)
     is_distinct = node.find(exp.Distinct) is not None
-    return [each for each in found if isinstance(each, exp.Expression) and each.find(exp.Column) is not None][: 1 if is_distinct else None]
+    return [each for each in found if isinstance(each, exp.Expression) and each.find(exp.Column) is not None][
+        : 1 if is_distinct else None
+    ]
 
 
 def settled_window(node: Any, columns: Sequence[Any]) -> Any:
