@@ -162,6 +162,7 @@ MAX_SQL_DEPTH = 100  # brackets inside of each other in a statement; the parser 
 MAX_SQL_SESSIONS = 1_000  # sessions of one SQL engine at once
 MAX_SQL_IDLE_SESSIONS = 64  # sessions that wait for the next HTTP request of their caller
 SQL_IDLE_SESSION_S = 30.0  # that such a session waits
+MAX_SQL_SPARK_SESSIONS = 4  # sessions of one SQL engine with a Spark of their own; each takes some 500 MB
 MAX_SQL_TEMPORARY_VIEWS = 1_000  # views of one session
 MAX_SQL_VIEW_NODES = 100_000  # parts of the queries of views that stand in one statement
 MAX_SQL_NOTICES = 100  # that one session keeps until they are taken

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
+from barnabas.engine.spark_queries import SparkQueries
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.catalog.access import TEMPORARY, Access
@@ -70,6 +71,7 @@ class SqlSession:
         self.views = Views(self._lasting_view)
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
+        self._spark: SparkQueries | None = None
         self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
@@ -227,6 +229,24 @@ class SqlSession:
         if self._state == "T":
             self._state = "E"
 
+    def spark_queries(self) -> SparkQueries:
+        """Spark, for the queries of this session. Raises SqlError 53300 if too many sessions have it."""
+        if self._spark is None:
+            if not self._shared.spark_places.acquire(blocking=False):
+                most = limits.MAX_SQL_SPARK_SESSIONS
+                raise SqlError(
+                    states.TOO_MANY, f"{most} sessions use Spark already", hint="SET engine = duckdb, or try again later"
+                )
+            servers = ",".join(f"{host}:{port}" for host, port in self._shared.config.bootstrap_servers)
+            self._spark = SparkQueries({"bootstrap.servers": servers, **self.caller.settings})
+        return self._spark
+
+    def _end_spark(self) -> None:
+        found, self._spark = self._spark, None
+        if found is not None:
+            found.close()
+            self._shared.spark_places.release()
+
     def notify(self, notice: Notice) -> None:
         """Tell the caller something with the statement that runs."""
         if len(self._notices) < limits.MAX_SQL_NOTICES:
@@ -250,6 +270,7 @@ class SqlSession:
             self._closed = True
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
+        self._end_spark()
         self.drop_temporary()
         self.access.close()
         self.producers.close()
@@ -262,6 +283,7 @@ class SqlSession:
         self.prepared.clear()
         self._plans.clear()
         self.views.clear()
+        self._end_spark()
         self.drop_temporary()
 
     def temporary_name(self, name: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import BoundedSemaphore
 
+from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.samples import Samples
@@ -37,6 +39,7 @@ class Shared:
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
     key_index: Path | None = None
+    spark_places: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(limits.MAX_SQL_SPARK_SESSIONS))
 
     def config_of(self, caller: Caller) -> ClientConfig:
         """The settings of a caller's clients. Raises SqlError for a bad one."""

@@ -15,6 +15,7 @@ from barnabas.sql.statements import (
     inspect,
     materialized,
     modify,
+    on_spark,
     prepared,
     transaction_control,
     utility,
@@ -48,6 +49,8 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return modify.delete(session, statement, given, tree)
         case exp.Merge():
             return merge(session, statement, given, tree)
+    if on_spark.runs_on_spark(session, tree):
+        return on_spark.select_on_spark(session, statement, tree)
     return select(session, statement, given, tree)
 
 

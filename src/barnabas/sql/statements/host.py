@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.engine.spark_queries import SparkQueries
 from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
@@ -119,6 +120,9 @@ class Host(Protocol):
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has."""
+
+    def spark_queries(self) -> SparkQueries:
+        """Spark, for the queries of this session. Raises SqlError 53300 if too many sessions have it."""
 
     def notify(self, notice: Notice) -> None:
         """Tell the caller something with the statement that runs."""
