@@ -74,6 +74,8 @@ class KeptView:
         """Look at what is there, and take step 0. Raises FlowError, ClientError, MicroBatchFailed."""
         if not self._published:
             self._targets = {topic: _ends(topic, self._config) for topic in self.topics}
+            for topic, parts in self._targets.items():
+                self._offsets[topic] = {partition: start for partition, (start, _) in parts.items()}
         if self.flow.position < 0:
             self.flow.step(0, {})
             self.flow.commit()

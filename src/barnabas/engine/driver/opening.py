@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.incremental.flow import open_flow
+from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
 
 if TYPE_CHECKING:
@@ -45,11 +46,10 @@ class Opener:
     Args:
         settings: of the client, with `bootstrap.servers`.
         folder: of the engine.
-        functions: statements that define what plans use.
     """
 
-    def __init__(self, spark: SparkSession, settings: Mapping[str, str], folder: Path, functions: Sequence[str] = ()) -> None:
-        self._spark, self._folder, self._functions = spark, folder, functions
+    def __init__(self, spark: SparkSession, settings: Mapping[str, str], folder: Path) -> None:
+        self._spark, self._folder = spark, folder
         url = settings.get(REGISTRY)
         self._registry = None if url is None else RegistryAddress(url)
         self._settings = {name: value for name, value in settings.items() if name != REGISTRY}
@@ -67,7 +67,7 @@ class Opener:
         if not (has_state and has_checkpoint):
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, self._functions)
+        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
         log = self._log(job.name)
         try:
             view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
