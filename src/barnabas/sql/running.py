@@ -128,6 +128,15 @@ class Running:
                     number = self._number
                     self._ticket = self._deadlines.add(seconds, lambda: self._expire(number))
 
+    def limit(self, seconds: float) -> None:
+        """Let the statement have another time from now on; 0 for no limit."""
+        with self._lock:
+            self._ticket.clear()
+            if seconds:
+                self._number += 1
+                number = self._number
+                self._ticket = self._deadlines.add(seconds, lambda: self._expire(number))
+
     def stop(self) -> None:
         """It ended. A result that is still streamed keeps it alive by its leases."""
         with self._lock:

@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 OFFSET, DELETED = "_offset", "_deleted"
 WAIT_MS = 250  # of a Fetch that finds nothing: then a batch without rows comes
 SEVERAL_WAIT_MS = 20  # of topics with several partitions, whose answers are awaited together
-META = ("_partition", "_offset")
 Positions = dict[int, int]
 
 
 def schema_of(relation: TopicRelation) -> pa.Schema:
     """The columns of a subscription."""
-    fields = [each.with_nullable(True) for each in relation.columns]
-    return pa.schema([pa.field(OFFSET, pa.string()), pa.field(DELETED, pa.bool_()), *fields])
+    own: list[pa.Field[Any]] = [pa.field(OFFSET, pa.string()), pa.field(DELETED, pa.bool_())]
+    return pa.schema([*own, *(each.with_nullable(True) for each in relation.columns)])
 
 
 class Subscription:
@@ -57,6 +56,7 @@ class Subscription:
         self._names = list(relation.columns.names)
         self._open = True
         session.running.hold(self)
+        session.running.limit(session.settings.milliseconds("statement_timeout") / 1000)  # not that of the server
 
     def interrupt(self) -> None:
         """The statement was cancelled; the next step sees it."""
@@ -125,7 +125,8 @@ class Subscription:
         if self._relation.is_keyed:
             records = records.filter(pc.is_valid(records.column("key")))
         rows = MemoryScan(self._relation.topic, self._relation.layout, self._names, records).table()
-        texts = [_text({**positions, partition: offset + 1}) for offset in records.column("offset").to_pylist()]
+        offsets: list[Any] = records.column("offset").to_pylist()
+        texts = [_text({**positions, partition: offset + 1}) for offset in offsets]
         deleted = pc.is_null(records.column("value")) if self._relation.is_keyed else None
         if not rows.num_rows:
             return self._nothing()
