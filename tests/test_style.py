@@ -25,8 +25,6 @@ PLAIN = (
     "columnar",
     "config",
     "coordination",
-    "engine",
-    "incremental",
     "pipelines",
     "plugins",
     "protocol",
@@ -43,7 +41,7 @@ PLAIN = (
     "testing",
     "tls",
     "web",
-    *(path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.glob("*.py"))),
+    *(path.relative_to(SOURCE).as_posix() for path in (*sorted(SOURCE.glob("*.py")), *sorted((SOURCE / "engine").glob("*.py")))),
 )
 BESIDE = ("bench", "demo", "examples", "tests", "tools")  # folders beside the package
 SENTENCE_END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n\s*|\n\s*(?:\d+\.|-)\s+")

@@ -14,6 +14,7 @@ from barnabas.incremental.plan import Column, Groups, Input, Join, Named, Plan, 
 
 GROUPS = 100_000
 FILLED = 500_000  # rows of one step that fills the state
+CHANCE = np.random.default_rng(1)
 Inputs = Mapping[str, pa.Table]
 
 
@@ -46,19 +47,18 @@ OUTER = "SELECT a.id, a.v, b.name FROM input_0 AS a LEFT JOIN input_1 AS b ON a.
 
 
 def events(rows: int, groups: int = GROUPS) -> Inputs:
-    chance = np.random.default_rng(rows)
-    names: Any = pa.array([f"name {number}" for number in chance.integers(0, GROUPS, rows)])
+    names: Any = pa.array([f"name {number}" for number in CHANCE.integers(0, GROUPS, rows)])
     table: Any = {
-        "who": chance.integers(0, groups, rows),
-        "amount": chance.integers(0, 1_000, rows),
-        "price": chance.random(rows),
+        "who": CHANCE.integers(0, groups, rows),
+        "amount": CHANCE.integers(0, 1_000, rows),
+        "price": CHANCE.random(rows),
         "name": names,
     }
     return {"events": pa.table(table)}
 
 
 def keyed(numbers: Any) -> pa.Table:
-    values = np.random.default_rng(len(numbers)).integers(0, 1 << 40, len(numbers))
+    values = CHANCE.integers(0, 1 << 40, len(numbers))
     table: Any = {
         "id": numbers,
         "v": values + numbers,
@@ -70,7 +70,7 @@ def keyed(numbers: Any) -> pa.Table:
 
 
 def _changing(rows: int, total: int) -> Any:
-    return np.random.default_rng().choice(total, min(rows, total), replace=False)
+    return CHANCE.choice(total, min(rows, total), replace=False)
 
 
 def _blocks(total: int) -> Iterator[Any]:

@@ -53,6 +53,23 @@ def test_batches_arrive_in_order(broker: Broker) -> None:
             assert count(client, "order", partition) == 100
 
 
+def test_other_requests_of_the_client_come_in_between(broker: Broker) -> None:
+    with BlockingClient.to(broker.bootstrap_servers) as client:
+        client.create_topics([NewTopic("one", 1), NewTopic("two", 1)])
+        producer = producer_of(client)
+        large = [b"x" * 1_000] * 700  # two batches are more than a request's bytes, so they are sent at once
+        for _ in range(4):
+            producer.send(("one", 0), room(large), len(large))
+        assert set(client.topics_by_name(["one", "two"])) == {"one", "two"}
+        for _ in range(4):
+            producer.send(("one", 0), room(large), len(large))
+        client.cluster.forget("two")
+        producer.send(("two", 0), room(large), len(large))
+        producer.flush()
+        assert count(client, "one") == 8 * len(large)
+        assert count(client, "two") == len(large)
+
+
 def test_a_broker_that_is_killed_and_comes_back_has_each_batch_once() -> None:
     with Broker() as broker, BlockingClient.to(broker.bootstrap_servers) as client:
         client.create_topics([NewTopic("killed", 1)])

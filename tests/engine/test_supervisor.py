@@ -22,6 +22,12 @@ ProgressFile.of_environment(None).record({("t", 0): 4}, {("t", 0): 9}, 1.0)
 pathlib.Path(sys.argv[1]).write_text("x")
 time.sleep(600)
 """
+FLOWS = """
+import json, os, pathlib, sys
+events = pathlib.Path(os.environ["BARNABAS_PROGRESS_DIR"]) / "events.jsonl"
+events.write_text(json.dumps({"message": "Flow x has FAILED. Error: it cannot read orders"}) + chr(10))
+sys.exit(1)
+"""
 
 
 def test_spark_starts_with_the_first_view_and_ends_after_the_last(cluster: Cluster) -> None:
@@ -62,7 +68,7 @@ def test_a_driver_that_dies_starts_again(cluster: Cluster) -> None:
         assert before is not None
         os.kill(before, signal.SIGKILL)
         waiting = cluster.wait_for("a", "waiting")
-        assert waiting.error == "its process ended with signal SIGKILL: fake driver works"
+        assert waiting.error == "its process was ended by SIGKILL"
         assert (waiting.tries, (waiting.next_try_ms or 0) > waiting.since_ms) == (1, True)
         running = cluster.wait_for("a", "running")
         assert (running.tries, running.error) == (0, None)
@@ -132,9 +138,11 @@ def test_a_pipeline_runs_in_a_process_of_its_own(cluster: Cluster, tmp_path: Pat
     (ours / "sleeps.py").write_text(SLEEPS)
     (ours / "ends.py").write_text("import os\nprint('it read', os.environ['BARNABAS_BOOTSTRAP'], flush=True)\n")
     (ours / "fails.py").write_text("raise ValueError('no such order')\n")
+    (ours / "flows.py").write_text(FLOWS)
     mark = tmp_path / "mark"
     cluster.declare(
-        pipeline("sleeps", "sleeps.py", str(mark)), pipeline("ends", str(ours / "ends.py")), pipeline("fails", "fails.py"),
+        pipeline("sleeps", "sleeps.py", str(mark)), pipeline("ends", str(ours / "ends.py")),
+        pipeline("fails", "fails.py"), pipeline("flows", "flows.py"),
         pipeline("outside", "../engine"), pipeline("harmful", "ends.py", conf={"spark.jars": "/tmp/x.jar"}),
     )  # fmt: skip
     with cluster.supervisor(pipelines=ours) as supervisor:
@@ -142,6 +150,7 @@ def test_a_pipeline_runs_in_a_process_of_its_own(cluster: Cluster, tmp_path: Pat
         cluster.wait_for("ends", "completed")
         assert job_log(cluster.folder, "ends").read_text() == f"it read {cluster.bootstrap}\n"
         assert "ValueError: no such order" in (cluster.wait_for("fails", "waiting").error or "")
+        assert cluster.wait_for("flows", "waiting").error == "it cannot read orders"
         assert "is not in" in (cluster.wait_for("outside", "waiting").error or "")
         assert "cannot have the setting spark.jars" in (cluster.wait_for("harmful", "waiting").error or "")
         wait_until(mark.exists)
@@ -155,7 +164,7 @@ def test_a_pipeline_runs_in_a_process_of_its_own(cluster: Cluster, tmp_path: Pat
         assert cluster.wait_for("sleeps", "running").restarts == 1
         cluster.declare(pipeline("ends", str(ours / "ends.py"), restarts=1))
         wait_until(lambda: (found := cluster.state("ends")) and found.restarts == 1 and found.state == "completed")
-        cluster.drop("sleeps", "fails", "outside", "harmful")
+        cluster.drop("sleeps", "fails", "flows", "outside", "harmful")
         wait_until(lambda: set(supervisor.pipelines) <= {"ends"})
         wait_until(lambda: not job_folder(cluster.folder, "sleeps").exists())
 

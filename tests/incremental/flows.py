@@ -1,4 +1,4 @@
-"""What tests do with flows."""
+"""Helpers for tests of flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every flow does, whatever keeps its state."""
+"""The rules of every flow, wherever its state lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the plan and the rows: the result of the incremental flow is that of the whole query."""
+"""For random plans and rows, the result of the incremental flow is that of the whole query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THEN = ("commit", "commit", "rollback", "reopen")
 STEPS = st.lists(st.tuples(steps(), st.sampled_from(THEN)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans(), several=STEPS)
 def test_result_is_that_of_the_whole_query(plan: Plan, several: list[tuple[dict[str, pa.Table], str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

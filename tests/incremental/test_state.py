@@ -1,4 +1,4 @@
-"""The state of a flow: its file, its limits, and what it refuses."""
+"""The state of a flow: its file, its limits, and the plans and files that it refuses."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from barnabas import limits
 from barnabas.incremental import groups
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import FlowError
-from barnabas.incremental.plan import Groups, Rows
-from tests.incremental.flows import MEMORY, opened, stepped
+from barnabas.incremental.plan import Groups, Plan, Rows, Sum, Sums
+from barnabas.incremental.whole import WholeFlow
+from tests.incremental.flows import MEMORY, lines, opened, stepped
 from tests.incremental.test_conformance import BIDS, JOINED, PEOPLE, bids, named, people, planned, values
 
 PLAN = planned(PEOPLE, BIDS, JOINED, key=None)
+OUTER = planned(
+    PEOPLE, BIDS, Groups((0, 1), (("id",), ("id",)), "SELECT * FROM input_0 SEMI JOIN input_1 USING (id)", PEOPLE.columns)
+)
+BEST = (Sum("best", "VARCHAR", "max", "name"),)
+SHRINKING = planned(PEOPLE, Sums(0, (named("id", "INTEGER"),), BEST, (named("id", "INTEGER"), named("best", "VARCHAR"))))
 
 
 def test_reopened_state_goes_on(tmp_path: Path) -> None:
@@ -44,6 +50,27 @@ def test_state_that_is_open_already(tmp_path: Path) -> None:
     with pytest.raises(FlowError):
         opened(PLAN, tmp_path / "state")
     stepped(flow, people((b"1", 1, "a")))
+    flow.close()
+
+
+@pytest.mark.parametrize("plan", [PLAN, OUTER, SHRINKING, planned(PEOPLE)], ids=["join", "groups", "sums", "keyed"])
+def test_another_duckdb_computes_the_hashes_anew(tmp_path: Path, plan: Plan) -> None:
+    flow, whole = opened(plan, tmp_path / "state"), WholeFlow(plan)
+    inputs = {**people((b"1", 1, "a"), (b"2", 2, "b"), (b"n", None, "n")), **bids((1, 5), (1, 6), (2, 7))}
+    stepped(flow, inputs)
+    stepped(whole, inputs)
+    database = flow._database
+    database.run("UPDATE state.flow SET version = '1.0.0'")
+    hashes = "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = 'state' AND data_type = 'UBIGINT'"
+    for row in database.table(hashes).to_pylist():
+        database.run(f"UPDATE state.{row['table_name']} SET {row['column_name']} = 7")
+    flow.close()
+    flow = opened(plan, tmp_path / "state")
+    inputs = {**people((b"1", 1, "A"), b"2"), **bids((1, 8))}
+    stepped(flow, inputs)
+    stepped(whole, inputs)
+    assert lines(flow.result()) == lines(whole.result())
+    assert flow._database.one("SELECT version FROM state.flow") == (duckdb.__version__,)
     flow.close()
 
 

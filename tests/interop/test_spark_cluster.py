@@ -25,6 +25,7 @@ from barnabas.client.results import LATEST, NewTopic
 from barnabas.columnar.decode import RecordDecoder
 from barnabas.pipelines import interpreter
 from barnabas.testing import Broker
+from tests.torture.views.rounds import Torture
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
@@ -252,3 +253,13 @@ def test_speculative_attempts_write_exactly_once(cluster: Cluster, tmp_path: Pat
         assert sorted(numbers(client, "slow", committed=True)) == sorted(rows[3])
         assert len(numbers(client, "slow", committed=False)) > len(rows[3])  # the sink aborted the rows of the slow attempt
         assert client.run(transactions.list_transactions(client.config, client.cluster, ["Ongoing"])) == {}
+
+
+def test_views_run_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    before = cluster.applications()
+    with Torture(tmp_path, seed=5, master=cluster.url, conf=[*SETTINGS, *BOTH_WORKERS]) as torture:
+        for number, kind in enumerate(("nothing", "driver")):
+            torture.round(number, kind)
+    ran = cluster.applications() - before
+    assert len(ran) == 2, "the driver was killed once"
+    assert {worker for each in ran for worker in cluster.workers_with_tasks(each)} == {"worker-1", "worker-2"}

@@ -92,7 +92,7 @@ def test_the_last_error_is_one_line(tmp_path: Path) -> None:
     assert last_error(folder) == "pyspark.errors.AnalysisException: no table"
     events = [{"time_s": 1, "message": "Flow a has FAILED.\nError: [BAD] it\nbroke"}, {"time_s": 2, "message": "Run is FAILED."}]
     folder.events.write_text("".join(json.dumps(event) + "\n" for event in events) + '{"half')
-    assert last_error(folder) == flow_error(folder) == "[BAD] it broke"
+    assert last_error(folder) == flow_error(folder.events) == "[BAD] it broke"
 
 
 def test_events_are_read_as_they_come_and_from_one_update_to_the_next(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_an_update_begins_without_what_the_last_one_told(tmp_path: Path) -> None
     folder.path.mkdir()
     folder.events.write_text('{"message": "Error: of the past"}\n')
     ProgressFile(str(folder.path), "g").record({("t", 0): 1}, {("t", 0): 2}, 1.0)
-    assert (flow_error(folder), len(folder.progress())) == ("of the past", 1)
+    assert (flow_error(folder.events), len(folder.progress())) == ("of the past", 1)
     begin_update(folder.events)
-    assert (flow_error(folder), folder.progress()) == (None, [])
+    assert (flow_error(folder.events), folder.progress()) == (None, [])
 
 
 def test_progress_counts_rows_rate_and_lag(tmp_path: Path) -> None:

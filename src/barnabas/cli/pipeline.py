@@ -233,7 +233,7 @@ def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
         "rows_per_second": round(sum(item.rows_per_second for item in progress), 1) if running else None,
         "lag": sum(item.lag for item in progress) if progress else None,
         "started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_s)),
-        "error": flow_error(folder) if running else run.error,
+        "error": flow_error(folder.events) if running else run.error,
         "what": run.what,
         "log": str(folder.log),
         "sources": [{"topics": i.topics, "group": i.group, "rows": i.rows, "lag": i.lag} for i in progress],

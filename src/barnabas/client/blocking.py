@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ class BlockingClient:
         self.config = config
         self.cluster = Cluster()
         self._connections: dict[Address, Connection] = {}
+        self.settle: Callable[[], None] | None = None  # receives what a producer has in flight; called before other requests
 
     @classmethod
     def to(cls, bootstrap_servers: str) -> BlockingClient:
@@ -85,6 +86,8 @@ class BlockingClient:
             return result
 
     def _carry_out(self, calls: Sequence[Call]) -> list[Any]:
+        if calls and self.settle is not None:
+            self.settle()
         sent: list[Connection | ClientError] = []
         for call in calls:
             try:

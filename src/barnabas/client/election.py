@@ -43,14 +43,12 @@ class Rules(NamedTuple):
         protocol_type, protocol: names for the coordinator and for tools.
         choose: takes the identities by member id; returns the assignment of every member.
         session_timeout_ms: after this time without a heartbeat, a member counts as gone.
-        event: the name of the log line about errors.
     """
 
     protocol_type: str
     protocol: str
     choose: Choose
     session_timeout_ms: int
-    event: str
 
 
 class Election:
@@ -102,7 +100,7 @@ class Election:
             try:
                 await self._take_part()
             except BarnabasError as error:
-                logger.warning("event=%s group=%s reason=%r", self._rules.event, self._group, str(error))
+                logger.warning("event=election-failed group=%s reason=%r", self._group, str(error))
                 self._changed(None)
                 await asyncio.sleep(PAUSE_S)
 

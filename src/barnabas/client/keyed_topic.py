@@ -160,9 +160,7 @@ class KeyedTopic(Generic[V]):
             records.pop(key, None)
             return
         if key not in records and len(records) >= self._most_records:
-            logger.warning(
-                "event=keyed-record-ignored topic=%s key=%r reason='there are %d'", self.topic, key, self._most_records
-            )
+            logger.warning("event=keyed-record-ignored topic=%s key=%r most=%d", self.topic, key, self._most_records)
             return
         try:
             records[key] = self._decode(bytes(record.value))

@@ -11,7 +11,8 @@ Rules
      time, in order, with the retries of `operations.produce`.
   4. All batches go to the topic that had the name at the first batch, unless `any_topic` is set. Usually the placement of
      batches depends on its number of partitions, and a topic that replaces it may have fewer.
-  5. After an error the producer is unusable: it does not know which batches arrived.
+  5. A request that is not the producer's own waits for the answers in flight: a connection answers in the order of its requests.
+  6. After an error the producer is unusable: it does not know which batches arrived.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class BatchProducer:
     """The producer of one write attempt.
 
     Args:
-        client: used only by this producer until it is closed.
+        client: of one producer at a time; other requests of it may come in between.
         owner: producer id and epoch; makes the producer idempotent.
         transactional_id: every batch is part of its open transaction; needs `owner`.
         second_version: whether the first write adds a partition to the transaction (KIP-890).
@@ -86,6 +87,7 @@ class BatchProducer:
         self._queue: list[_Batch] = []
         self._queued_bytes = 0
         self._in_flight: dict[Connection, deque[list[_Batch]]] = {}
+        client.settle = self._settle
         self.ends: dict[TopicPartition, int] = {}  # behind the last acknowledged record; not of a batch that was written twice
 
     def send(self, place: TopicPartition, room: bytearray | memoryview, count: int) -> None:
@@ -111,12 +113,17 @@ class BatchProducer:
     def flush(self) -> None:
         """Wait until every batch is acknowledged; raises like `send`."""
         self._dispatch()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Receive every answer in flight."""
         for connection in list(self._in_flight):
             while self._in_flight.get(connection):
                 self._receive(connection)
 
     def close(self) -> None:
         """End the requests in flight; batches without an acknowledgement may or may not arrive."""
+        self._client.settle = None
         for connection, requests in self._in_flight.items():
             if requests:
                 self._client.drop(connection)

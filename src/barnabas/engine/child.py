@@ -124,6 +124,8 @@ class Child:
 
     def reason(self, code: int) -> str:
         """Why it ended, in one line."""
+        if code in (-signal.SIGKILL, -signal.SIGTERM):  # from outside, so the log does not say why
+            return f"its process was ended by {signal.Signals(-code).name}"
         lines = [line.decode(errors="replace") for line in self._last]
         what = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
         told = error_line(lines)

@@ -49,7 +49,7 @@ def _choose(members: Mapping[str, bytes]) -> bytes:
     return msgspec.json.encode(min(found, key=lambda each: (not each.is_active, each.url, each.id))) if found else b""
 
 
-RULES = Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS, "engine-election-failed")
+RULES = Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS)
 
 
 def take_part(config: ClientConfig, member: Member, changed: Callable[[bool], None]) -> Election:

@@ -51,13 +51,13 @@ def restart(jobs: Jobs, client: BlockingClient, name: str, *, rebuild: bool = Fa
 def create(jobs: Jobs, client: BlockingClient, job: Job) -> Job:
     """Declare a job. Raises JobExists, JobError for a wrong name, and as `pause`.
 
-    The first generation of a view is the second in which it is created: a view that had the name before may have left state, and a
+    The first generation of a view is the time of its creation in milliseconds: a view that had the name before may have left state, and a
     sink of the same name and generation would take the micro-batches for known ones.
     """
     check_name(job.name)
-    now_s = time.time()
-    generation = int(now_s) if isinstance(job.work, ViewWork) else 0
-    made = msgspec.structs.replace(job, created_ms=int(now_s * 1000), generation=generation, restarts=0)
+    now_ms = int(time.time() * 1000)
+    generation = now_ms if isinstance(job.work, ViewWork) else 0
+    made = msgspec.structs.replace(job, created_ms=now_ms, generation=generation, restarts=0)
 
     def decide(there: Mapping[str, Job]) -> Mapping[str, Job | None]:
         if job.name in there:

@@ -18,7 +18,7 @@ from barnabas.engine.life import Life
 from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.unit import Unit
 from barnabas.errors import BarnabasError
-from barnabas.pipelines.runs.folders import begin_update
+from barnabas.pipelines.runs.folders import begin_update, flow_error
 from barnabas.pipelines.runs.progress import FOLDER_VARIABLE, read_progress
 from barnabas.pipelines.runs.project import Target, find_target
 
@@ -64,9 +64,12 @@ class PipelineUnit(Unit):
         assert isinstance(work, PipelineWork)
         target = checked(work, self.job.conf, self._pipelines)
         self.folder.mkdir(parents=True, exist_ok=True)
-        events = self.folder / "events.jsonl"
-        begin_update(events)
-        options = [f"--events={events}", "--parent-pipe=0", *(f"--conf={name}={value}" for name, value in self._conf.items())]
+        begin_update(self._events)
+        options = [
+            f"--events={self._events}",
+            "--parent-pipe=0",
+            *(f"--conf={name}={value}" for name, value in self._conf.items()),
+        ]
         if not target.is_script:
             marker = self.folder / str(self.job.generation)  # is there once the tables were emptied for this generation
             options += ["--full-refresh-all"] if self.job.generation and not marker.exists() else []
@@ -79,6 +82,13 @@ class PipelineUnit(Unit):
 
     def has_failed(self, code: int) -> bool:
         return code != 0
+
+    def reason(self, child: Child, code: int) -> str:
+        return flow_error(self._events) or super().reason(child, code)
+
+    @property
+    def _events(self) -> Path:
+        return self.folder / "events.jsonl"
 
     def progress(self, now_ms: int) -> JobProgress | None:
         """Of the run, from the files of its sources; None before they have any."""

@@ -16,10 +16,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 POLL_S, IDLE_POLL_S = 0.2, 0.5  # between two looks at the jobs; while there are none
 STATES_AGE_S = 0.5  # how old the driver's states may be
 PROGRESS_S = 2.0  # between two records about the progress of a pipeline
+TIMEOUT_MS = 5_000  # of a request to the cluster: processes that end are not seen meanwhile
 END_S = 8.0  # for all processes when the engine ends; the host of the services waits for ten seconds
 SAY_AGAIN_S = 60.0  # between two lines about the same trouble
 STOPPED = "the engine was stopped"
@@ -75,6 +76,8 @@ class Supervisor:
 
     def __init__(self, config: ClientConfig, settings: EngineSettings, say: Callable[[str], None]) -> None:
         self._settings, self._say = settings, say
+        limit_ms = min(config.default_api_timeout_ms, TIMEOUT_MS)
+        config = replace(config, default_api_timeout_ms=limit_ms, request_timeout_ms=min(config.request_timeout_ms, limit_ms))
         self._client = BlockingClient(config)
         self.jobs, self.states, self.progress = jobs_of(config), states_of(config), progress_of(config)
         self._held = HeldFolder(settings.folder)
@@ -99,7 +102,7 @@ class Supervisor:
     def activate(self, is_active: bool) -> None:
         """Whether this engine is the elected one."""
         if is_active != self._active:
-            logger.info("event=engine-%s", "elected" if is_active else "waits")
+            logger.info("event=engine-elected is_active=%s", is_active)
         self._active = is_active
         self._wake.set()
 
@@ -215,7 +218,7 @@ class Supervisor:
         changed: dict[str, JobProgress | None] = {}
         for name, unit in self.pipelines.items():
             now, before = unit.progress(now_ms), known.get(name)
-            if now is not None and (before is None or replace(before, at_ms=now_ms) != now):
+            if now is not None and (before is None or structs.replace(before, at_ms=now_ms) != now):
                 changed[name] = now
         if changed:
             self.progress.put(self._client, changed)

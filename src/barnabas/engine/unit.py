@@ -38,6 +38,10 @@ class Unit:
         """Whether a process that ended by itself must start again."""
         return True
 
+    def reason(self, child: Child, code: int) -> str:
+        """Why a process ended by itself, in one line."""
+        return child.reason(code)
+
     def step(self, now_s: float, *, wanted: bool) -> None:
         """Look at the process, and do what its life needs."""
         self._look(now_s)
@@ -63,10 +67,12 @@ class Unit:
         child.close()
         self.child = None
         self.is_done = not self.has_failed(code)
-        reason = None if self.is_done else child.reason(code)
+        reason = None if self.is_done else self.reason(child, code)
         self.life.ended(now_s, reason)
         if self.life.phase is Phase.WAITING:
             logger.warning("event=engine-process-failed what=%s reason=%r", self.what, reason)
+        else:
+            logger.info("event=engine-process-ended what=%s code=%d", self.what, code)
 
     def _start(self, now_s: float) -> None:
         self.restarts += self.life.tries > 0

@@ -39,6 +39,16 @@ class Bag:
         keys = "".join(f", _k{place} UBIGINT" for place in range(len(self._keys)))
         database.run(f"CREATE TABLE {self.table} ({columns}{WEIGHT} BIGINT, {HASH} UBIGINT{keys})")
 
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {self.table} SET {HASH} = {self.line_hash()}")
+        for place, (alias, expression) in enumerate(self._keys):
+            database.run(f"UPDATE {self.table} AS {alias} SET _k{place} = {expression}")
+
+    def line_hash(self) -> str:
+        """The hash of a line, over the columns of the table."""
+        return self.row_hash()
+
     def with_keys(self, sql: str) -> str:
         """Rows of the node with the hashes of their keys."""
         for place, (alias, expression) in enumerate(self._keys):

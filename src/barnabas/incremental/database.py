@@ -130,6 +130,17 @@ class Database:
         files = [self._path, self._path.with_name(self._path.name + ".wal")]
         return sum(each.stat().st_size for each in files if each.exists())
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Statements that all succeed, or none."""
+        self.run("BEGIN")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            self.undo()
+            raise
+
     def undo(self) -> None:
         """Undo the open transaction, if there is one."""
         with contextlib.suppress(duckdb.TransactionException):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import duckdb
 import msgspec
 import pyarrow as pa
 
@@ -34,6 +35,9 @@ class State(Protocol):
 
     def create(self, database: Database) -> None:
         """Make it, empty."""
+
+    def rehash(self, database: Database) -> None:
+        """Compute its hashes anew."""
 
     def keep(self, step: Step) -> None:
         """Bring it up to the step."""
@@ -150,26 +154,30 @@ class DuckFlow:
         """Make the state, or check that it is this plan's; gives the position."""
         if not self._database.has(META):
             self._create()
-        payload, position = self._database.one(f"SELECT plan, position FROM {META}")
+        payload, position, version = self._database.one(f"SELECT plan, position, version FROM {META}")
         try:
             same = decode(payload) == self._plan
         except msgspec.MsgspecError:
             same = False
         if not same:
             raise FlowError("the state was made by another plan")
+        if version != duckdb.__version__:
+            self._rehash()
         return int(position)
 
     def _create(self) -> None:
-        self._database.run("BEGIN")
-        try:
+        with self._database.transaction():
             for each in self._states:
                 each.create(self._database)
-            self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT)")
-            self._database.run(f"INSERT INTO {META} VALUES (?, -1)", [encode(self._plan)])
-            self._database.run("COMMIT")
-        except BaseException:
-            self._database.undo()
-            raise
+            self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT, version VARCHAR)")
+            self._database.run(f"INSERT INTO {META} VALUES (?, -1, ?)", [encode(self._plan), duckdb.__version__])
+
+    def _rehash(self) -> None:
+        """Another version of DuckDB may compute other hashes."""
+        with self._database.transaction():
+            for each in self._states:
+                each.rehash(self._database)
+            self._database.run(f"UPDATE {META} SET version = ?", [duckdb.__version__])
 
     def _shown(self) -> KeyedResult | CountedResult | SummedResult:
         plan, last = self._plan, len(self._plan.nodes) - 1

@@ -38,6 +38,9 @@ class GroupedRows:
     def create(self, database: Database) -> None:
         """Its bags keep all."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """Its bags keep all."""
 
@@ -78,6 +81,9 @@ class WholeRows:
     def create(self, database: Database) -> None:
         columns = ", ".join(f"{quoted(each.name)} {each.kind}" for each in self._node.columns)
         database.run(f"CREATE TABLE {self._table} ({columns}, {WEIGHT} BIGINT)")
+
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
 
     def change(self, step: Step) -> Change:
         changes = [step.merged(bag.node, bag.columns) for bag in self._bags]
@@ -122,5 +128,7 @@ def computed(node: Groups, bags: Sequence[Bag], rows: Sequence[Change], weight: 
     )
     names = listing(node.columns)
     kinds = ", ".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}" for each in node.columns)
-    query = f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({node.query}) SELECT {kinds}, {weight}::BIGINT AS {WEIGHT} FROM q"
+    query = (
+        f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({node.query}) SELECT {kinds}, {weight}::BIGINT AS {WEIGHT} FROM q"
+    )
     return f"SELECT * FROM ({query})"

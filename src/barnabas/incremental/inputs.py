@@ -47,6 +47,9 @@ class AddedRows:
     def create(self, database: Database) -> None:
         """It keeps nothing."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
 
@@ -62,6 +65,9 @@ class KeyedRows(Bag):
     def create(self, database: Database) -> None:
         super().create(database)
         database.run(f"ALTER TABLE {self.table} ADD COLUMN {KEY} BLOB")
+
+    def line_hash(self) -> str:
+        return f"hash({KEY})"
 
     def change(self, step: Step) -> Change:
         """A new row, and the old one that it replaces with a weight below 0; nothing for a row that stays the same."""

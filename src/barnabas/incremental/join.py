@@ -37,5 +37,8 @@ class JoinedRows:
     def create(self, database: Database) -> None:
         """Its bags keep all."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """Its bags keep all."""

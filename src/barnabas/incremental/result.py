@@ -38,6 +38,9 @@ class SummedResult:
     def create(self, database: Database) -> None:
         """The node keeps all."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """The node keeps all."""
 
@@ -77,6 +80,10 @@ class KeyedResult:
     def create(self, database: Database) -> None:
         columns = "".join(f"{quoted(each.name)} {each.kind}, " for each in self._columns)
         database.run(f"CREATE TABLE {TABLE} ({columns}{HASH} UBIGINT)")
+
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {TABLE} SET {HASH} = hash({self._keys})")
 
     def change(self, step: Step) -> pa.Table:
         """The rows of the step. Raises FlowError: two rows have one key."""
@@ -132,6 +139,10 @@ class CountedResult:
     def create(self, database: Database) -> None:
         columns = "".join(f"{quoted(each.name)} {each.kind}, " for each in self._columns)
         database.run(f"CREATE TABLE {TABLE} ({columns}{WEIGHT} BIGINT, _text VARCHAR, {HASH} UBIGINT)")
+
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {TABLE} SET {HASH} = hash({listing(self._columns)})")
 
     def change(self, step: Step) -> pa.Table:
         change = step.merged(self._node, self._columns)

@@ -27,6 +27,9 @@ class MadeRows:
     def create(self, database: Database) -> None:
         """It keeps nothing."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
 
@@ -57,6 +60,9 @@ class AllRows:
     def create(self, database: Database) -> None:
         """It keeps nothing."""
 
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
     def keep(self, step: Step) -> None:
         """It keeps nothing."""
 
@@ -81,6 +87,9 @@ class FewerRows:
 
     def create(self, database: Database) -> None:
         """It keeps nothing."""
+
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
 
     def keep(self, step: Step) -> None:
         """It keeps nothing."""

@@ -101,6 +101,7 @@ class SummedRows:
         self._accumulators = accumulators(node, kinds)
         self._table = f"state.sums_{number}"
         self._keys = [f"g{place}" for place in range(len(node.keys))]
+        self._hash = f"hash({', '.join(self._keys) or '0'})"
         self._touched = f"_touched_{number}"
         self._parts, self._old, self._next = f"_parts_{number}", f"_before_{number}", f"_after_{number}"
         if bag is not None:
@@ -110,6 +111,10 @@ class SummedRows:
         columns = [f"{name} {each.kind}" for name, each in zip(self._keys, self._node.keys, strict=True)]
         columns += [f"{name} {kind}" for each in self._accumulators for name, kind in each.columns]
         database.run(f"CREATE TABLE {self._table} ({''.join(f'{each}, ' for each in columns)}{ROWS} BIGINT, {HASH} UBIGINT)")
+
+    def rehash(self, database: Database) -> None:
+        """Compute all hashes anew."""
+        database.run(f"UPDATE {self._table} SET {HASH} = {self._hash}")
 
     def change(self, step: Step) -> Change:
         change = step.changes[self._node.input]
@@ -147,7 +152,7 @@ class SummedRows:
         made = [*keys, f"{count} AS {ROWS}", *(each for one in self._accumulators for each in one.made(is_plain))]
         grouped = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
         sums = f"SELECT {', '.join(made)} FROM ({rows}) AS input_0{grouped}"
-        step.make(self._parts, f"SELECT *, hash({', '.join(self._keys) or '0'}) AS {HASH} FROM ({sums})")
+        step.make(self._parts, f"SELECT *, {self._hash} AS {HASH} FROM ({sums})")
 
     def _all_rows(self, step: Step, change: str) -> str:
         """The rows of the groups in the change, with those of the change."""

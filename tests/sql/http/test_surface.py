@@ -54,6 +54,9 @@ class SurfaceAlone:
     def error(self, error: HttpError) -> Response:
         return self._surface.error(error)
 
+    async def metrics(self) -> bytes:
+        return b""
+
 
 def _never(_context: ServiceContext) -> Service:
     raise AssertionError

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def main() -> int:
         signal.signal(number, lambda _number, _frame: stopping.set())
     threading.Thread(target=_watch_input, args=(stopping,), daemon=True).start()
     settings: Mapping[str, str] = task["settings"]
+    threading.Thread(target=_load, daemon=True).start()
     spark = session("barnabas", master=task["master"], conf={**CONF, **task["conf"]})
     print("ready", flush=True)
     opener = Opener(spark, settings, Path(task["folder"]))
@@ -50,6 +52,12 @@ def main() -> int:
         return EXIT_SPARK_ENDED
     spark.stop()
     return EXIT_OK
+
+
+def _load() -> None:
+    """Import what the first micro-batch needs, while Spark starts."""
+    for name in ("barnabas.tables.kernels.json_spans", "barnabas.columnar.encode", "barnabas.columnar.decode"):
+        import_module(name)
 
 
 def _watch_input(stopping: threading.Event) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.view_job import ViewJob
 from barnabas.engine.folders import job_folder, job_log
 from barnabas.engine.jobs import Job, JobProgress, ViewWork
@@ -16,6 +17,7 @@ from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.incremental.flow import open_flow
+from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
 
 if TYPE_CHECKING:
@@ -44,11 +46,10 @@ class Opener:
     Args:
         settings: of the client, with `bootstrap.servers`.
         folder: of the engine.
-        functions: statements that define what plans use.
     """
 
-    def __init__(self, spark: SparkSession, settings: Mapping[str, str], folder: Path, functions: Sequence[str] = ()) -> None:
-        self._spark, self._folder, self._functions = spark, folder, functions
+    def __init__(self, spark: SparkSession, settings: Mapping[str, str], folder: Path) -> None:
+        self._spark, self._folder = spark, folder
         url = settings.get(REGISTRY)
         self._registry = None if url is None else RegistryAddress(url)
         self._settings = {name: value for name, value in settings.items() if name != REGISTRY}
@@ -66,21 +67,14 @@ class Opener:
         if not (has_state and has_checkpoint):
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, self._functions)
+        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
+        log = self._log(job.name)
         try:
-            return ViewJob(
-                self._spark,
-                job,
-                self._settings,
-                folder,
-                flow,
-                progress=progress,
-                registry=self._registry,
-                log=self._log(job.name),
-            )
+            view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
         except BaseException:
             flow.close()
             raise
+        return ViewJob(self._spark, view, self._settings, folder, log)
 
     def _progress(self, job: Job) -> JobProgress | None:
         store = progress_of(self._config)

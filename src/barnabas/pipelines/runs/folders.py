@@ -177,9 +177,9 @@ def begin_update(events: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def events_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """The events of a declared pipeline's last update so far."""
-    with Events(folder.events) as events:
+def events_of(path: Path) -> list[dict[str, Any]]:
+    """The events of a declared pipeline's last update so far, from their file."""
+    with Events(path) as events:
         return events.read()
 
 
@@ -220,9 +220,9 @@ class Events:
         return [json.loads(line) for line in lines]
 
 
-def flow_error(folder: RunFolder) -> str | None:
-    """The last error event of a flow, in one line; Spark may retry the flow."""
-    for event in reversed(events_of(folder)):
+def flow_error(path: Path) -> str | None:
+    """The last error event of a flow in a file of events, in one line; Spark may retry the flow."""
+    for event in reversed(events_of(path)):
         _, mark, reason = str(event["message"]).partition("Error:")
         if mark:
             return " ".join(reason.split())
@@ -232,7 +232,7 @@ def flow_error(folder: RunFolder) -> str | None:
 def last_error(folder: RunFolder) -> str | None:
     """The reason of a failed run in one line: the error event of a flow; without one, the last line of an exception in the
     log."""
-    if told := flow_error(folder):
+    if told := flow_error(folder.events):
         return told
     try:
         with folder.log.open("rb") as log:

@@ -58,4 +58,4 @@ def _choose(members: Mapping[str, bytes]) -> bytes:
     return msgspec.json.encode(told)
 
 
-RULES = election.Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS, "registry-election-failed")
+RULES = election.Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS)

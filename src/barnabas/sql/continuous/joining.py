@@ -247,9 +247,9 @@ def compared(conditions: Sequence[Any]) -> set[Of]:
                 sides = [each.this, each.expression]
             case exp.Between() | exp.In():
                 sides = [each.this]
-            case exp.Not(this=exp.Is(this=inner, expression=exp.Null())):
+            case exp.Not(this=exp.Is(this=inner, expression=exp.Null())) if not each.this.args.get("negate"):
                 sides = [inner]
-            case exp.Is(expression=exp.Not(this=exp.Null())):
+            case exp.Is(expression=exp.Null()) if each.args.get("negate"):
                 sides = [each.this]
             case _:
                 sides = []

@@ -109,6 +109,29 @@ def conjuncts(tree: Any) -> list[Any]:
             return [*conjuncts(tree.this), *conjuncts(tree.expression)]
         case exp.Paren():
             return conjuncts(tree.this)
+        case exp.Or():
+            return _factored(tree)
+    return [tree]
+
+
+def _factored(tree: Any) -> list[Any]:
+    """The conditions that all alternatives have, and the alternatives without them: `(a AND b) OR (a AND c)` is `a AND (b OR c)`."""
+    alternatives = [conjuncts(each) for each in _disjuncts(tree)]
+    common = [each for each in alternatives[0] if all(each in others for others in alternatives[1:])]
+    if not common:
+        return [tree]
+    rest = [[each for each in several if each not in common] for several in alternatives]
+    if not all(rest):
+        return common
+    return [*common, exp.or_(*(exp.and_(*(each.copy() for each in several)) for several in rest))]
+
+
+def _disjuncts(tree: Any) -> list[Any]:
+    match tree:
+        case exp.Or():
+            return [*_disjuncts(tree.this), *_disjuncts(tree.expression)]
+        case exp.Paren():
+            return _disjuncts(tree.this)
     return [tree]
 
 

@@ -110,9 +110,9 @@ class Planner:
         query = to_duckdb(tree)
         try:
             found = self.nodes.kinds(query, [self.nodes.columns(each) for each in inputs])
-        except duckdb.Error:
+        except duckdb.Error as error:
             if reason.startswith("the name "):
-                raise NotSplit(reason) from None
+                raise NotSplit(reason) from error
             raise
         names: list[str] = []
         for each in found:

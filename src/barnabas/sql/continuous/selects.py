@@ -75,6 +75,8 @@ class Select:
         if groups.is_aggregated([each for _, each in items] + having + qualify + [each for _, each in order]):
             several = [*(each for _, each in items), *having, *qualify, *(each for _, each in order)]
             part, several = groups.made(sources.joining.filtered(part, conditions), several)
+            if not used_by(*several) <= set(part.columns):
+                raise NotSplit("a column that is no group")
             counts = (len(items), len(having), len(qualify))
             items = [(name, each) for (name, _), each in zip(items, several, strict=False)]
             conditions = several[counts[0] : counts[0] + counts[1]]

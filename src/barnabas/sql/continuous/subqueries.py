@@ -50,6 +50,7 @@ class Subqueries:
         is_not = isinstance(condition, exp.Not)
         inner = condition.this if is_not else condition
         inner = inner.this if isinstance(inner, exp.Paren) else inner
+        is_not = is_not != bool(inner.args.get("negate"))
         match inner:
             case exp.Exists():
                 return self._exists(part, inner.this, is_anti=is_not)

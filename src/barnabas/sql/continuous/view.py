@@ -67,6 +67,8 @@ def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
     try:
         made = planner.query(query.tree.copy(), {})
     except NotSplit as error:
+        if isinstance(error.__cause__, duckdb.Error):
+            raise error.__cause__ from None
         raise not_supported(f"a view cannot have {error}") from None
     return _finished(nodes, made, _named([name for name, _ in made.names], names), tables, planner.notices)
 
@@ -110,7 +112,9 @@ def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[st
     found = (
         None
         if key is None
-        else tuple(by_column[each] for each in sorted(key, key=lambda each: shown.index(each) if each in shown else len(shown)))
+        else tuple(
+            by_column[each] for each in sorted(key, key=lambda each: (shown.index(each) if each in shown else len(shown), each))
+        )
     )
     if key == frozenset():
         found = (hidden_names[0],)

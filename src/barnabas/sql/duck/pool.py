@@ -20,10 +20,9 @@ from typing import Any
 
 import duckdb
 
+from barnabas.incremental.macros import MACROS
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED, TOO_MANY
-
-MACROS = Path(__file__).with_name("macros.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Instances:
 
     def __init__(self, limits: QueryLimits, macros: str = "") -> None:
         self._limits = limits
-        self._macros = MACROS.read_text() + macros
+        self._macros = MACROS + macros
         self._idle: list[Any] = []
         self._running = 0
         self._changed = threading.Condition()

@@ -1,0 +1,202 @@
+"""Takes micro-batches into a view: the flow's state, the view's topic and the progress stay in step. No Spark.
+
+A micro-batch
+    1. The flow takes the rows, in an open transaction on its state, and gives the changes of the result.
+    2. The sink writes the changes and the progress of the job in one transaction, under the number of the step.
+    3. The flow commits.
+
+Rules
+  1. After a kill the caller repeats the last micro-batch with the same records. If the flow has it, it is done. If the sink has it and the
+     flow does not, the flow takes it again and the sink leaves it out.
+  2. Step 0 comes before the first micro-batch and has no rows: a query without groups has a row without any input.
+  3. The first rows are written when the view has read what was there at its start: then all of them at once, as the difference to what the
+     topic has. So a reader never sees half of a result, and a generation replaces the rows of the one before. A progress record with the
+     job's generation tells that this was done.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.rows import Decoder, Encoder
+from barnabas.engine.jobs import PROGRESS, Job, JobProgress, ViewWork, encode
+from barnabas.incremental.interface import Flow
+from barnabas.pipelines.stream_writer import MicroBatches
+from barnabas.tables.client_source import ClientSource
+from barnabas.tables.declared import columns_of
+from barnabas.tables.table import Table
+
+if TYPE_CHECKING:
+    from barnabas.schemas.arrow.columns import RegistryAddress
+
+Offsets = Mapping[str, Mapping[int, int]]
+ROWS_AT_ONCE = 100_000
+
+
+class KeptView:
+    """One view.
+
+    Args:
+        settings: of the client, with `bootstrap.servers`.
+        flow: of the view's plan.
+        progress: the last of the job's generation, if there is one.
+    """
+
+    def __init__(
+        self, job: Job, settings: Mapping[str, str], flow: Flow, *, progress: JobProgress | None = None,
+        registry: RegistryAddress | None = None, log: logging.Logger | None = None,
+    ) -> None:  # fmt: skip
+        assert isinstance(job.work, ViewWork)
+        self.job, self.work, self.flow = job, job.work, flow
+        self.topics = sorted({each.topic for each in self.work.tables.values()})
+        self._config = ClientConfig.from_options({**settings, "isolation.level": "read_committed"})
+        self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work)
+        self._sink = MicroBatches(_sink_options(job, settings), _sink_schema())
+        self._log = log or logging.getLogger(__name__)
+        self._published = progress is not None
+        self._targets: dict[str, dict[int, tuple[int, int]]] = {}
+        self._offsets: dict[str, dict[int, int]] = {} if progress is None else _of_progress(progress)
+        self._total_in, self._total_out = (0, 0) if progress is None else (progress.total_in, progress.total_out)
+
+    @property
+    def uses_headers(self) -> bool:
+        """Whether the headers of records are needed."""
+        return self._decoder.uses_headers
+
+    def begin(self) -> None:
+        """Look at what is there, and take step 0. Raises FlowError, ClientError, MicroBatchFailed."""
+        if not self._published:
+            self._targets = {topic: _ends(topic, self._config) for topic in self.topics}
+            for topic, parts in self._targets.items():
+                self._offsets[topic] = {partition: start for partition, (start, _) in parts.items()}
+        if self.flow.position < 0:
+            self.flow.step(0, {})
+            self.flow.commit()
+        if not self._published and self._has_caught_up():
+            self._publish(0, 0, time.monotonic())
+
+    def has(self, number: int) -> bool:
+        """Whether the flow has a step, so that its records are not needed."""
+        return number <= self.flow.position
+
+    def take(self, number: int, records: pa.Table, ends: Offsets) -> None:
+        """Take a micro-batch.
+
+        Args:
+            number: of the step; 1 for the first micro-batch.
+            records: of all topics, with the columns of Spark's source; empty if the flow has the step.
+            ends: the offsets behind the micro-batch.
+
+        Raises:
+            FlowError, BadRecord, TableError: the rows cannot be taken; nothing remains of the step.
+            MicroBatchFailed: they were not written, or the next try completes it.
+        """
+        began_s = time.monotonic()
+        for topic, parts in ends.items():
+            self._offsets.setdefault(topic, {}).update(parts)
+        if not self.has(number):
+            try:
+                changes = self.flow.step(number, self._decoder.inputs(records))
+                self._total_in += records.num_rows
+                if self._published:
+                    batches = self._encoder.records(changes).to_batches(ROWS_AT_ONCE)
+                    self._write(number, iter(batches), records.num_rows, changes.num_rows, began_s)
+                self.flow.commit()
+            except BaseException:
+                self.flow.rollback()
+                raise
+            took_ms = (time.monotonic() - began_s) * 1000
+            self._log.info(
+                "event=batch number=%d rows=%d changes=%d took_ms=%.0f", number, records.num_rows, changes.num_rows, took_ms
+            )
+        if not self._published and self._has_caught_up():
+            self._publish(number, records.num_rows, began_s)
+
+    def _has_caught_up(self) -> bool:
+        return all(
+            self._offsets.get(topic, {}).get(partition, start) >= end
+            for topic, parts in self._targets.items()
+            for partition, (start, end) in parts.items()
+        )
+
+    def _publish(self, number: int, rows: int, began_s: float) -> None:
+        """Write the difference between the result and what the topic has."""
+        result = self.flow.snapshot()
+        self._write(number, self._replacing(result), rows, result.num_rows, began_s)
+        self._published = True
+        self._log.info("event=published rows=%d", result.num_rows)
+
+    def _replacing(self, result: pa.Table) -> Iterator[pa.RecordBatch]:
+        made = self._encoder.records(result)
+        old = _newest_keys(self.work, self._config)
+        gone = old.filter(pc.invert(pc.is_in(old, made.column("key").combine_chunks())))
+        yield from made.to_batches(ROWS_AT_ONCE)
+        yield _sink_rows(gone, pa.nulls(len(gone), pa.binary()), self.work.topic)
+
+    def _write(self, number: int, batches: Iterator[pa.RecordBatch], rows_in: int, rows_out: int, began_s: float) -> None:
+        self._total_out += rows_out
+        size = self.flow.size()
+        progress = JobProgress(
+            self.job.name,
+            self.job.generation,
+            number,
+            {topic: {str(partition): end for partition, end in parts.items()} for topic, parts in self._offsets.items()},
+            rows_in,
+            rows_out,
+            self._total_in,
+            self._total_out,
+            size.rows,
+            size.size,
+            round((time.monotonic() - began_s) * 1000, 1),
+            time.time_ns() // 1_000_000,
+        )
+        told = _sink_rows(pa.array([self.job.name.encode()], pa.binary()), pa.array([encode(progress)], pa.binary()), PROGRESS)
+
+        def all_of_it() -> Iterator[pa.RecordBatch]:
+            yield from batches
+            yield told
+
+        self._sink.write_here(all_of_it(), f"job-{self.job.generation}", number)
+
+    def close(self) -> None:
+        """Release the state."""
+        self.flow.close()
+
+
+def _sink_options(job: Job, settings: Mapping[str, str]) -> dict[str, str]:
+    return {**{f"kafka.{name}": value for name, value in settings.items()}, "sinkName": f"job-{job.name}-{job.generation}"}
+
+
+def _sink_schema() -> Any:
+    from pyspark.sql.types import StructType
+
+    return StructType().add("key", "binary").add("value", "binary").add("topic", "string")
+
+
+def _sink_rows(keys: Any, values: Any, topic: str) -> pa.RecordBatch:
+    return pa.record_batch({"key": keys, "value": values, "topic": pa.repeat(topic, len(keys))})
+
+
+def _of_progress(progress: JobProgress) -> dict[str, dict[int, int]]:
+    return {topic: {int(partition): end for partition, end in parts.items()} for topic, parts in progress.offsets.items()}
+
+
+def _ends(topic: str, config: ClientConfig) -> dict[int, tuple[int, int]]:
+    source = ClientSource(topic, config)
+    try:
+        return {partition: (bounds.start, bounds.end) for partition, bounds in source.snapshot().partitions.items()}
+    finally:
+        source.close()
+
+
+def _newest_keys(work: ViewWork, config: ClientConfig) -> Any:
+    """The keys that the topic of a view has."""
+    with Table(ClientSource(work.topic, config), columns_of(work.topic)) as table:
+        return table.newest_by_key().arrow(["_key"]).column("_key").combine_chunks()
