@@ -30,7 +30,7 @@ def test_state_of_views_and_jobs(views: Asking) -> None:
     ((kind, desired, state_rows, batch, took),) = views.rows(
         "select kind, desired, state_rows, last_batch, last_batch_ms from barnabas.jobs where name = 'counted'"
     )
-    assert (kind, desired, state_rows, took) == ("view", "running", 2, 1.5)
+    assert (kind, desired, state_rows >= 2, took) == ("view", "running", True, 1.5)
     assert batch >= 1
     views("pause counted")
     while views.rows("select state from barnabas.views") != [("paused",)]:

@@ -100,9 +100,7 @@ def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[st
     columns = [Named(name, kind, quoted(column)) for (column, name), kind in zip(pairs, wanted, strict=True)]
     hidden = tuple(name for _, name in pairs[len(shown) :])
     never = {name for column, name in pairs if column in made.not_null}
-    found = (
-        None if key is None else tuple({column: name for column, name in reversed(pairs) if column in key}.values())[::-1]
-    )
+    found = None if key is None else tuple({column: name for column, name in reversed(pairs) if column in key}.values())[::-1]
     if key == frozenset():
         found = hidden = (free_name(ONLY, [*names, *META_NAMES]),)
         columns.append(Named(found[0], "INTEGER", "0"))
