@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import DELETED, KEY
+from barnabas.incremental.macros import MACROS
 from barnabas.incremental.plan import Plan
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.continuous.view import Planned, plan_view
+from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import parse, statement_of
-from barnabas.sql.duck.pool import MACROS
 from barnabas.sql.duck.types import with_marks
 from barnabas.sql.planning.query import QueryPlan, plan_query
 
@@ -45,7 +45,7 @@ def table(name: str, columns: str, key: str = "") -> Relation:
 def connection() -> Any:
     """A DuckDB with the functions of the dialect."""
     made = duckdb.connect(config={"threads": "1"})
-    made.execute(MACROS.read_text())
+    made.execute(MACROS)
     return made
 
 
@@ -133,7 +133,7 @@ class Watched:
     def __init__(self, text: str, tables: Mapping[str, Relation], *, is_spark: bool = True) -> None:
         self.query, self.planned = planned(text, tables, is_spark=is_spark)
         self.plan: Plan = self.planned.plan
-        self.flow = open_flow(self.plan, None, MEMORY, 1, [MACROS.read_text()])
+        self.flow = open_flow(self.plan, None, MEMORY, 1, [MACROS])
 
     def step(self, given: Mapping[str, list[Row]]) -> pa.Table:
         """A step of the flow."""
