@@ -16,8 +16,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psycopg
-
 from barnabas.testing.children import Child
 from bench import report
 from bench.latency import percentile
@@ -213,7 +211,7 @@ class Run:
         self._execute(f"CREATE MATERIALIZED VIEW first AS {COUNTED}")  # keeps Spark, and the workers, ready
         for _ in range(repeat):
             self._add("backlog", OURS, rows / self._seconds("CREATE MATERIALIZED VIEW many AS " + BY_ID.format("backlog")))
-            self._expect("SELECT count(*), sum(n) FROM many", (BACKLOG_KEYS, rows))
+            self._expect("SELECT count(*), sum(n) FROM many", (min(BACKLOG_KEYS, rows), rows))
             self._execute("DROP MATERIALIZED VIEW many")
         command = [sys.executable, "-m", "bench.views.plain", self._bootstrap, "backlog", str(rows), str(repeat)]
         self._results["backlog"].figures[PLAIN] = _numbers(command)

@@ -1,5 +1,7 @@
-"""Records at an even rate, from a process of its own: record `i` has the key column `i % KEYS`, is meant for the time `began + i / rate`,
-and gets the offset `i // PARTITIONS` of the partition `i % PARTITIONS`. So a count of a key, and an offset, tell when the last record was due.
+"""Records at an even rate, from a process of its own.
+
+Record `i` is due at `began + i / rate`. It has the column k = `i % KEYS`, and the offset `i // PARTITIONS` of the partition
+`i % PARTITIONS`. So the count of a key tells when the last counted record was due, and an offset tells it too.
 """
 
 from __future__ import annotations

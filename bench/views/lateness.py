@@ -60,7 +60,12 @@ def of_jobs(bootstrap: str, count: int, feed: Feed, seconds: float) -> Mapping[s
 
 
 def _collected(
-    bootstrap: str, topic: str, feed: Feed, seconds: float, records: Callable[[Message], Iterator[tuple[str, float]]], streams: int
+    bootstrap: str,
+    topic: str,
+    feed: Feed,
+    seconds: float,
+    records: Callable[[Message], Iterator[tuple[str, float]]],
+    streams: int,
 ) -> dict[str, list[float]]:
     """The delays of the records that are due in so many seconds from now, until every stream has all of them."""
     found: dict[str, list[float]] = defaultdict(list)
