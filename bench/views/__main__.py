@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from barnabas.testing.children import Child
 from bench import report
 from bench.latency import percentile
-from bench.peers.process import cpu_of, resident_mb
+from bench.peers.process import cpu_of
 from bench.servers import Barnabas, create_topic
 from bench.sql import load
 from bench.sql.systems import SqlServer
@@ -28,7 +28,7 @@ from bench.tables.topics import COLUMNS as LARGE_COLUMNS
 from bench.tables.topics import batches, fill, send
 from bench.views import feed, lateness
 from bench.views.feed import Feed
-from bench.views.systems import Engine
+from bench.views.systems import Engine, shared_mb
 
 RATE, CONNECTIONS = 1_000, 8
 OURS, PLAIN = "a view of barnabas", "Spark alone"
@@ -197,8 +197,8 @@ class Run:
     def _memory(self, case: str) -> None:
         for label, value in self._engine.memory_mb().items():
             self._add(case, label, value)
-        self._add(case, SQL, resident_mb(self._sql.pids))
-        self._add(case, BROKER, resident_mb([self._broker.pid]))
+        self._add(case, SQL, sum(map(shared_mb, self._sql.pids)))
+        self._add(case, BROKER, shared_mb(self._broker.pid))
 
     def _fill(self, topic: str, rows: int, keys: int) -> None:
         fill(self._broker, topic, rows, partitions=feed.PARTITIONS, keys=keys)
@@ -268,7 +268,7 @@ class Run:
         create_topic(self._broker, topic, feed.PARTITIONS)
         self._execute(f"CREATE TABLE stream ({feed.COLUMNS}) WITH (topic = '{topic}', format = 'json')")
 
-    def _ten_late(self, delays: dict[str, list[float]]) -> None:
+    def _ten_late(self, delays: Mapping[str, list[float]]) -> None:
         for case, percent in (("ten-p50", 50.0), ("ten-p99", 99.0)):
             found = sorted(percentile(each, percent) for each in delays.values())
             self._add(case, "the slowest", found[-1])

@@ -21,7 +21,8 @@ NOTES = """
   counted.
 - A row by its key is a prepared statement of the Postgres protocol, with the result in binary.
 - *Follows again* is the time from the start of the next engine until the view has the records that came meanwhile.
-- Memory is resident memory by process; the JVM has Spark's default heap, at most 1 GB.
+- Memory is the proportional set size: of a page that several processes share, each counts its part. The JVM has Spark's default heap, at
+  most 1 GB.
 - The ten views filter, count, aggregate, keep distinct rows, rank, join and unite, all over one topic. The time of a record ends when
   its view's transaction is committed.
 """

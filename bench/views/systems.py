@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from bench.peers.process import OwnProcess, Process, family, resident_mb
+from bench.peers.process import OwnProcess, Process
 from bench.registry.systems import HOST, SOURCE
 
 MASTER = "local[2]"
 SPARK_READY = re.compile(r"Spark is ready after ([\d.]+) s")
 DRIVER, JVM, WORKERS, ENGINE = "driver (Python)", "driver (JVM)", "Spark's Python workers", "engine"
+POLL_S = 0.01
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -50,12 +51,12 @@ class Engine(OwnProcess):
         return float(found[-1])
 
     def memory_mb(self) -> dict[str, float]:
-        """Resident memory by kind of process."""
+        """Memory by kind of process. Forked workers share pages; each counts its part of them (the proportional set size)."""
         found: dict[str, float] = dict.fromkeys((ENGINE, DRIVER, JVM, WORKERS), 0.0)
         for pid in self.pids:
             with suppress(OSError):  # the process has ended
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                found[_kind(words)] += resident_mb([pid])
+                found[_kind(words)] += shared_mb(pid)
         return found
 
     def kill(self) -> None:
@@ -63,11 +64,9 @@ class Engine(OwnProcess):
         pids = self.pids
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # the CPU time of orphans counts as ours, not as other work
         os.kill(pids[0], signal.SIGKILL)
-        for pid in pids[1:]:
-            with suppress(ChildProcessError):  # its own parent has waited for it
-                os.waitpid(pid, 0)
-        while any(Path(f"/proc/{pid}").exists() for pid in pids[1:]):
-            time.sleep(0.01)
+        left = pids[1:]
+        while left := [pid for pid in left if _is_there(pid)]:
+            time.sleep(POLL_S)
         self.__exit__()
 
 
@@ -79,6 +78,14 @@ def _kind(words: list[bytes]) -> str:
     return ENGINE if b"engine" in words else WORKERS
 
 
-def everything(*pids: int) -> list[int]:
-    """The processes and all that they started."""
-    return [each for pid in pids for each in family(pid)]
+def _is_there(pid: int) -> bool:
+    """Whether a process runs, or its parent has not waited for it; this process is the parent of an orphan, and waits for it."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    return Path(f"/proc/{pid}").exists()
+
+
+def shared_mb(pid: int) -> float:
+    """The proportional set size of a process, in units of 1,000,000 bytes. Raises OSError."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / 1e6

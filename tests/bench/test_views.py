@@ -46,14 +46,14 @@ def test_a_feed_sends_its_records_in_turn_to_the_partitions() -> None:
         bootstrap = "{}:{}".format(*broker.address)
         create_topic(broker, "stream", feed.PARTITIONS)
         with lateness.consuming(bootstrap, "stream") as consumer, Feed(bootstrap, "stream", rate=1_000) as records:
-            seen: dict[tuple[int, int], bytes] = {}
+            seen: dict[tuple[int | None, int | None], bytes | None] = {}
             while len(seen) < 20:
                 for message in consumer.consume(100, 0.1):
                     seen[message.partition(), message.offset()] = message.value()
             assert all(
                 value == b'{"k":%d,"x":%d}' % (number % feed.KEYS, number)
                 for (partition, offset), value in seen.items()
-                for number in (offset * feed.PARTITIONS + partition,)
+                for number in ((offset or 0) * feed.PARTITIONS + (partition or 0),)
             )
             assert records.began_s <= time.time()
 
