@@ -21,12 +21,14 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.catalog.access import TEMPORARY, Access
+from barnabas.sql.catalog.postgres.relations import is_of_catalogue
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import Statement, split, statement_of
+from barnabas.sql.dialect import Statement, parse, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
+from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
@@ -37,6 +39,7 @@ from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.views.jobs import ViewJobs
+from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
@@ -64,8 +67,9 @@ class SqlSession:
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
-        self.views = Views()
+        self.views = Views(self._lasting_view)
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
+        self.catching_up = CatchingUp(self)
         self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
@@ -100,6 +104,16 @@ class SqlSession:
     def view_jobs(self) -> ViewJobs:
         """The jobs of views."""
         return self._shared.views
+
+    def _lasting_view(self, parts: Sequence[str]) -> tuple[Sequence[str], Any] | None:
+        """The columns and the query of a lasting view; None for every other name."""
+        if is_of_catalogue(parts[-2] if len(parts) > 1 else None, parts[-1]):
+            return None
+        found = self.access.plain_view(parts, self.caller.database)
+        if found is None or found.view is None:
+            return None
+        query = with_names(parse(statement_of(found.view.query), spark_order=self.is_spark))
+        return [each.name for each in found.columns], query
 
     def check_readable(self, relation: Relation) -> None:
         """Raises PartitionError if the caller may not read a table."""
@@ -316,6 +330,7 @@ class SqlSession:
 
     def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
         """The data for each input, as DuckDB scans it."""
+        self._catch_up(inputs)
         return self.access.datasets(inputs, self.buffer, memory)
 
     def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
@@ -326,7 +341,15 @@ class SqlSession:
         relation = plan.inputs[0].relation
         if key is None or not isinstance(relation, TopicRelation):
             return None
+        self._catch_up(plan.inputs)
         return self.access.point(relation, plan.inputs[0].schema.names, key)
+
+    def _catch_up(self, inputs: Sequence[Input]) -> None:
+        """Let views have what the session wrote, if it wants that."""
+        if self.access.writes and any(each.relation.is_view for each in inputs if isinstance(each.relation, TopicRelation)):
+            names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.is_view}
+            if self.settings.get("read_your_writes") == "on":
+                self.catching_up.before_reading(names)
 
     def check_writable(self, name: str | None = None) -> None:
         if self.settings.is_read_only and (name is None or name not in self.temporary.values()):

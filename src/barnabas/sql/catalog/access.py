@@ -17,10 +17,10 @@ from barnabas.client.errors import PartitionError
 from barnabas.client.operations import fetch
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
-from barnabas.sql.catalog.store import TOPIC
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
@@ -29,6 +29,7 @@ from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.shared import Shared
 from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.views.status import Known, StatusRelation, status
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.formats import Raw
@@ -38,6 +39,7 @@ from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
 R = TypeVar("R")
+OWN_TOPICS = "_barnabas_"  # of definitions, jobs and sinks: SHOW TABLES does not list them
 PUBLIC, TEMPORARY = "public", "pg_temp_"
 _UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
@@ -56,6 +58,8 @@ class Access:
         self._shared, self._client, self._user, self._settings, self._running = shared, client, user, settings, running
         self._sources: dict[str, ClientSource] = {}
         self._written: dict[str, dict[str, dict[int, int]]] = {}  # topic: its id: partition: offset
+        self._own: dict[str, tuple[str, dict[int, int]]] = {}  # topic: its id and the offsets behind what the session wrote
+        self.writes = 0  # another number after each write
 
     def close(self) -> None:
         """Release the connections."""
@@ -77,6 +81,9 @@ class Access:
         system = catalogue(parts[-2] if len(parts) > 1 else None, parts[-1], lambda: self._facts(database))
         if system is not None:
             return system
+        told = status(parts[-2] if len(parts) > 1 else None, parts[-1], self._known_jobs)
+        if told is not None:
+            return told
         candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
         for name in candidates:
@@ -90,14 +97,31 @@ class Access:
                 return found
         raise self.unknown(".".join(parts), position)
 
+    def plain_view(self, parts: Sequence[str], database: str | None = None) -> TableDefinition | None:
+        """The definition of a lasting view that is no table; None for every other name."""
+        name = parts[-1]
+        if len(parts) > 1 and parts[-2].lower() not in (PUBLIC, (database or "").lower()):
+            return None
+        store = self._shared.definitions
+        store.refresh(self._running)
+        if self.definition(name) is None and name not in self._client.cluster.topics:
+            store.refresh(self._running, max_age_s=0)  # it may have been created at this moment
+        found = self.definition(name)
+        return found if found is not None and found.is_plain_view else None
+
     def declared(self, name: str) -> TopicRelation | None:
         """A declared table by its name, whatever its case."""
+        found = self.definition(name)
+        return None if found is None else declared(found)
+
+    def definition(self, name: str) -> TableDefinition | None:
+        """A definition by its name, whatever its case."""
         definitions = self._shared.definitions.tables
         found = definitions.get(name) or definitions.get(name.lower())
         if found is None:
             same = [each for each in definitions if each.lower() == name.lower()]
             found = definitions[same[0]] if len(same) == 1 else None
-        return None if found is None else declared(found)
+        return found
 
     def _topic(self, name: str) -> TopicRelation | None:
         try:
@@ -107,7 +131,7 @@ class Access:
                 return None
             raise
         found = topics.get(name)
-        if found is None:
+        if found is None or self._shared.definitions.view_of_topic(name) is not None:
             return None
         by_schema = self._shared.samples.registered(name)
         if by_schema is not None:
@@ -131,7 +155,7 @@ class Access:
         """The names of all tables, declared or not, without the temporary ones."""
         definitions = self._shared.definitions.tables
         used = {each.topic for each in definitions.values()}
-        topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
+        topics = (name for name in self._client.topics() if not name.startswith(("__", OWN_TOPICS)) and name not in used)
         return sorted(name for name in {*definitions, *topics} if not name.startswith(TEMPORARY))
 
     def _facts(self, database: str) -> Facts:
@@ -145,6 +169,10 @@ class Access:
             else:
                 described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
         return Facts(self._user, database, list(self._settings), described)
+
+    def _known_jobs(self) -> Known:
+        self._shared.definitions.refresh(self._running)
+        return Known(self._shared.views.reports(), self._shared.definitions.tables)
 
     def snapshot(self, topic: str) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
@@ -172,13 +200,30 @@ class Access:
 
     def wrote(self, topic: str, ends: dict[int, int]) -> None:
         """Take note of offsets that the session wrote, so that its next snapshot has them, unless the topic is another one then."""
-        found = self._client.cluster.topics.get(topic)
-        if found is None:
+        topic_id = self._topic_id(topic)
+        if topic_id is None:
             return
-        topic_id = found.topic_id.hex if found.topic_id.int else ""
-        known = self._written.setdefault(topic, {}).setdefault(topic_id, {})
-        for partition, end in ends.items():
-            known[partition] = max(end, known.get(partition, 0))
+        self.must_see(topic, ends)
+        own_id, own = self._own.pop(topic, ("", {}))
+        self._own[topic] = topic_id, _latest(own if own_id == topic_id else {}, ends)
+        while len(self._own) > limits.MAX_SQL_SOURCES:
+            del self._own[next(iter(self._own))]
+        self.writes += 1
+
+    def must_see(self, topic: str, ends: Mapping[int, int]) -> None:
+        """Let the next snapshot of a topic wait for these offsets, unless the topic is another one then."""
+        topic_id = self._topic_id(topic)
+        if topic_id is not None:
+            known = self._written.setdefault(topic, {})
+            known[topic_id] = _latest(known.get(topic_id, {}), ends)
+
+    def own_writes(self) -> dict[str, dict[int, int]]:
+        """The offsets behind all that the session wrote, by topic, without topics that are gone."""
+        return {topic: ends for topic, (topic_id, ends) in self._own.items() if self._topic_id(topic) == topic_id}
+
+    def _topic_id(self, topic: str) -> str | None:
+        found = self._client.cluster.topics.get(topic)
+        return None if found is None else found.topic_id.hex if found.topic_id.int else ""
 
     def datasets(self, inputs: Sequence[Input], buffer: Buffer, memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
         """The data for each input, as DuckDB scans it; inputs of one topic see the same offsets.
@@ -192,7 +237,7 @@ class Access:
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
-            if isinstance(relation, CatalogueRelation):
+            if isinstance(relation, (CatalogueRelation, StatusRelation)):
                 made.append((each.alias, relation.rows().select(each.schema.names)))
                 continue
             if not isinstance(relation, TopicRelation):
@@ -255,6 +300,10 @@ class Access:
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(relation.topic, relation.layout, names, records).table()
+
+
+def _latest(known: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    return {partition: max(known.get(partition, 0), ends.get(partition, 0)) for partition in {*known, *ends}}
 
 
 def _candidates(parts: Sequence[str], database: str) -> list[str]:

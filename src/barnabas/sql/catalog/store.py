@@ -79,6 +79,11 @@ class DefinitionStore:
         """By name, as of the last look; a snapshot that does not change."""
         return self._tables
 
+    def view_of_topic(self, topic: str) -> TableDefinition | None:
+        """The view that keeps its rows in a topic."""
+        found = (each for each in self._tables.values() if each.topic == topic)
+        return next((each for each in found if each.view is not None and each.view.is_materialized), None)
+
     def close(self) -> None:
         """Release the connections; no session is left."""
         self._source.close()

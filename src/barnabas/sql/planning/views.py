@@ -1,26 +1,35 @@
-"""The temporary views of a session: names for queries, which are put in place of the names.
+"""Views whose query is put in place of their names: the temporary views of a session, and those that last.
 
-A view's query is kept with the views that it reads already in place. Its tables are marked, so that a common table expression of the
-statement around it cannot take their names.
+A temporary view's query is kept with the views that it reads already in place. Its tables are marked, so that a common table expression of
+the statement around it cannot take their names. Within a lasting view, names of temporary views mean nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.names import OF_VIEW, tables_of
+from barnabas.sql.planning.names import OF_VIEW, parts_of, tables_of
 from barnabas.sql.states import LIMIT_EXCEEDED
+
+MAX_DEPTH = 32  # of views that read views
+Lasting = Callable[[Sequence[str]], tuple[Sequence[str], Any] | None]  # the names of the columns, and the query of a name
 
 
 class Views:
-    """Queries by name. `version` changes with them."""
+    """Queries by name. `version` changes with the temporary ones.
 
-    def __init__(self) -> None:
+    Args:
+        lasting: finds a view that lasts; None without one of the name.
+    """
+
+    def __init__(self, lasting: Lasting = lambda _: None) -> None:
         self._queries: dict[str, tuple[list[str], Any, int]] = {}
+        self._lasting = lasting
         self.version = 0
 
     def __len__(self) -> int:
@@ -30,16 +39,14 @@ class Views:
         return name.lower() in self._queries
 
     def put(self, name: str, columns: list[str], query: Any) -> None:
-        """Keep a query. Raises SqlError if there are too many, or if the views in it make it too large.
+        """Keep a query for the session. Raises SqlError if there are too many, or if the views in it make it too large.
 
         Args:
             columns: names of its columns; empty for its own.
         """
         if len(self._queries) >= limits.MAX_SQL_TEMPORARY_VIEWS:
             raise SqlError(LIMIT_EXCEEDED, f"a session has at most {limits.MAX_SQL_TEMPORARY_VIEWS} temporary views")
-        whole = self.expanded(query.copy())
-        for table in tables_of(whole):
-            table.meta[OF_VIEW] = True
+        whole = _marked(self.expanded(query.copy()))
         self._queries[name.lower()] = columns, whole, sum(1 for _ in whole.walk())
         self.version += 1
 
@@ -56,21 +63,55 @@ class Views:
     def expanded(self, tree: Any) -> Any:
         """The query with the views in place; the tree is changed. Raises SqlError if they make it too large."""
         nodes = 0
-        for table in tables_of(tree) if self._queries else ():
-            found = self._queries.get(table.name.lower())
-            if found is None or table.args.get("db"):
-                continue
+        for table in tables_of(tree):
+            found = self._queries.get(table.name.lower()) if not table.args.get("db") else None
+            if found is None:
+                made = self._of_lasting(table, MAX_DEPTH)
+                if made is None:
+                    continue
+                found = *made, sum(1 for _ in made[1].walk())
             columns, query, size = found
             nodes += size
             if nodes > limits.MAX_SQL_VIEW_NODES:
                 raise SqlError(LIMIT_EXCEEDED, f"the views of the statement have more than {limits.MAX_SQL_VIEW_NODES} parts")
-            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
-            alias = alias.copy()
-            if columns and not alias.args.get("columns"):
-                alias.set("columns", [exp.to_identifier(each, quoted=True) for each in columns])
-            made = exp.Subquery(this=query.copy(), alias=alias)
-            for clause in ("joins", "laterals", "pivots", "sample"):
-                if table.args.get(clause):
-                    made.set(clause, table.args[clause])
-            table.replace(made)
+            _place(table, columns, query.copy())
         return tree
+
+    def _of_lasting(self, table: Any, depth: int) -> tuple[list[str], Any] | None:
+        """The columns of a lasting view and its query, with the views that it reads in place."""
+        found = self._lasting(parts_of(table))
+        if found is None:
+            return None
+        if not depth:
+            raise SqlError("42P17", f"more than {MAX_DEPTH} views read each other", hint="a view may read itself")
+        columns, query = found
+        for inner in tables_of(query):
+            made = self._of_lasting(inner, depth - 1)
+            if made is not None:
+                _place(inner, *made)
+        if sum(1 for _ in query.walk()) > limits.MAX_SQL_VIEW_NODES:
+            raise SqlError(LIMIT_EXCEEDED, f"the views of the statement have more than {limits.MAX_SQL_VIEW_NODES} parts")
+        names = exp.TableAlias(
+            this=exp.to_identifier("_view", quoted=True), columns=[exp.to_identifier(each, quoted=True) for each in columns]
+        )
+        shown = exp.select(*(exp.column(exp.to_identifier(each, quoted=True)) for each in columns), copy=False)
+        return list(columns), _marked(shown.from_(exp.Subquery(this=query, alias=names), copy=False))
+
+
+def _marked(tree: Any) -> Any:
+    for table in tables_of(tree):
+        table.meta[OF_VIEW] = True
+    return tree
+
+
+def _place(table: Any, columns: Sequence[str], query: Any) -> None:
+    """Put a query where the name of its view was."""
+    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+    alias = alias.copy()
+    if columns and not alias.args.get("columns"):
+        alias.set("columns", [exp.to_identifier(each, quoted=True) for each in columns])
+    made = exp.Subquery(this=query, alias=alias)
+    for clause in ("joins", "laterals", "pivots", "sample"):
+        if table.args.get(clause):
+            made.set(clause, table.args[clause])
+    table.replace(made)

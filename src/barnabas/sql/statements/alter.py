@@ -23,6 +23,7 @@ from barnabas.sql.statements.create import check, check_defaults, column_of, def
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.target import check_no_view
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     NOT_NULL,
@@ -48,6 +49,13 @@ def definition_named(session: Host, table: Any) -> TableDefinition:
             position=position_in(table),
             hint=f'declare it: CREATE TABLE "{relation.name}" (…)',
         )
+    return found
+
+
+def table_named(session: Host, table: Any) -> TableDefinition:
+    """The definition of a table that statements write to. Raises SqlError, also for a view."""
+    found = definition_named(session, table)
+    check_no_view(found, position_in(table))
     return found
 
 
@@ -96,7 +104,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
         )
     try:
-        definition = definition_named(session, tree.this)
+        definition = table_named(session, tree.this)
     except SqlError as error:
         if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
             return done(statement.text, "ALTER TABLE")
@@ -216,7 +224,7 @@ def truncate(session: Host, statement: Statement, _: Any) -> Ready:
     tree = parse(statement)
     if not isinstance(tree, exp.TruncateTable):
         raise not_supported("this form of TRUNCATE is not supported", hint="TRUNCATE name")
-    definitions = [definition_named(session, table) for table in tree.expressions]
+    definitions = [table_named(session, table) for table in tree.expressions]
 
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()

@@ -316,6 +316,9 @@ def make_table(session: Host, definition: TableDefinition, options: Options, *, 
         if if_not_exists:
             return False
         raise exists(definition.name)
+    view = session.definitions.view_of_topic(definition.topic)
+    if view is not None:
+        raise SqlError(DUPLICATE_TABLE, f'the topic "{definition.topic}" has the rows of the view {view.name}')
     owns = _make_topic(session, definition, options)
     made = msgspec.structs.replace(definition, owns_topic=True) if owns else definition
     already = False

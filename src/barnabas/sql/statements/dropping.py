@@ -83,7 +83,7 @@ def drop_with_users(session: Host, name: str) -> None:
     for each in (*dependents(session.definitions.tables, name), name):
         definition = session.definitions.tables.get(each)
         if definition is not None and definition.view is not None and definition.view.is_materialized:
-            drop_job(session, each)
+            drop_job(session, definition.topic)
             delete_topic(session.client, definition.topic)
         drop_table(session.definitions, session.client, session.running, each)
 

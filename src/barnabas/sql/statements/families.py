@@ -9,7 +9,17 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.dialect import Statement, parse
-from barnabas.sql.statements import alter, dropping, inspect, materialized, modify, prepared, transaction_control, utility
+from barnabas.sql.statements import (
+    alter,
+    dropping,
+    inspect,
+    materialized,
+    modify,
+    prepared,
+    transaction_control,
+    utility,
+    view_control,
+)
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, create_index, tree_of
 from barnabas.sql.statements.create_as import create_as
@@ -65,6 +75,13 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     return dropping.drop(session, statement)
 
 
+def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """ALTER of a table or a view."""
+    if "VIEW" in (statement.word(1), statement.word(2)) and statement.word(1) in ("VIEW", "MATERIALIZED"):
+        return view_control.alter_view(session, statement)
+    return alter.alter(session, statement, given)
+
+
 _FAMILIES: dict[str, Make] = {
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), _query),
     "SET": utility.set_parameter,
@@ -81,6 +98,10 @@ _FAMILIES: dict[str, Make] = {
     "EXPLAIN": explain,
     "COPY": copy,
     "WAIT": wait,
+    "PAUSE": view_control.pause,
+    "RESUME": view_control.resume,
+    "REFRESH": view_control.refresh,
+    "FLUSH": view_control.flush,
     **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT")},
     **dict.fromkeys(("BEGIN", "START"), transaction_control.begin),
     **dict.fromkeys(("COMMIT", "END"), transaction_control.commit),
@@ -89,7 +110,7 @@ _FAMILIES: dict[str, Make] = {
     "RELEASE": transaction_control.release,
     "CREATE": _create,
     "DROP": _drop,
-    "ALTER": alter.alter,
+    "ALTER": _alter,
     "COMMENT": alter.comment,
     "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
@@ -112,7 +133,6 @@ _LACKING = {
     "EXPORT": "use COPY … TO STDOUT",
     "IMPORT": "use COPY … FROM STDIN",
     "USE": "there is one database with one schema, public",
-    "REFRESH": "each query reads the newest records",
     "CACHE": "tables with a primary key are kept in memory without it",
     "UNCACHE": "leave it out",
 }

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
@@ -20,6 +21,7 @@ from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.views.jobs import ViewJobs
+from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Records
 
@@ -36,6 +38,8 @@ class Host(Protocol):
     running: Running
     buffer: Buffer
     views: Views
+    access: Access
+    catching_up: CatchingUp
     prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]]
 
     @property

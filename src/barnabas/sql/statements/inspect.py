@@ -17,6 +17,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
 from barnabas.sql.states import not_supported, syntax_error
+from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
@@ -40,6 +41,10 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
         case "TABLES" | "TOPICS" | "DATABASES" | "SCHEMAS" | "NAMESPACES" if len(statement.tokens) > 2:
             hint = "use WHERE: SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'a%'"
             raise not_supported(f"SHOW {word} {statement.tokens[2].text} is not supported", statement.position(2), hint)
+        case "MATERIALIZED" | "VIEWS":
+            if word == "MATERIALIZED" and statement.word(2) != "VIEWS":
+                raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
+            return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
         case "DATABASES":
@@ -50,7 +55,7 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
         case "CREATE":
-            at = 3 if statement.word(2) == "TABLE" else 2
+            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW") else 2
             relation = session.find(_name(statement, at), statement.position(at))
             return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
         case "":
@@ -58,6 +63,18 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _views(session: Host, *, plain: bool) -> list[tuple[str | None, ...]]:
+    session.definitions.refresh(session.running, max_age_s=0)
+    states = session.view_jobs.states()
+    rows: list[tuple[str | None, ...]] = []
+    for name, each in sorted(session.definitions.tables.items()):
+        if each.view is not None and (plain or each.view.is_materialized):
+            state = states.get(each.topic) if each.view.is_materialized else None
+            told = (str(state.state), state.error) if state is not None else (None, None)
+            rows.append((name, kind_of(each), *told, each.view.query))
+    return rows
 
 
 def _tables(session: Host) -> list[tuple[str | None, ...]]:
@@ -121,6 +138,8 @@ def create_text(relation: Any) -> str:
     if definition is None:
         columns = ", ".join(f"{quoted(each.name)} {type_name(each)}" for each in relation.columns)
         return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
+    if definition.view is not None:
+        return _view_text(definition)
     lines = []
     for each in definition.columns:
         line = f"  {quoted(each.name)} {each.kind}"
@@ -135,3 +154,12 @@ def create_text(relation: Any) -> str:
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
     return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+
+
+def _view_text(definition: TableDefinition) -> str:
+    view = definition.view
+    assert view is not None
+    shown = ", ".join(quoted(each.name) for each in definition.columns if each.name not in view.hidden)
+    kind = kind_of(definition).upper()
+    options = f" WITH (topic = '{definition.topic}')" if view.is_materialized and definition.topic != definition.name else ""
+    return f"CREATE {kind} {quoted(definition.name)} ({shown}){options} AS\n{view.query}"

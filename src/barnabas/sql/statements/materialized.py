@@ -15,14 +15,14 @@ import msgspec
 from sqlglot import exp
 
 from barnabas.client.results import NewTopic
-from barnabas.engine.jobs import Job, ViewWork
+from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.continuous.view import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
-from barnabas.sql.planning.names import tables_of
+from barnabas.sql.planning.names import parts_of, tables_of
 from barnabas.sql.results import Done
 from barnabas.sql.statements.create import Options, exists, folded, has_topic, options_of, table_name
 from barnabas.sql.statements.host import Host
@@ -30,6 +30,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
+from barnabas.sql.views.dependents import dependents
 from barnabas.sql.views.waiting import wait_for_rows
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
@@ -45,6 +46,11 @@ class View(msgspec.Struct, frozen=True):
     planned: Planned
     options: Options
 
+    def of_topic(self, topic: str) -> View:
+        """The same in another topic."""
+        definition = msgspec.structs.replace(self.definition, topic=topic)
+        return View(definition, msgspec.structs.replace(self.work, topic=topic), self.planned, self.options)
+
 
 def create(session: Host, statement: Statement) -> Ready:
     """CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query [WITH [NO] DATA]."""
@@ -53,9 +59,13 @@ def create(session: Host, statement: Statement) -> Ready:
     if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", hint=FORM)
     view = planned(session, statement, tree)
-    if_not_exists = bool(tree.args.get("exists"))
+    if_not_exists, replaces = bool(tree.args.get("exists")), bool(tree.args.get("replace"))
 
     def run(_: Sequence[Any]) -> Result:
+        there = session.definitions.tables.get(view.definition.name)
+        if replaces and there is not None and there.view is not None and there.view.is_materialized:
+            replace(session, view.of_topic(there.topic), waits=wants_rows)
+            return Done("CREATE MATERIALIZED VIEW")
         make(session, view, if_not_exists=if_not_exists, waits=wants_rows)
         return Done("CREATE MATERIALIZED VIEW")
 
@@ -80,14 +90,28 @@ def planned(session: Host, statement: Statement, tree: Any) -> View:
     return view_of(session, statement, tree.args["expression"], name, given if isinstance(schema, exp.Schema) else [], options)
 
 
-def view_of(session: Host, statement: Statement, query: Any, name: str, columns: Sequence[str], options: Options) -> View:
-    """A view of a query, planned. Raises SqlError."""
+def view_of(
+    session: Host,
+    statement: Statement,
+    query: Any,
+    name: str,
+    columns: Sequence[str],
+    options: Options,
+    *,
+    only_all: bool = False,
+) -> View:
+    """A view of a query, planned. Raises SqlError.
+
+    Args:
+        columns: names of the first columns.
+        only_all: whether they count only if there are as many columns.
+    """
     text = query_text(statement)
-    sources = _sources(session, query)
+    sources = view_sources(session, query, "a materialized view")
     plan = checked(session, query, statement.text, with_pending=False)
     cursor = session.planner()
     try:
-        found = plan_view(plan, cursor, columns)
+        found = plan_view(plan, cursor, columns if not only_all or len(columns) == len(plan.schema) else ())
         read = [relation.name for relation in found.tables.values()]
         definition = layout.definition_of(
             name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
@@ -109,16 +133,14 @@ def query_text(statement: Statement) -> str:
     raise syntax_error(f"the statement is {FORM}", statement.position(0))
 
 
-def _sources(session: Host, query: Any) -> list[str]:
-    """The lasting views that a query names; their tables are found when they are in place."""
+def view_sources(session: Host, query: Any, what: str) -> list[str]:
+    """The lasting views that a query names; their tables are found when they are in place. Raises SqlError for a temporary view."""
     found = []
     for table in tables_of(query):
-        if table.name in session.views and not table.args.get("db"):
-            raise not_supported(
-                f'a materialized view cannot read the temporary view "{table.name}"', hint="it ends with its session"
-            )
-        definition = session.definitions.tables.get(table.name)
-        if definition is not None and definition.is_plain_view:
+        if table.name.lower() in session.views and not table.args.get("db"):
+            raise not_supported(f'{what} cannot read the temporary view "{table.name}"', hint="it ends with its session")
+        definition = session.access.plain_view(parts_of(table))
+        if definition is not None:
             found.append(definition.name)
     return found
 
@@ -149,7 +171,7 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
         return False
     try:
         _make_topic(session, definition, view.options)
-        job = Job(definition.name, view.work, generation=now_ms, created_ms=now_ms)
+        job = Job(definition.topic, view.work, generation=now_ms, created_ms=now_ms)
         session.view_jobs.store.put(session.client, {job.name: job})
     except BarnabasError:
         with contextlib.suppress(BarnabasError):  # DROP removes it otherwise
@@ -160,6 +182,55 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
     return True
 
 
+def replace(session: Host, view: View, *, waits: bool = True) -> None:
+    """Let a view that is there have another query with the same columns and key. The job computes the result anew beside the old rows.
+
+    Raises:
+        SqlError: the view is not there or has other columns, or the query reads the view.
+    """
+    session.check_writable()
+    for each in view.planned.tables.values():
+        session.check_readable(each)
+    now_ms = time.time_ns() // 1_000_000
+    new = view.definition
+
+    def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
+        old = tables.get(new.name)
+        if old is None or old.view is None or new.view is None:
+            raise SqlError("42P01", f'relation "{new.name}" does not exist')
+        _check_alike(old, new)
+        read = set(new.view.sources)
+        if new.name in read or read & set(dependents(tables, new.name)):
+            raise SqlError("42P17", f'the view "{new.name}" would read itself')
+        made = msgspec.structs.replace(new, topic=old.topic, comment=old.comment)
+        return {} if made == old else {new.name: made}
+
+    session.definitions.change(session.client, session.running, decide)
+    made: list[Job] = []
+
+    def change(jobs: Mapping[str, Job]) -> Mapping[str, Job | None]:
+        old = jobs.get(new.topic) or Job(new.topic, view.work, created_ms=now_ms)
+        made[:] = [
+            msgspec.structs.replace(old, work=view.work, generation=max(now_ms, old.generation + 1), desired=Desired.RUNNING)
+        ]
+        return {new.topic: made[0]}
+
+    session.view_jobs.store.change(session.client, change)
+    if waits and session.settings.get("create_view_waits") == "on":
+        wait_for_rows(session, made[0])
+
+
+def _check_alike(old: TableDefinition, new: TableDefinition) -> None:
+    def shape(of: TableDefinition) -> object:
+        return [(each.name, each.kind) for each in of.columns], of.key, of.is_key_object, of.view and of.view.hidden
+
+    if shape(old) != shape(new):
+        raise not_supported(
+            f'the query gives other columns or another key than the view "{old.name}" has',
+            hint=f"DROP MATERIALIZED VIEW {old.name}, and create it again; or create another view",
+        )
+
+
 def _define(session: Host, definition: TableDefinition, *, if_not_exists: bool) -> bool:
     """Write the definition, unless the name is taken; whether it was written."""
     session.definitions.refresh(session.running, max_age_s=0)
@@ -167,13 +238,13 @@ def _define(session: Host, definition: TableDefinition, *, if_not_exists: bool) 
         if definition.topic == definition.name:
             raise exists(definition.name)
         raise SqlError(DUPLICATE_TABLE, f'the topic "{definition.topic}" exists already', hint="a view needs a topic of its own")
-    jobs = session.view_jobs.jobs()
+    has_job = definition.topic in session.view_jobs.jobs()
     already = False
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         nonlocal already
         there = tables.get(definition.name)
-        already = there is not None and there != definition and not _is_left(there, definition.name in jobs)
+        already = there is not None and there != definition and not _is_left(there, has_job)
         if already and not if_not_exists:
             raise exists(definition.name)
         return {} if already else {definition.name: definition}

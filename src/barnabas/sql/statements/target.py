@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import parse_tokens, tokens_of
@@ -19,6 +20,7 @@ from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
+from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import UUID, mark_of
 
 
@@ -29,15 +31,16 @@ def target_of(session: Host, table: Any) -> TopicRelation:
     relation = session.find([part.name for part in table.parts], position_in(table))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" cannot be written to', position=position_in(table))
-    if relation.definition is not None and relation.definition.view is not None:
-        word = "view" if relation.definition.is_plain_view else "materialized view"
-        raise SqlError(
-            WRONG_OBJECT,
-            f'cannot change {word} "{relation.name}"',
-            position=position_in(table),
-            hint="write to the tables that it reads",
-        )
+    if relation.definition is not None:
+        check_no_view(relation.definition, position_in(table))
     return relation
+
+
+def check_no_view(definition: TableDefinition, position: int | None) -> None:
+    """Raises SqlError 42809 for a view."""
+    if definition.view is not None:
+        text = f'cannot change {kind_of(definition)} "{definition.name}"'
+        raise SqlError(WRONG_OBJECT, text, position=position, hint="write to the tables that it reads")
 
 
 def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:

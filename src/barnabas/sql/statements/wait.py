@@ -23,7 +23,7 @@ def wait(session: Host, statement: Statement, _: Any) -> Ready:
     """WAIT FOR name [PARTITION n] [OFFSET n].
 
     With an offset it returns when the record at this offset can be read; without, when everything that the topic holds now can be read,
-    the records of open transactions too. `statement_timeout` ends it.
+    the records of open transactions too; of a view, when it has all that is committed now. `statement_timeout` ends it.
     """
     if statement.word(1) != "FOR" or len(statement.tokens) < 3:
         raise syntax_error(f"the statement is {_FORM}", statement.position(1))
@@ -43,6 +43,8 @@ def wait(session: Host, statement: Statement, _: Any) -> Ready:
     relation = session.find(parts, statement.position(2))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no topic', position=statement.position(2))
+    if relation.is_view and not numbers:
+        return done(statement.text, "WAIT", lambda: session.catching_up.refresh(relation.topic))
     return done(statement.text, "WAIT", lambda: _wait(session, relation.topic, numbers.get("PARTITION"), numbers.get("OFFSET")))
 
 

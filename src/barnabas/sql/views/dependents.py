@@ -10,6 +10,11 @@ from barnabas.sql.interface import SqlError
 DEPENDENT = "2BP01"
 
 
+def users_of(tables: Mapping[str, TableDefinition], name: str) -> list[TableDefinition]:
+    """The views that name a table."""
+    return [each for each in tables.values() if each.view is not None and name in each.view.sources]
+
+
 def dependents(tables: Mapping[str, TableDefinition], name: str) -> list[str]:
     """The views over a table, each before those that it reads."""
     users: dict[str, list[str]] = {}

@@ -14,6 +14,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.keyed_topic import KeyedTopic
 from barnabas.engine.jobs import Job, JobProgress, JobState, State
 from barnabas.engine.membership import active_engine
+from barnabas.engine.report import Report, reports
 from barnabas.engine.stores import jobs_of, progress_of, states_of
 
 AGE_S = 0.01  # of what statements that wait may be told
@@ -55,6 +56,15 @@ class ViewJobs:
             if time.monotonic() >= until_s:
                 return False
             time.sleep(0.05)
+
+    def reports(self) -> list[Report]:
+        """What there is to tell about all jobs."""
+        jobs, states, progress = self.jobs(), self.states(), self.progress()
+        if not jobs:
+            return []
+        with self._lock:
+            self._client = self._client or BlockingClient(self._config)
+            return reports(self._client, jobs, states, progress)
 
     def close(self) -> None:
         """Release the connections."""

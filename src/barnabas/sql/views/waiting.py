@@ -1,12 +1,19 @@
-"""Waits until a view has what was written. `statement_timeout` and a cancellation end each wait."""
+"""Waits until views have what was written. `statement_timeout` and a cancellation end each wait.
+
+A view has an offset of a topic if its progress has it: the job writes its progress with the rows, in one transaction. A view over a view
+has what the lower view wrote.
+"""
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.engine.jobs import Job, JobState, State
-from barnabas.sql.interface import Notice
+from barnabas.client.results import LATEST
+from barnabas.engine.jobs import Desired, Job, JobState, State, ViewWork
+from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.views.jobs import AGE_S, WORKING, ViewJobs
 
 if TYPE_CHECKING:
@@ -14,7 +21,9 @@ if TYPE_CHECKING:
 
 POLL_S = 0.01
 ENGINE_S = 3.0  # for an engine that starts to be found
+READ_S = 10.0  # that a query waits for a view to have what its session wrote
 NO_ENGINE = "`barnabas engine start`, or `barnabas start`, runs one"
+Ends = dict[int, int]
 
 
 def wait_for_rows(session: Host, job: Job) -> None:
@@ -42,3 +51,146 @@ def _is_published(jobs: ViewJobs, job: Job) -> bool:
 
 def _has_failed(state: JobState) -> bool:
     return state.state not in WORKING and state.error is not None and (state.tries > 1 or state.state is State.FAILED)
+
+
+class CatchingUp:
+    """The waits of one session. Views are named by their jobs, which have the names of their topics."""
+
+    def __init__(self, session: Host) -> None:
+        self._session = session
+        self._seen: dict[str, int] = {}  # by view: the number of the session's writes that it has
+
+    def before_reading(self, names: Iterable[str]) -> None:
+        """Let views have what the session wrote, within READ_S; a warning tells of those that do not. Raises SqlError."""
+        access = self._session.access
+        wanted = [name for name in names if self._seen.get(name) != access.writes]
+        if wanted:
+            late = self._wait(wanted, access.own_writes(), time.monotonic() + READ_S)
+            self._warn(late)
+
+    def flush(self) -> None:
+        """Let all views have what the session wrote. Raises SqlError."""
+        written = self._session.access.own_writes()
+        if written:
+            names = [job.name for job in self._session.view_jobs.jobs().values() if isinstance(job.work, ViewWork)]
+            self._warn(self._wait(names, written, math.inf))
+
+    def refresh(self, name: str) -> None:
+        """Let a view have all that is committed at this moment. Raises SqlError 55000 if its job does not work."""
+        jobs = self._session.view_jobs.jobs()
+        topics = _tables_below(jobs, name)
+        ends = _by_topic(self._session, topics, read_committed=True)
+        late = self._wait([name], ends, math.inf)
+        if late:
+            state = self._session.view_jobs.states().get(late[0])
+            reason = "it has not started" if state is None else state.error or f"it is {state.state}"
+            raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint="RESUME MATERIALIZED VIEW lets it go on")
+
+    def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float) -> list[str]:
+        """Wait for views; those that were not waited for to the end, as they do not work or take too long."""
+        walk = _Walk(self._session, written, until_s)
+        for name in names:
+            if walk.wait(name) or name not in walk.late:
+                self._seen[name] = self._session.access.writes
+        return walk.late
+
+    def _warn(self, late: list[str]) -> None:
+        for name in late:
+            text = f'the view "{name}" does not have yet what this session wrote'
+            self._session.notify(Notice(text, "WARNING", "01000", "barnabas.views shows its state"))
+
+
+class _Walk:
+    """One wait, from the tables up to the views."""
+
+    def __init__(self, session: Host, written: Mapping[str, Ends], until_s: float) -> None:
+        self._session, self._written, self._until_s = session, written, until_s
+        self._jobs = session.view_jobs.jobs()
+        self._views = {job.work.topic: name for name, job in self._jobs.items() if isinstance(job.work, ViewWork)}
+        self._known: dict[str, Ends] = {}
+        self.late: list[str] = []
+
+    def wait(self, name: str) -> Ends:
+        """Wait for one view; the offsets behind its rows then, empty if it reads nothing of what was written."""
+        if name in self._known:
+            return self._known[name]
+        self._known[name] = {}
+        job = self._jobs.get(name)
+        if job is None or not isinstance(job.work, ViewWork):
+            return {}
+        needed: dict[str, Ends] = {}
+        for topic in {each.topic for each in job.work.tables.values()}:
+            below = self._views.get(topic)
+            ends = self._written.get(topic, {}) if below is None else self.wait(below)
+            if ends:
+                needed[topic] = ends
+        if not needed:
+            return {}
+        if not self._reached(job, needed):
+            self.late.append(name)
+            return {}
+        ends = _by_topic(self._session, [job.work.topic], read_committed=False).get(job.work.topic, {})
+        self._session.access.must_see(job.work.topic, ends)
+        self._known[name] = ends
+        return ends
+
+    def _reached(self, job: Job, needed: Mapping[str, Ends]) -> bool:
+        jobs = self._session.view_jobs
+        look_s = time.monotonic() + ENGINE_S
+        while True:
+            progress = jobs.progress().get(job.name)
+            if progress is not None and progress.generation == job.generation and _has(progress.offsets, needed):
+                return True
+            now_s = time.monotonic()
+            if now_s > self._until_s or not _works(job, jobs.states(POLL_S).get(job.name)):
+                return False
+            self._session.running.check()
+            if now_s > look_s:
+                look_s = now_s + ENGINE_S
+                if not jobs.has_engine(now_s, self._session.running.check):
+                    return False
+            time.sleep(POLL_S)
+
+
+def _works(job: Job, state: JobState | None) -> bool:
+    """Whether a job runs, or will when the engine has seen it."""
+    if job.desired is Desired.PAUSED:
+        return False
+    is_of_job = state is not None and (state.generation, state.restarts) == (job.generation, job.restarts)
+    return not is_of_job or state is None or state.state in (*WORKING, State.PAUSED)
+
+
+def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -> bool:
+    return all(
+        offsets.get(topic, {}).get(str(partition), 0) >= end for topic, ends in needed.items() for partition, end in ends.items()
+    )
+
+
+def _tables_below(jobs: Mapping[str, Job], name: str) -> set[str]:
+    """The topics that a view reads, and those that the views below it read, without the topics of views."""
+    views = {job.work.topic: job for job in jobs.values() if isinstance(job.work, ViewWork)}
+    found: set[str] = set()
+    seen: set[str] = set()
+    pending = [jobs[name]] if name in jobs else []
+    while pending:
+        work = pending.pop().work
+        for topic in {each.topic for each in work.tables.values()} if isinstance(work, ViewWork) else ():
+            if topic in views and topic not in seen:
+                seen.add(topic)
+                pending.append(views[topic])
+            elif topic not in views:
+                found.add(topic)
+    return found
+
+
+def _by_topic(session: Host, topics: Iterable[str], *, read_committed: bool) -> dict[str, Ends]:
+    """The ends of topics that exist, partition by partition, without empty partitions."""
+    client = session.client
+    known = client.topics_by_name(sorted(topics))
+    places = {(topic, partition): LATEST for topic, found in known.items() for partition in found.partitions}
+    ends = client.list_offsets(places, read_committed=read_committed) if places else {}
+    made: dict[str, Ends] = {}
+    for (topic, partition), found in ends.items():
+        if found.offset > 0:
+            made.setdefault(topic, {})[partition] = found.offset
+    return made

@@ -41,6 +41,18 @@ class Described(Struct, frozen=True):
         return number_of(f"{self.name}_pkey")
 
     @property
+    def kind(self) -> str:
+        """A letter, as `pg_class.relkind` has it."""
+        view = self.definition.view if self.definition is not None else None
+        return "r" if view is None else "m" if view.is_materialized else "v"
+
+    @property
+    def query(self) -> str:
+        """Of a view; empty for a table."""
+        view = self.definition.view if self.definition is not None else None
+        return "" if view is None else f" {view.query};"
+
+    @property
     def keys(self) -> Sequence[str]:
         """The columns of the primary key; none if some of them are hidden."""
         keys = self.definition.key if self.definition is not None and self.definition.is_keyed else ()
@@ -94,7 +106,7 @@ def _classes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         yield {
             **_CLASS, "oid": each.oid, "relname": each.name, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
-            "relkind": "r", "relnatts": len(each.columns), "relreplident": "d",
+            "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d", "relhasrules": each.kind == "v",
         }  # fmt: skip
         if each.keys:
             yield {
@@ -261,10 +273,26 @@ def _settings(facts: Facts) -> Iterable[Row]:
 def _tables(facts: Facts) -> Iterable[Row]:
     plain = {"hasrules": False, "hastriggers": False, "rowsecurity": False, "tableowner": facts.user}
     for each in facts.tables:
-        yield {**plain, "schemaname": "public", "tablename": each.name, "hasindexes": bool(each.keys)}
+        if each.kind == "r":
+            yield {**plain, "schemaname": "public", "tablename": each.name, "hasindexes": bool(each.keys)}
     for schema, name in shapes():
         if schema == "pg_catalog":
             yield {**plain, "schemaname": schema, "tablename": name, "hasindexes": False}
+
+
+def _views(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.kind == "v":
+            yield {"schemaname": "public", "viewname": each.name, "viewowner": facts.user, "definition": each.query}
+
+
+def _materialized_views(facts: Facts) -> Iterable[Row]:
+    for each in facts.tables:
+        if each.kind == "m":
+            yield {
+                "schemaname": "public", "matviewname": each.name, "matviewowner": facts.user, "hasindexes": bool(each.keys),
+                "ispopulated": True, "definition": each.query,
+            }  # fmt: skip
 
 
 def index_text(each: Described) -> str:
@@ -321,6 +349,8 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_user": _users,
         "pg_settings": _settings,
         "pg_tables": _tables,
+        "pg_views": _views,
+        "pg_matviews": _materialized_views,
         "pg_indexes": _index_texts,
         "pg_am": _methods,
         "pg_tablespace": _tablespaces,

@@ -43,7 +43,13 @@ _INDEX_COLUMN = (
     "(CASE WHEN {1} = 0 THEN " + _INDEX + " ELSE (SELECT max(__n) FROM (SELECT attrelid AS __o, attnum AS __p, attname AS __n"
     " FROM pg_catalog.pg_attribute) WHERE __o = {0} AND __p = {1}) END)"
 )
+_VIEW = (
+    "(SELECT max(__d) FROM (SELECT c.oid AS __o, v.definition AS __d FROM (SELECT viewname AS __n, definition FROM pg_catalog.pg_views"
+    " UNION ALL SELECT matviewname, definition FROM pg_catalog.pg_matviews) v JOIN pg_catalog.pg_class c ON c.relname = v.__n)"
+    " WHERE __o = {0})"
+)
 _QUERIES = {
+    "pg_get_viewdef": _VIEW,
     "obj_description": _DESCRIPTION % "0",
     "col_description": _DESCRIPTION % "{1}",
     "pg_get_userbyid": _ROLE,

@@ -19,7 +19,9 @@ def _schemata(facts: Facts) -> Iterable[Row]:
 
 def _tables(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
-        yield {**_of(facts, each), "table_type": "BASE TABLE", "is_insertable_into": "YES", "is_typed": "NO"}
+        is_table = each.kind == "r"
+        kind = "BASE TABLE" if is_table else "MATERIALIZED VIEW" if each.kind == "m" else "VIEW"
+        yield {**_of(facts, each), "table_type": kind, "is_insertable_into": "YES" if is_table else "NO", "is_typed": "NO"}
     for schema, name in shapes():
         yield {
             "table_catalog": facts.database, "table_schema": schema, "table_name": name, "is_insertable_into": "NO", "is_typed": "NO",
@@ -37,7 +39,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
             column = each.definition.column(field.name) if each.definition is not None else None
             yield {
                 **_of(facts, each), **_typed(facts, field), "ordinal_position": place, "dtd_identifier": str(place),
-                "column_default": column.default if column is not None else None, "is_updatable": "YES",
+                "column_default": column.default if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
             }  # fmt: skip
     for (schema, name), columns in shapes().items():
         for place, field in enumerate(columns, 1):
@@ -72,6 +74,13 @@ def _typed(facts: Facts, field: pa.Field[Any]) -> Row:
     elif oid == 1082:
         row["datetime_precision"] = 0
     return row
+
+
+def _views(facts: Facts) -> Iterable[Row]:
+    no = ("is_updatable", "is_insertable_into", "is_trigger_updatable", "is_trigger_deletable", "is_trigger_insertable_into")
+    for each in facts.tables:
+        if each.kind == "v":
+            yield {**_of(facts, each), "view_definition": each.query, "check_option": "NONE", **dict.fromkeys(no, "NO")}
 
 
 def _constraint(facts: Facts, each: Described) -> Row:
@@ -111,6 +120,7 @@ MAKERS: Mapping[str, Make] = {
     "schemata": _schemata,
     "tables": _tables,
     "columns": _columns,
+    "views": _views,
     "table_constraints": _constraints,
     "key_column_usage": _key_columns,
     "constraint_column_usage": _key_columns,

@@ -35,6 +35,11 @@ class CatalogueRelation(Struct, frozen=True):
         return contents.rows_of(self.schema, self.name, self.facts(), _MAKERS)
 
 
+def is_of_catalogue(schema: str | None, name: str) -> bool:
+    """Whether a name is that of a table of the catalogue; without a schema only of pg_catalog."""
+    return ((schema or "pg_catalog").lower(), name.lower()) in shapes()
+
+
 def catalogue(schema: str | None, name: str, facts: Callable[[], Facts]) -> CatalogueRelation | None:
     """A table of the catalogue by its name; without a schema only those of pg_catalog."""
     key = (schema or "pg_catalog").lower(), name.lower()

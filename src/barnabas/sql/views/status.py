@@ -1,0 +1,102 @@
+"""The tables `barnabas.views` and `barnabas.jobs`: what the jobs of a cluster do at this moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from barnabas.engine.jobs import JobState, ViewWork
+from barnabas.engine.report import Report
+from barnabas.sql.catalog.definitions import TableDefinition
+
+SCHEMA = "barnabas"
+MOMENT = pa.timestamp("us", tz="UTC")
+_STATE = (("state", pa.string()), ("error", pa.string()), ("since", MOMENT))
+_PROGRESS = (
+    ("state_rows", pa.int64()), ("state_bytes", pa.int64()), ("restarts", pa.int32()), ("last_batch", pa.int64()),
+    ("last_batch_ms", pa.float64()), ("last_batch_at", MOMENT), ("rows_in", pa.int64()), ("rows_out", pa.int64()),
+)  # fmt: skip
+SHAPES = {
+    "views": pa.schema([
+        ("name", pa.string()), ("query", pa.string()), ("topic", pa.string()), *_STATE, ("rows_behind", pa.int64()),
+        ("seconds_behind", pa.float64()), *_PROGRESS,
+    ]),
+    "jobs": pa.schema([
+        ("name", pa.string()), ("kind", pa.string()), ("desired", pa.string()), *_STATE, ("rows_behind", pa.int64()),
+        ("seconds_behind", pa.float64()), ("generation", pa.int64()), ("tries", pa.int32()), *_PROGRESS,
+    ]),
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+class Known(Struct, frozen=True):
+    """What the rows are made of."""
+
+    reports: list[Report]
+    definitions: Mapping[str, TableDefinition]
+
+
+class StatusRelation(Struct, frozen=True):
+    """One of the tables; its rows are made when a statement runs."""
+
+    name: str
+    columns: pa.Schema
+    known: Callable[[], Known]
+    hidden: pa.Schema = pa.schema([])
+    key_alias: str | None = None
+    keys: tuple[str, ...] = ()
+    filled: Mapping[str, str] = {}
+
+    def rows(self) -> pa.Table:
+        """The rows of this moment."""
+        known = self.known()
+        rows = [_job(each) for each in known.reports] if self.name == "jobs" else _views(known)
+        return pa.Table.from_pylist([{name: row.get(name) for name in self.columns.names} for row in rows], self.columns)
+
+
+def status(schema: str | None, name: str, known: Callable[[], Known]) -> StatusRelation | None:
+    """The table of a name with its schema; None for every other name."""
+    if (schema or "").lower() != SCHEMA or name.lower() not in SHAPES:
+        return None
+    return StatusRelation(name.lower(), SHAPES[name.lower()], known)
+
+
+def _views(known: Known) -> list[Row]:
+    by_name = {each.job.name: each for each in known.reports}
+    found = []
+    for each in sorted(known.definitions.values(), key=lambda one: one.name):
+        if each.view is None or not each.view.is_materialized:
+            continue
+        row = (
+            _job(by_name[each.topic])
+            if each.topic in by_name
+            else {"state": "incomplete", "error": "it has no job; DROP removes it"}
+        )
+        found.append({**row, "name": each.name, "query": each.view.query, "topic": each.topic})
+    return found
+
+
+def _job(report: Report) -> Row:
+    job, state, progress = report.job, report.state, report.progress
+    row: Row = {
+        "name": job.name, "kind": "view" if isinstance(job.work, ViewWork) else "pipeline", "desired": str(job.desired),
+        "rows_behind": report.lag, "generation": job.generation, "restarts": job.restarts, **_state(state),
+    }  # fmt: skip
+    if progress is not None:
+        behind = (time.time_ns() // 1_000_000 - progress.at_ms) / 1000 if report.lag else 0.0
+        row |= {
+            "seconds_behind": None if report.lag is None else round(max(behind, 0.0), 3), "state_rows": progress.state_rows,
+            "state_bytes": progress.state_bytes, "last_batch": progress.batch, "last_batch_ms": progress.took_ms,
+            "last_batch_at": progress.at_ms * 1000, "rows_in": progress.total_in, "rows_out": progress.total_out,
+        }  # fmt: skip
+    return row
+
+
+def _state(state: JobState | None) -> Row:
+    if state is None:
+        return {"state": "new"}
+    return {"state": str(state.state), "error": state.error, "since": state.since_ms * 1000, "tries": state.tries}

@@ -1,0 +1,166 @@
+"""Runs the jobs of views in a thread, without Spark: reads their topics whole, and writes changes and progress in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.results import NewTopic
+from barnabas.engine.driver.rows import Decoder, Encoder
+from barnabas.engine.jobs import PROGRESS, Desired, Job, JobProgress, JobState, State, ViewWork, encode
+from barnabas.engine.membership import Member, take_part
+from barnabas.engine.stores import jobs_of, states_of
+from barnabas.errors import BarnabasError
+from barnabas.incremental.whole import WholeFlow
+from barnabas.sql.writing.producing import Producers
+from barnabas.tables.client_source import ClientSource
+from barnabas.tables.declared import columns_of
+from barnabas.tables.source import Bounds, Snapshot
+from barnabas.tables.table import Table
+from tests.waiting import wait_until
+
+POLL_S = 0.01
+
+
+class _View:
+    """One job: its flow, and how far it has read."""
+
+    def __init__(self, job: Job, config: ClientConfig) -> None:
+        assert isinstance(job.work, ViewWork)
+        self.job, self.work, self._config = job, job.work, config
+        self.flow = WholeFlow(job.work.plan)
+        self._decoder, self._encoder = Decoder(job.work.tables, None), Encoder(job.work)
+        self._offsets: dict[str, dict[int, int]] = {}
+        self._batch, self._rows_in = -1, 0
+
+    def step(self) -> list[tuple[str, list[pa.RecordBatch]]]:
+        """The records of a step; none if there is nothing to do."""
+        found, ends = [], {topic: dict(parts) for topic, parts in self._offsets.items()}
+        for topic in sorted({each.topic for each in self.work.tables.values()}):
+            found += self._read(topic, ends.setdefault(topic, {}))
+        if ends == self._offsets and self._batch >= 0:
+            return []
+        records = pa.concat_tables(found) if found else None
+        changes = self.flow.step(self._batch + 1, {} if records is None else self._decoder.inputs(records))
+        self.flow.commit()
+        made = self._encoder.records(changes if self._batch >= 0 else self.flow.snapshot())
+        batches = [made.select(["key", "value"]).combine_chunks().to_batches()] if made.num_rows else []
+        if self._batch < 0:
+            batches.append([self._gone(made.column("key").to_pylist())])
+        self._batch += 1
+        self._offsets = ends
+        self._rows_in = 0 if records is None else records.num_rows
+        key, value = self.job.name.encode(), encode(self._progress())
+        progress = pa.record_batch({"key": pa.array([key], pa.binary()), "value": pa.array([value], pa.binary())})
+        return [*((self.work.topic, each) for each in batches if each[0].num_rows), (PROGRESS, [progress])]
+
+    def _read(self, topic: str, ends: dict[int, int]) -> list[pa.Table]:
+        source = ClientSource(topic, self._config)
+        try:
+            now = source.snapshot()
+            parts = {number: Bounds(max(each.start, ends.get(number, 0)), each.end) for number, each in now.partitions.items()}
+            ends.update({number: each.end for number, each in parts.items()})
+            table = Table(source, columns_of(topic), Snapshot(topic, now.topic_id, parts))
+            rows = table.arrow(["_key", "value", "_partition", "_offset", "_timestamp"])
+        finally:
+            source.close()
+        rows = rows.rename_columns(["key", "value", "partition", "offset", "timestamp"])
+        return [rows.append_column("topic", pa.array([topic] * rows.num_rows, pa.string()))] if rows.num_rows else []
+
+    def _gone(self, kept: Iterable[bytes | None]) -> pa.RecordBatch:
+        source = ClientSource(self.work.topic, self._config)
+        with Table(source, columns_of(self.work.topic)) as table:
+            old = table.newest_by_key().arrow(["_key"]).column("_key").to_pylist()
+        keys = list(set(old) - set(kept))
+        return pa.record_batch({"key": pa.array(keys, pa.binary()), "value": pa.nulls(len(keys), pa.binary())})
+
+    def _progress(self) -> JobProgress:
+        offsets = {topic: {str(number): end for number, end in parts.items()} for topic, parts in self._offsets.items()}
+        rows = self.flow.size().rows
+        return JobProgress(
+            self.job.name, self.job.generation, self._batch, offsets, self._rows_in, state_rows=rows, took_ms=1.5,
+            at_ms=time.time_ns() // 1_000_000,
+        )  # fmt: skip
+
+
+class FakeEngine:
+    """The active engine of a cluster, for the time of a `with`.
+
+    Args:
+        is_held: while it is set, no view takes a step.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._config = ClientConfig.from_options({"bootstrap.servers": bootstrap})
+        self.is_held = threading.Event()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fake-engine")
+        self._is_active = False
+
+    def __enter__(self) -> FakeEngine:
+        self._thread.start()
+        wait_until(lambda: self._is_active, "the fake engine is not active")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.run(self._elected())
+
+    async def _elected(self) -> None:
+        def changed(is_active: bool) -> None:
+            self._is_active = is_active
+
+        election = take_part(self._config, Member("http://127.0.0.1:1", "fake"), changed)
+        election.start()
+        try:
+            await asyncio.to_thread(self._work)
+        finally:
+            await election.close()
+
+    def _work(self) -> None:
+        read = replace(self._config, read_committed=True)
+        client, jobs, states = BlockingClient(self._config), jobs_of(self._config), states_of(self._config)
+        producers = Producers(client)
+        if PROGRESS not in client.topics():
+            client.create_topics([NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"})])
+        views: dict[str, _View] = {}
+        failed: dict[str, tuple[int, str]] = {}
+        while not self._ending.wait(POLL_S):
+            there = {name: job for name, job in jobs.follow().items() if isinstance(job.work, ViewWork)}
+            views = {
+                name: each for name, each in views.items() if name in there and there[name].generation == each.job.generation
+            }
+            for name, job in there.items():
+                if failed.get(name, (-1, ""))[0] == job.generation or job.desired is Desired.PAUSED or self.is_held.is_set():
+                    continue
+                view = views.setdefault(name, _View(job, read))
+                try:
+                    if records := view.step():
+                        producers.write(records)
+                except BarnabasError as error:
+                    failed[name] = job.generation, str(error)
+            known = states.follow()
+            made = {name: _state(job, failed.get(name)) for name, job in there.items()}
+            changed = {name: each for name, each in made.items() if known.get(name) != each}
+            if changed:
+                states.put(client, dict(changed))
+        producers.close()
+        for each in (jobs, states, client):
+            each.close()
+
+
+def _state(job: Job, failure: tuple[int, str] | None) -> JobState:
+    if failure is not None and failure[0] == job.generation:
+        return JobState(job.name, job.generation, job.restarts, State.FAILED, 0, 1, failure[1])
+    state = State.PAUSED if job.desired is Desired.PAUSED else State.RUNNING
+    return JobState(job.name, job.generation, job.restarts, state, 0)
