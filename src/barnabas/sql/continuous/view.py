@@ -77,13 +77,14 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
     """The node of a table, and what one name of it shows. The columns of the primary key are always there."""
     relation = one.relation
     wanted = {field.name: field for each in query.inputs if each.relation.name == relation.name for field in each.schema}
+    everything = {field.name: field for field in (*relation.hidden, *relation.columns)}  # a key of a view may be hidden
     for name in relation.keys:
-        wanted.setdefault(name, relation.columns.field(name))
+        wanted.setdefault(name, everything[name])
     node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
         unique.append(frozenset((PARTITION, OFFSET)))
-    not_null = frozenset(name for name, field in wanted.items() if not field.nullable or name in relation.keys)
+    not_null = frozenset(name for name, field in wanted.items() if not field.nullable)  # the key of a view may be null
     return Made(node, tuple((field.name, field.name) for field in one.schema), tuple(unique), not_null)
 
 
