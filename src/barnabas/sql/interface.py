@@ -52,7 +52,11 @@ class Caller:
 
 
 class Result(Protocol):
-    """The outcome of a statement. Rows are made as they are taken; `close` ends a statement whose rows are not all wanted."""
+    """The outcome of a statement. Rows are made as they are taken; `close` ends a statement whose rows are not all wanted.
+
+    A result with the attribute `is_live` (true) does not end by itself. Its rows are sent at once, and a batch without rows means that
+    there are none at this moment.
+    """
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -185,11 +185,14 @@ class Execution:
         if self.cancelled:
             raise SqlError("57014", "canceling statement due to user request")
 
-    def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None) -> None:
-        for batch in rows.take(most):
+    def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None, *, until_idle: bool = False) -> None:
+        for batch in rows.take(most, until_idle=until_idle):
             for piece in writer.pieces(batch):
                 self._check_cancelled()
                 self._channel.send(piece)
+            if rows.is_live:  # a batch without rows comes now and then
+                self._check_cancelled()
+                self._channel.flush()
 
     def _complete(self, portal: Portal, result: Result, rows: int = 0) -> None:
         tag = result.tag
@@ -218,13 +221,13 @@ class Execution:
         cursor = self._cursor(action.name)
         assert cursor.rows is not None
         if action.moves:
-            for _ in cursor.rows.take(action.rows):
+            for _ in cursor.rows.take(action.rows, until_idle=True):
                 self._check_cancelled()
         else:
             writer = self._writer_of(cursor.rows.schema, portal.formats or cursor.formats)
             if describe:
                 self._send_description(portal, writer)
-            self._send_rows(cursor.rows, writer, action.rows)
+            self._send_rows(cursor.rows, writer, action.rows, until_idle=True)
         self._finish(portal, f"{'MOVE' if action.moves else 'FETCH'} {cursor.rows.taken}")
 
     def _serve(self, portal: Portal) -> None:
