@@ -26,7 +26,7 @@ BASIC = Logins(NOWHERE, frozenset({"BASIC"}), "PLAIN")
 
 
 @asynccontextmanager
-async def serving(logins: Logins | None = None, timeout_s: float = TRIVIAL.timeout_s) -> AsyncIterator[tuple[Trivial, int]]:
+async def serving(logins: Logins | None = None, timeout_s: float | None = TRIVIAL.timeout_s) -> AsyncIterator[tuple[Trivial, int]]:
     service = Trivial(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
     listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
@@ -82,6 +82,17 @@ async def test_a_segment_may_hold_a_slash_and_a_request_has_query_and_body() -> 
     async with serving() as (_, port):
         _, _, body = await asked(port, b"POST /echo/a%2Fb?x=1&x=%32 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
     assert json.loads(body) == {"word": "a/b", "query": {"x": "2"}, "body": 3, "who": "User:ANONYMOUS", "authorized": False}
+
+
+@pytest.mark.parametrize(
+    ("method", "origin", "status"),
+    [("POST", "http://evil.example", 403), ("POST", "null", 403), ("POST", "http://a", 200), ("GET", "http://evil.example", 200)],
+)
+async def test_a_page_of_another_origin_may_only_read(method: str, origin: str, status: int) -> None:
+    async with serving() as (_, port):
+        request = f"{method} /echo/a HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\nContent-Length: 0\r\n\r\n"
+        got, _, _ = await asked(port, request.encode())
+    assert got == status
 
 
 async def test_too_large_bodies_and_heads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +274,10 @@ async def test_a_slow_client_is_given_up_and_blocks_nobody(monkeypatch: pytest.M
         writer.close()
 
 
-async def test_a_slow_answer_ends_with_408() -> None:
-    assert TRIVIAL.timeout_s == limits.SERVICE_REQUEST_TIMEOUT_S
-    async with serving(timeout_s=0.1) as (_, port):
+async def test_a_slow_answer_ends_with_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert TRIVIAL.timeout_s is None
+    monkeypatch.setattr(limits, "SERVICE_REQUEST_TIMEOUT_S", 0.1)
+    async with serving() as (_, port):
         assert (await asked(port, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 408
 
 

@@ -28,6 +28,7 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
 OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # probes do not log in
 
 
@@ -133,6 +134,8 @@ class Application:
             if refused is not None:
                 raise refused
             request.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            if request.method not in SAFE and _is_of_another_origin(request.headers):
+                raise HttpError(403, "a web page of another origin may only read")
             if scope["query_string"]:
                 request.queries = _fields(scope["query_string"].decode("latin-1"))
                 request.query = dict(request.queries)
@@ -186,6 +189,12 @@ class Application:
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(self._times.page() + await self._service.metrics(), headers=PLAIN_TEXT)
+
+
+def _is_of_another_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a browser sends the request for a page that another server gave: the user may not know of it."""
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != headers.get("host")
 
 
 async def _while_connected(work: Awaitable[_T], receive: Receive) -> _T:
