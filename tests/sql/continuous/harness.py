@@ -45,7 +45,7 @@ def table(declaration: str, key: str = "", name: str = "") -> Relation:
 def connection() -> Any:
     """A DuckDB with the functions of the dialect."""
     made = duckdb.connect(config={"threads": "1"})
-    made.execute(MACROS.read_text())
+    made.execute(MACROS)
     return made
 
 
@@ -133,7 +133,7 @@ class Watched:
     def __init__(self, text: str, tables: Mapping[str, Relation], *, is_spark: bool = True) -> None:
         self.query, self.planned = planned(text, tables, is_spark=is_spark)
         self.plan: Plan = self.planned.plan
-        self.flow = open_flow(self.plan, None, MEMORY, 1, [MACROS.read_text()])
+        self.flow = open_flow(self.plan, None, MEMORY, 1, [MACROS])
 
     def step(self, given: Mapping[str, list[Row]]) -> pa.Table:
         """A step of the flow."""

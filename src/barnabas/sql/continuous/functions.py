@@ -74,7 +74,7 @@ def name_of(node: Any) -> str:
 
 @cache
 def _unnesting() -> frozenset[str]:
-    return frozenset(re.findall(r"MACRO (\w+)\([^)]*\) AS unnest", MACROS.read_text())) | {"unnest"}
+    return frozenset(re.findall(r"MACRO (\w+)\([^)]*\) AS unnest", MACROS)) | {"unnest"}
 
 
 def multiplies(tree: Any) -> bool:
