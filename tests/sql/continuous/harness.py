@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,16 +32,14 @@ MEMORY = 256 << 20
 Row = dict[str, Any]
 
 
-def table(declaration: str, key: str = "", name: str = "") -> Relation:
-    """A relation from `name: column type, column type not null`, with its primary key."""
-    name, _, columns = declaration.partition(":")
+def table(name: str, columns: str, key: str = "") -> Relation:
+    """A relation from `column type, column type not null`, with the columns of its primary key."""
     keys = tuple(each.strip() for each in key.split(",") if each.strip())
     found = []
-    for each in columns.split(","):
+    for each in re.split(r",\s+", columns):
         column, kind, *rest = each.split(None, 2)
-        is_null = not rest and column not in keys
-        found.append(ColumnDefinition(column, kind.replace(";", ","), is_null))
-    return declared(TableDefinition(name.strip(), name.strip(), tuple(found), keys, bool(keys)))
+        found.append(ColumnDefinition(column, kind, not rest and column not in keys))
+    return declared(TableDefinition(name, name, tuple(found), keys, bool(keys)))
 
 
 def connection() -> Any:
@@ -123,7 +123,7 @@ class Rows:
         if pa.types.is_struct(kind):
             return {each.name: self._value(each) for each in kind}
         if (field.metadata or {}).get(b"barnabas.type") == b"json":
-            return '{"a": %d, "b": "%s"}' % (draw.randint(0, 3), draw.choice("xyz"))
+            return json.dumps({"a": draw.randint(0, 3), "b": draw.choice("xyz")})
         return draw.choice(["a", "b", "c", "ab", "it's", ""])
 
 

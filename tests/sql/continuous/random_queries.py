@@ -10,9 +10,9 @@ from tests.sql.continuous.harness import table
 TABLES = {
     each.name: each
     for each in (
-        table("a: id bigint, k int, v bigint, s text", "id"),
-        table("b: id bigint, k int not null, v bigint, s text", "id"),
-        table("c: k int, v bigint, s text"),
+        table("a", "id bigint, k int, v bigint, s text", "id"),
+        table("b", "id bigint, k int not null, v bigint, s text", "id"),
+        table("c", "k int, v bigint, s text"),
     )
 }
 COLUMNS = "k, v, s"

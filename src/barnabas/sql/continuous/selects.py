@@ -319,7 +319,7 @@ class Select:
         texts = [text(settled_window(each, [column_of(*of) for of in part.columns]), part) for each in windows]
         query = f"SELECT {', '.join([*row, *(f'({each}) AS {quoted(name)}' for each, name in zip(texts, names, strict=True))])} FROM {ONE}"
         source = self._planner.source_number()
-        made = {name: each for name, each in zip(names, windows, strict=True)}
+        made = dict(zip(names, windows, strict=True))
 
         def change(node: Any) -> Any | None:
             found = next((name for name, each in made.items() if each == node), None) if isinstance(node, exp.Window) else None

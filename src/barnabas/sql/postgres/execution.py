@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
@@ -10,10 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 
 from barnabas import limits
-from barnabas.sql.interface import Notifies, Prepared, Result, Session, SqlError
+from barnabas.sql.interface import Notice, Notifies, Prepared, Result, Session, SqlError
 from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.binary_copy import lines_in, rows_out
-from barnabas.sql.postgres.channel import Channel
+from barnabas.sql.postgres.channel import Channel, Gone
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
 from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch, Unlisten
 from barnabas.sql.postgres.messages import BINARY, TEXT
@@ -36,6 +37,8 @@ class Execution:
     def __init__(self, session: Session, channel: Channel) -> None:
         self._session, self._channel = session, channel
         self._notifies = session if isinstance(session, Notifies) else None
+        if self._notifies is not None:
+            self._notifies.send_notices_to(self._notice)
         self.transaction = Transaction(session)
         self.statements: dict[str, Statement] = {}
         self.portals: dict[str, Portal] = {}
@@ -180,6 +183,12 @@ class Execution:
             self._channel.send(answers.PORTAL_SUSPENDED)
         else:
             self._complete(portal, portal.rows.result, portal.rows.taken)
+
+    def _notice(self, notice: Notice) -> None:
+        """Send it at once: a statement may wait long after it."""
+        with contextlib.suppress(Gone):  # the statement's next answer meets it
+            self._channel.send(answers.notice(notice))
+            self._channel.flush()
 
     def _check_cancelled(self) -> None:
         if self.cancelled:
