@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -52,7 +52,11 @@ class Caller:
 
 
 class Result(Protocol):
-    """The outcome of a statement. Rows are made as they are taken; `close` ends a statement whose rows are not all wanted."""
+    """The outcome of a statement. Rows are made as they are taken; `close` ends a statement whose rows are not all wanted.
+
+    A result with the attribute `is_live` (true) does not end by itself. Its rows are sent at once, and a batch without rows means that
+    there are none at this moment.
+    """
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -148,6 +152,9 @@ class Notifies(Protocol):
 
     def take_notices(self) -> Sequence[Notice]:
         """Those since the last call, the oldest first."""
+
+    def send_notices_to(self, listener: Callable[[Notice], None] | None) -> None:
+        """Let `listener` have each notice at once, in the thread of the statement, instead of `take_notices`."""
 
 
 class Engine(Protocol):

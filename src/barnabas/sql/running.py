@@ -13,16 +13,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.client.interruption import Interruption
 from barnabas.errors import BarnabasError
-from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED
 
 LEAST_TICKETS = 64
 INTERRUPT_AGAIN_S = 0.05
+
+
+class Held(Protocol):
+    """What a statement holds until its last row: an instance of DuckDB, or a subscription."""
+
+    def interrupt(self) -> None:
+        """The statement was cancelled."""
+
+    def close(self) -> None:
+        """Release it."""
 
 
 class Deadlines:
@@ -95,7 +104,7 @@ class Running:
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
         self._lock = threading.Lock()
-        self._leases: list[Lease] = []
+        self._leases: list[Held] = []
         self.interruption = Interruption()
         self._interruptions = [self.interruption]
         self._active = self._number = 0
@@ -118,6 +127,15 @@ class Running:
                     self._number += 1
                     number = self._number
                     self._ticket = self._deadlines.add(seconds, lambda: self._expire(number))
+
+    def limit(self, seconds: float) -> None:
+        """Let the statement have another time from now on; 0 for no limit."""
+        with self._lock:
+            self._ticket.clear()
+            if seconds:
+                self._number += 1
+                number = self._number
+                self._ticket = self._deadlines.add(seconds, lambda: self._expire(number))
 
     def stop(self) -> None:
         """It ended. A result that is still streamed keeps it alive by its leases."""
@@ -178,14 +196,14 @@ class Running:
         """Of a statement that was cancelled."""
         return SqlError(CANCELLED, self._reason or "canceling statement due to user request")
 
-    def hold(self, lease: Lease) -> None:
+    def hold(self, lease: Held) -> None:
         """Take note of an instance."""
         with self._lock:
             self._leases.append(lease)
         if self.is_cancelled:
             self._interrupt()
 
-    def release(self, lease: Lease) -> None:
+    def release(self, lease: Held) -> None:
         """Give an instance back."""
         with self._lock:
             if lease in self._leases:

@@ -61,6 +61,7 @@ class SqlSession:
     def __init__(self, shared: Shared, caller: Caller, number: int, left: Callable[[SqlSession], None]) -> None:
         self._shared, self.caller, self.number, self._left = shared, caller, number, left
         self._notices: list[Notice] = []
+        self._listener: Callable[[Notice], None] | None = None
         self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect, notify=self.notify)
         self.running = Running(shared.deadlines)
         self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
@@ -249,8 +250,15 @@ class SqlSession:
 
     def notify(self, notice: Notice) -> None:
         """Tell the caller something with the statement that runs."""
+        if self._listener is not None:
+            self._listener(notice)
+            return
         if len(self._notices) < limits.MAX_SQL_NOTICES:
             self._notices.append(notice)
+
+    def send_notices_to(self, listener: Callable[[Notice], None] | None) -> None:
+        """Let `listener` have each notice at once, in the thread of the statement, instead of `take_notices`."""
+        self._listener = listener
 
     def take_notices(self) -> Sequence[Notice]:
         """Those since the last call, the oldest first."""

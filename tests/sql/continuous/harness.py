@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +17,13 @@ import pyarrow as pa
 
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import DELETED, KEY
+from barnabas.incremental.macros import MACROS
 from barnabas.incremental.plan import Plan
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.continuous.view import Planned, plan_view
+from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import parse, statement_of
-from barnabas.sql.duck.pool import MACROS
 from barnabas.sql.duck.types import with_marks
 from barnabas.sql.planning.query import QueryPlan, plan_query
 
@@ -30,22 +32,20 @@ MEMORY = 256 << 20
 Row = dict[str, Any]
 
 
-def table(declaration: str, key: str = "", name: str = "") -> Relation:
-    """A relation from `name: column type, column type not null`, with its primary key."""
-    name, _, columns = declaration.partition(":")
+def table(name: str, columns: str, key: str = "") -> Relation:
+    """A relation from `column type, column type not null`, with the columns of its primary key."""
     keys = tuple(each.strip() for each in key.split(",") if each.strip())
     found = []
-    for each in columns.split(","):
+    for each in re.split(r",\s+", columns):
         column, kind, *rest = each.split(None, 2)
-        is_null = not rest and column not in keys
-        found.append(ColumnDefinition(column, kind.replace(";", ","), is_null))
-    return declared(TableDefinition(name.strip(), name.strip(), tuple(found), keys, bool(keys)))
+        found.append(ColumnDefinition(column, kind, not rest and column not in keys))
+    return declared(TableDefinition(name, name, tuple(found), keys, bool(keys)))
 
 
 def connection() -> Any:
     """A DuckDB with the functions of the dialect."""
     made = duckdb.connect(config={"threads": "1"})
-    made.execute(MACROS.read_text())
+    made.execute(MACROS)
     return made
 
 
@@ -123,7 +123,7 @@ class Rows:
         if pa.types.is_struct(kind):
             return {each.name: self._value(each) for each in kind}
         if (field.metadata or {}).get(b"barnabas.type") == b"json":
-            return '{"a": %d, "b": "%s"}' % (draw.randint(0, 3), draw.choice("xyz"))
+            return json.dumps({"a": draw.randint(0, 3), "b": draw.choice("xyz")})
         return draw.choice(["a", "b", "c", "ab", "it's", ""])
 
 
@@ -133,7 +133,7 @@ class Watched:
     def __init__(self, text: str, tables: Mapping[str, Relation], *, is_spark: bool = True) -> None:
         self.query, self.planned = planned(text, tables, is_spark=is_spark)
         self.plan: Plan = self.planned.plan
-        self.flow = open_flow(self.plan, None, MEMORY, 1, [MACROS.read_text()])
+        self.flow = open_flow(self.plan, None, MEMORY, 1, [MACROS])
 
     def step(self, given: Mapping[str, list[Row]]) -> pa.Table:
         """A step of the flow."""

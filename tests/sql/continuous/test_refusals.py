@@ -6,10 +6,12 @@ import pyarrow as pa
 import pytest
 
 from barnabas.sql.catalog.relations import MemoryRelation
-from barnabas.sql.continuous.view import plan_view
+from barnabas.sql.continuous.planned import plan_view
 from barnabas.sql.interface import SqlError
+from tests.sql.continuous.cases import tables
 from tests.sql.continuous.harness import CURSOR, planned, queried, table
-from tests.sql.continuous.queries import TABLES
+
+TABLES = tables("views")
 
 
 def refused(text: str) -> SqlError:
@@ -52,7 +54,7 @@ def test_the_place_of_a_function() -> None:
 
 
 def test_tables_that_nobody_else_sees() -> None:
-    temporary = table("pg_temp_1f.mine: id bigint", "id")
+    temporary = table("pg_temp_1f.mine", "id bigint", "id")
     memory = MemoryRelation("given", pa.schema([("id", pa.int64())]))
     tables = {"mine": temporary, "given": memory}
     for name in tables:

@@ -175,6 +175,9 @@ class FakeSession:
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name.lower())
 
+    def send_notices_to(self, _: object) -> None:
+        """They are taken after each statement."""
+
     def take_notices(self) -> Sequence[Notice]:
         found, self.notices = self.notices, []
         return found

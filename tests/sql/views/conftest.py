@@ -19,9 +19,9 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def running(broker: Broker) -> Iterator[FakeEngine]:
+def running(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEngine]:
     """The engine of views."""
-    with FakeEngine(broker.bootstrap_servers) as engine:
+    with FakeEngine(broker.bootstrap_servers, tmp_path_factory.mktemp("engine")) as engine:
         yield engine
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -18,7 +19,9 @@ from barnabas.engine.jobs import PROGRESS, Desired, Job, JobProgress, JobState, 
 from barnabas.engine.membership import Member, take_part
 from barnabas.engine.stores import jobs_of, states_of
 from barnabas.errors import BarnabasError
-from barnabas.incremental.whole import WholeFlow
+from barnabas.incremental.flow import open_flow
+from barnabas.incremental.interface import FlowError
+from barnabas.incremental.macros import MACROS
 from barnabas.sql.writing.producing import Producers
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
@@ -32,10 +35,10 @@ POLL_S = 0.01
 class _View:
     """One job: its flow, and how far it has read."""
 
-    def __init__(self, job: Job, config: ClientConfig) -> None:
+    def __init__(self, job: Job, config: ClientConfig, folder: Path) -> None:
         assert isinstance(job.work, ViewWork)
         self.job, self.work, self._config = job, job.work, config
-        self.flow = WholeFlow(job.work.plan)
+        self.flow = open_flow(job.work.plan, folder / f"{job.name}-{job.generation}.duckdb", 256 << 20, 1, [MACROS])
         self._decoder, self._encoder = Decoder(job.work.tables, None), Encoder(job.work)
         self._offsets: dict[str, dict[int, int]] = {}
         self._batch, self._rows_in = -1, 0
@@ -48,7 +51,11 @@ class _View:
         if ends == self._offsets and self._batch >= 0:
             return []
         records = pa.concat_tables(found) if found else None
-        changes = self.flow.step(self._batch + 1, {} if records is None else self._decoder.inputs(records))
+        try:
+            changes = self.flow.step(self._batch + 1, {} if records is None else self._decoder.inputs(records))
+        except FlowError:
+            self.flow.rollback()
+            raise
         self.flow.commit()
         made = self._encoder.records(changes if self._batch >= 0 else self.flow.snapshot())
         batches = [made.select(["key", "value"]).combine_chunks().to_batches()] if made.num_rows else []
@@ -94,10 +101,12 @@ class FakeEngine:
     """The active engine of a cluster, for the time of a `with`.
 
     Args:
+        folder: of the states.
         is_held: while it is set, no view takes a step.
     """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self._folder = folder
         self._config = ClientConfig.from_options({"bootstrap.servers": bootstrap})
         self.is_held = threading.Event()
         self._ending = threading.Event()
@@ -137,14 +146,16 @@ class FakeEngine:
         failed: dict[str, tuple[int, str]] = {}
         while not self._ending.wait(POLL_S):
             there = {name: job for name, job in jobs.follow().items() if isinstance(job.work, ViewWork)}
-            views = {
-                name: each for name, each in views.items() if name in there and there[name].generation == each.job.generation
-            }
+            gone = [name for name, each in views.items() if name not in there or there[name].generation != each.job.generation]
+            for name in gone:
+                views.pop(name).flow.close()
             for name, job in there.items():
                 if failed.get(name, (-1, ""))[0] == job.generation or job.desired is Desired.PAUSED or self.is_held.is_set():
                     continue
-                view = views.setdefault(name, _View(job, read))
                 try:
+                    if name not in views:
+                        views[name] = _View(job, read, self._folder)
+                    view = views[name]
                     if records := view.step():
                         producers.write(records)
                 except BarnabasError as error:
@@ -155,6 +166,8 @@ class FakeEngine:
             if changed:
                 states.put(client, dict(changed))
         producers.close()
+        for view in views.values():
+            view.flow.close()
         for each in (jobs, states, client):
             each.close()
 

@@ -174,3 +174,15 @@ def test_another_query(ask: Asking) -> None:
     assert ask.error("select * from replaced").sqlstate == "42P01"
     assert ask.error("drop materialized view again").sqlstate == "2BP01"
     ask("drop table replaced_in cascade")
+
+
+def test_functions_of_the_dialect(ask: Asking) -> None:
+    ask("create table divided (a int, b int)")
+    ask("insert into divided values (7, 2), (9, 3)")
+    for dialect in ("postgres", "spark"):
+        ask(f"set sql_dialect = '{dialect}'")
+        query = "select a / b as q, a % b as r from divided"
+        ask(f"create materialized view quotients as {query}")
+        both(ask, "quotients", query)
+        ask("drop materialized view quotients")
+    ask("drop table divided cascade")

@@ -30,7 +30,7 @@ def test_state_of_views_and_jobs(views: Asking) -> None:
     ((kind, desired, state_rows, batch, took),) = views.rows(
         "select kind, desired, state_rows, last_batch, last_batch_ms from barnabas.jobs where name = 'counted'"
     )
-    assert (kind, desired, state_rows, took) == ("view", "running", 2, 1.5)
+    assert (kind, desired, state_rows >= 2, took) == ("view", "running", True, 1.5)
     assert batch >= 1
     views("pause counted")
     while views.rows("select state from barnabas.views") != [("paused",)]:
@@ -76,3 +76,17 @@ def test_catalogue(views: Asking) -> None:
     assert views.rows(types) == [("counted", "MATERIALIZED VIEW"), ("plain_one", "VIEW"), ("watched", "BASE TABLE")]
     assert views.rows("select pg_get_viewdef('plain_one'::regclass)") == [(" select k from watched;",)]
     assert views.rows("select tablename from pg_tables where schemaname = 'public'") == [("watched",)]
+
+
+def test_explain(views: Asking) -> None:
+    lines = [
+        line for (line,) in views.rows("explain create materialized view never as select k, sum(x) as s from watched group by k")
+    ]
+    assert lines[0].startswith("0: table watched")
+    assert lines[-1].startswith("result: ")
+    assert views.error("select * from never").sqlstate == "42P01"
+    lines = [line for (line,) in views.rows("explain counted")]
+    assert [line.partition(":")[0] for line in lines[-3:]] == ["result", "state", "last micro-batch"]
+    assert [line for (line,) in views.rows("explain materialized view counted")][:2] == lines[:2]
+    assert views.error("explain plain_one").sqlstate == "42809"
+    assert views.error("explain drop table watched").sqlstate == "0A000"

@@ -8,13 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.incremental.macros import MACROS
 from barnabas.sql.continuous.parts import outer_nodes
 from barnabas.sql.dialect import to_duckdb
-from barnabas.sql.duck.pool import MACROS
 
 _WORD = re.compile(r"\w+")
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _OF_LISTS = ("json_group_array", "json_group_object", "json_group_structure")  # macros around aggregates
+_KNOWN: set[str] = set()  # DuckDB's aggregates; the same for all connections
 
 
 class Functions:
@@ -74,7 +75,7 @@ def name_of(node: Any) -> str:
 
 @cache
 def _unnesting() -> frozenset[str]:
-    return frozenset(re.findall(r"MACRO (\w+)\([^)]*\) AS unnest", MACROS.read_text())) | {"unnest"}
+    return frozenset(re.findall(r"MACRO (\w+)\([^)]*\) AS unnest", MACROS)) | {"unnest"}
 
 
 def multiplies(tree: Any) -> bool:

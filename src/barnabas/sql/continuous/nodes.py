@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.incremental.plan import Column, Groups, Input, Join, Less, Node, Plan, Rows, Sums, Union, quoted
+from barnabas.sql.continuous.simplify import is_identity, simplified
 
 
 class Nodes:
@@ -44,16 +45,35 @@ class Nodes:
 
     def plan(self, last: int, key: tuple[str, ...] | None, hidden: tuple[str, ...]) -> Plan:
         """The plan whose result is a node, without the nodes that it does not need."""
-        whole = Plan(tuple(self._found))
-        wanted, pending = set[int](), [last]
-        while pending:
-            number = pending.pop()
-            if number not in wanted:
-                wanted.add(number)
-                pending += whole.inputs_of(number)
-        order = [*sorted(wanted - {last}), last]
-        numbers = {number: place for place, number in enumerate(order)}
-        return Plan(tuple(_moved(self._found[number], numbers) for number in order), key, hidden)
+        nodes, last = _needed(self._found, last)
+        nodes, last = _without_identities(nodes, last)
+        nodes, last = _needed(simplified(nodes), last)
+        return Plan(tuple(nodes), key, hidden)
+
+
+def _needed(nodes: Sequence[Node], last: int) -> tuple[list[Node], int]:
+    """The nodes that one of them reads, and itself, which becomes the last."""
+    whole = Plan(tuple(nodes))
+    wanted, pending = set[int](), [last]
+    while pending:
+        number = pending.pop()
+        if number not in wanted:
+            wanted.add(number)
+            pending += whole.inputs_of(number)
+    order = [*sorted(wanted - {last}), last]
+    numbers = {number: place for place, number in enumerate(order)}
+    return [_moved(nodes[number], numbers) for number in order], len(order) - 1
+
+
+def _without_identities(nodes: Sequence[Node], last: int) -> tuple[list[Node], int]:
+    """The nodes without those that give the rows of another one as they are."""
+    whole = Plan(tuple(nodes))
+    instead: dict[int, int] = {}
+    for number, node in enumerate(nodes):
+        below = next(iter(whole.inputs_of(number)), number)
+        instead[number] = instead[below] if is_identity(node, whole) else number
+    found = [_moved(node, instead) for node in nodes]
+    return _needed(found, instead[last])
 
 
 def _nothing(columns: Sequence[Column]) -> str:

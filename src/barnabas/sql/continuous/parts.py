@@ -20,6 +20,7 @@ from barnabas.sql.dialect import to_duckdb
 
 Of = tuple[int, str]  # a source and its column
 Uniques = tuple[frozenset[str], ...]
+Item = tuple[str, Any]  # a column of a result: its name and its expression
 
 
 class NotSplit(Exception):

@@ -69,9 +69,9 @@ def _refuse_function(node: Any) -> None:
     found = _WORD.match(str(node.this) if isinstance(node, exp.Anonymous) else to_duckdb(node))
     name = found[0].lower() if found else ""
     shown = node.meta.get(WRITTEN) or name
-    if name in CLOCK or (name == "age" and len([each for each in node.iter_expressions()]) == 1):
-        raise _refused(node, f"a view cannot call {shown}, because its result would change without a change of a table",
-                       "compare with a time of the rows, or call it in the query that reads the view")  # fmt: skip
+    if name in CLOCK or (name == "age" and len(list(node.iter_expressions())) == 1):
+        reason = f"a view cannot call {shown}, because its result would change without a change of a table"
+        raise _refused(node, reason, "compare with a time of the rows, or call it in the query that reads the view")
     if name in CHANCE:
         raise _refused(node, f"a view cannot call {shown}, because it gives another value at each call", None)
     if name in OTHER:

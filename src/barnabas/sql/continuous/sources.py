@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import Struct
 from sqlglot import exp
 
-from barnabas.incremental.plan import Column, Groups, Named, Rows, quoted
-from barnabas.sql.continuous.joining import ONE, Joining, equal_sides
+from barnabas.incremental.plan import Column, Groups
+from barnabas.sql.continuous.context import Common, Context
+from barnabas.sql.continuous.joining import Joining, equal_sides
 from barnabas.sql.continuous.parts import (
     Made,
     NotSplit,
@@ -19,36 +19,14 @@ from barnabas.sql.continuous.parts import (
     conjuncts,
     free_name,
     has_query,
-    placed,
     sources_in,
-    text,
 )
 from barnabas.sql.continuous.scope import Scope, Source
+from barnabas.sql.continuous.steps import Step, lateral, with_lateral
 from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.planning.names import tables_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Common, Planner
-
 CLAUSES = ("pivots", "sample", "match", "connect", "prewhere")
-
-
-class Step(Struct):
-    """How the next source comes to those before it.
-
-    Args:
-        part: None for a source that is made of each row by itself.
-        side: of an outer join: LEFT, RIGHT or FULL; SEMI or ANTI; empty for an inner join.
-        lateral: the source of each row, resolved.
-        source: of the lateral one.
-    """
-
-    part: Part | None
-    side: str = ""
-    conditions: Sequence[Any] = ()
-    lateral: Any = None
-    source: Source | None = None
-    kinds: Sequence[str] = ()
 
 
 class Sources:
@@ -58,7 +36,7 @@ class Sources:
         outer: the names around the block, if it may use them.
     """
 
-    def __init__(self, planner: Planner, select: Any, common: Common, outer: Scope | None = None) -> None:
+    def __init__(self, planner: Context, select: Any, common: Common, outer: Scope | None = None) -> None:
         self._planner, self._select, self._common = planner, select, common
         self.nodes = planner.nodes
         self.scope = Scope(outer)
@@ -76,8 +54,8 @@ class Sources:
         self._add(origin.this, exp.Join())
         for join in self._select.args.get("joins") or []:
             self._add(join.this, join)
-        for lateral in self._select.args.get("laterals") or []:
-            self._add(lateral, exp.Join())
+        for each in self._select.args.get("laterals") or []:
+            self._add(each, exp.Join())
 
     def _add(self, item: Any, join: Any) -> None:
         if str(join.args.get("method") or "").upper() not in ("", "NATURAL") or any(
@@ -93,7 +71,7 @@ class Sources:
         before = list(self.scope.sources)
         made = self._relation(item)
         if made is None:
-            self._lateral(item, side, join)
+            self.steps.append(lateral(self.nodes, self.scope, self.steps, self._planner.source_number(), item, join, side))
             return
         source = Source(self._planner.source_number(), self._alias(item), self._renamed(item, made))
         self.scope.add(source)
@@ -174,62 +152,6 @@ class Sources:
         )
         return Made(node, tuple((each.name, name) for name, each in zip(names, columns, strict=True)))
 
-    def _lateral(self, item: Any, side: str, join: Any) -> None:
-        on = join.args.get("on")
-        if (
-            side not in ("", "LEFT")
-            or (on is not None and not isinstance(on, exp.Boolean))
-            or join.args.get("using")
-            or not self.steps
-        ):
-            raise NotSplit("a join of what is made of each row")
-        made = _unnested(item)
-        alias = made.args.get("alias")
-        name = str(alias.name) if alias is not None and alias.name else f"_lateral_{len(self.steps)}"
-        columns = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
-        made.set(
-            "alias",
-            exp.TableAlias(
-                this=exp.to_identifier(name, quoted=True), columns=[exp.to_identifier(each, quoted=True) for each in columns]
-            ),
-        )
-        resolved = self._resolved_lateral(made)
-        inner, kinds = self._lateral_columns(resolved, name)
-        source = Source(self._planner.source_number(), name, tuple((each, each) for each in inner))
-        self.scope.add(source)
-        self.steps.append(Step(None, side, lateral=resolved, source=source, kinds=kinds))
-
-    def _resolved_lateral(self, item: Any) -> Any:
-        inner = item.this.this if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery) else None
-        if inner is None:
-            return self.scope.resolved(item)
-        if not isinstance(inner, exp.Select) or (
-            set(inner.args) - {"expressions", "kind", "hint"}
-            and any(inner.args.get(name) for name in inner.args if name != "expressions")
-        ):
-            raise NotSplit("a lateral query")
-        made = item.copy()
-        made.this.this.set("expressions", [self.scope.resolved(each) for each in inner.expressions])
-        return made
-
-    def _lateral_columns(self, lateral: Any, name: str) -> tuple[list[str], list[str]]:
-        """The names and types of what is made of each row."""
-        every = [(each.number, column) for each in self.scope.sources for _, column in each.names]
-        kinds = {}
-        for step in self.steps:
-            if step.part is not None:
-                of_node = {each.name: each.kind for each in self.nodes.columns(step.part.node)}
-                kinds.update({of: of_node[column] for of, column in step.part.columns.items()})
-            elif step.source is not None:
-                kinds.update(
-                    {(step.source.number, each): kind for (_, each), kind in zip(step.source.names, step.kinds, strict=True)}
-                )
-        names = {of: f"c{place}" for place, of in enumerate(every)}
-        item = to_duckdb(placed(lateral, lambda of: (ONE, names[of])))
-        columns = [Column(names[of], kinds[of]) for of in every]
-        found = self.nodes.kinds(f"SELECT {quoted(name)}.* FROM {ONE} CROSS JOIN {item}", [columns])
-        return [each.name for each in found], [each.kind for each in found]
-
     def conditions(self) -> tuple[list[Any], list[Any]]:
         """Take in WHERE; gives the conditions that have subqueries, and those about names around the block."""
         nested, outer = [], []
@@ -274,7 +196,7 @@ class Sources:
                 pool.append(step.part)
                 continue
             part = self._all(pool, self._taken(pool, place))
-            pool = [self._row_wise(part, step) if step.part is None else self._outer(part, step)]
+            pool = [with_lateral(self.nodes, part, step) if step.part is None else self._outer(part, step)]
         conditions = [each for _, each in self._conditions]
         self._conditions = []
         if len(pool) == 1:
@@ -285,15 +207,13 @@ class Sources:
         """The conditions that can be applied before a step."""
         have = frozenset().union(*(each.sources for each in pool))
         sides = [each.side for each in self.steps]
-        found = [
-            (behind, each)
-            for behind, each in self._conditions
-            if sources_in(each) <= have and not {"RIGHT", "FULL"} & set(sides[place:behind])
-        ]
-        self._conditions = [each for each in self._conditions if not any(each is other for other in found)]
-        taken = [each for each in self._conditions if not any(each[1] is other for _, other in found)]
-        self._conditions = taken
-        return [each for _, each in found]
+        taken: list[tuple[int, Any]] = []
+        left: list[tuple[int, Any]] = []
+        for behind, each in self._conditions:
+            is_ready = sources_in(each) <= have and not {"RIGHT", "FULL"} & set(sides[place:behind])
+            (taken if is_ready else left).append((behind, each))
+        self._conditions = left
+        return [each for _, each in taken]
 
     def _outer(self, left: Part, step: Step) -> Part:
         assert step.part is not None
@@ -309,23 +229,6 @@ class Sources:
         own = [each for each in conditions if sources_in(each) and sources_in(each) <= right.sources]
         right, conditions = self.joining.filtered(right, own), [each for each in conditions if each not in own]
         return self.joining.outer(left, right, conditions)
-
-    def _row_wise(self, part: Part, step: Step) -> Part:
-        """The rows with what is made of each."""
-        assert step.source is not None
-        columns = self.nodes.columns(part.node)
-        names = [each.name for each in columns]
-        made = [Named(each.name, each.kind, f"{ONE}.{quoted(each.name)}") for each in columns]
-        both = dict(part.columns)
-        for (_, column), kind in zip(step.source.names, step.kinds, strict=True):
-            own = free_name(column, names)
-            names.append(own)
-            both[step.source.number, column] = own
-            made.append(Named(own, kind, f"{quoted(step.source.alias)}.{quoted(column)}"))
-        word = "LEFT JOIN" if step.side else "CROSS JOIN"
-        source = f"{ONE} {word} {text(step.lateral, part)}{' ON true' if step.side else ''}"
-        node = self.nodes.add(Rows(part.node, tuple(made), None, source))
-        return Part(node, both, (), part.not_null)
 
     def _all(self, pool: Sequence[Part], conditions: Sequence[Any]) -> Part:
         """Inner joins of some parts, each with one that it has a condition with, if there is one."""
@@ -355,15 +258,6 @@ def part_of(made: Made, source: Source) -> Part:
         for column in [*(each for _, each in made.names), *sorted(frozenset().union(*made.unique))]
     }
     return Part(made.node, columns, made.unique, made.not_null)
-
-
-def _unnested(item: Any) -> Any:
-    """`LATERAL VIEW explode(x) t AS y` as `unnest(x) AS t(y)`."""
-    if isinstance(item, exp.Lateral) and item.args.get("view"):
-        if item.args.get("outer") or not isinstance(item.this, exp.Explode):
-            raise NotSplit("LATERAL VIEW of another function")
-        return exp.Unnest(expressions=[item.this.this.copy()], alias=item.args["alias"].copy())
-    return item.copy()
 
 
 def _missing(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Results that depend on the order of rows get an order: a node computes the rows of a key again at each change, and must find the same.
 
-Aggregates that take the first of equal rows, or add up floating-point numbers, read their rows in the order of their arguments. Windows that
-number rows are ordered by all columns where their own order leaves rows equal.
+Aggregates that take the first of equal rows read their rows in the order of their arguments. Windows that number rows are ordered by all
+columns where their own order leaves rows equal.
 """
 
 from __future__ import annotations

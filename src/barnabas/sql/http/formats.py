@@ -1,4 +1,4 @@
-"""Rows as the bytes of an answer: JSON, JSON lines, CSV or an Arrow stream.
+"""Rows as the bytes of an answer: JSON, JSON lines, CSV an Arrow stream, or server-sent events.
 
 A writer is asked for the bytes before the first batch, of each batch, and of the end. An error after the first bytes is written into the
 stream where the format has a place for it. CSV and Arrow have none, and a part of such a stream looks whole,
@@ -176,7 +176,35 @@ class Arrow:
         return data
 
 
-WRITERS: Mapping[str, type[Json | JsonLines | Csv | Arrow]] = {"json": Json, "jsonl": JsonLines, "csv": Csv, "arrow": Arrow}
+class Events:
+    """Server-sent events: one for each row, an object. The event's id is the column `_offset`, if there is one; an error is an event
+    `error`. A comment while there are no rows shows that the connection lives."""
+
+    content_type = b"text/event-stream"
+
+    def begin(self, schema: pa.Schema | None) -> bytes:
+        self._names: Sequence[str] = schema.names if schema is not None else ()
+        return b": begin\n\n"
+
+    def rows(self, batch: pa.RecordBatch) -> bytes:
+        return b"".join(map(self._event, lists_of(batch))) or b":\n\n"
+
+    def _event(self, row: Sequence[Any]) -> bytes:
+        made = dict(zip(self._names, row, strict=True))
+        offset = made.get("_offset")
+        head = b"" if offset is None else b"id: " + str(offset).encode() + b"\n"
+        return head + b"data: " + _json.encode(made) + b"\n\n"
+
+    def end(self, tag: str) -> bytes:
+        return b"event: end\ndata: " + _json.encode(tag) + b"\n\n"
+
+    def failed(self, error: SqlError) -> bytes:
+        return b"event: error\ndata: " + _json.encode(error_body(error)) + b"\n\n"
+
+
+WRITERS: Mapping[str, type[Json | JsonLines | Csv | Arrow | Events]] = {
+    "json": Json, "jsonl": JsonLines, "csv": Csv, "arrow": Arrow, "sse": Events,
+}  # fmt: skip
 
 
 def chosen(name: str | None, accept: str) -> str | None:

@@ -1,7 +1,8 @@
 """The routes of SQL over HTTP.
 
 `POST /sql` runs statements: the body is the text, or JSON with `statement` and `parameters`. Several statements run one after the other,
-and the answer has the rows of the last one. Each request has a session to itself; see `idle.py` for what becomes of it.
+and the answer has the rows of the last one. `GET /subscribe/NAME` gives the changes of a table or a view as server-sent events. Each
+request has a session to itself; see `idle.py` for what becomes of it.
 
 Rules
   1. A statement's rows are made as the client takes them, in a thread. A client that goes away cancels its statement.
@@ -81,6 +82,7 @@ class Surface:
         self.router = Router()
         self.router.add("POST", "/sql", self._sql)
         self.router.add("GET", "/sql", self._sql)
+        self.router.add("GET", "/subscribe/{}", self._subscribe)
 
     def error(self, error: HttpError) -> Response:
         """An error as JSON: `sqlstate` and `message`, and what else there is to say."""
@@ -93,7 +95,23 @@ class Surface:
         name = chosen(request.query.get("format"), request.headers.get("accept", ""))
         if name is None:
             raise HttpError(406, f"the formats are {', '.join(WRITERS)}; name one by ?format= or by the header Accept")
-        asked = _statement(request)
+        return await self._answer(request, _statement(request), name)
+
+    async def _subscribe(self, request: Request, name: str) -> Response:
+        """The changes of a table or a view as server-sent events; a client that comes again goes on behind its last event."""
+        quoted = '"' + name.replace('"', '""') + '"'
+        at = request.headers.get("last-event-id") or request.query.get("from")
+        if at is not None:
+            text = at.replace("'", "''")
+            return await self._answer(request, Statement(f"SUBSCRIBE TO {quoted} WITH (FROM = '{text}')"), "sse")
+        snapshot = request.query.get("snapshot", "on")
+        if snapshot not in ("on", "off"):
+            raise HttpError(400, "snapshot is on or off")
+        return await self._answer(request, Statement(f"SUBSCRIBE TO {quoted} WITH (SNAPSHOT = {snapshot})"), "sse")
+
+    async def _answer(self, request: Request, asked: Statement, name: str) -> Response:
+        from barnabas.sql.http.formats import WRITERS
+
         caller = self._caller(request)
         if self.engine is None:
             raise HttpError(503, "SQL is not ready")
@@ -180,7 +198,10 @@ class _Running:
         batches = result.batches() if result.schema is not None else iter(())
         batch: Any = next(batches, END)
         body = writer.begin(result.schema)
-        if batch is END or batch.num_rows <= FEW_ROWS:  # a batch with fewer rows than the engine collects is the last one
+        is_live = getattr(result, "is_live", False)  # its next batch may come late
+        if not is_live and (
+            batch is END or batch.num_rows <= FEW_ROWS
+        ):  # a batch with fewer rows than the engine collects is the last one
             after: Any = END if batch is END else next(batches, END)
             if after is END:
                 rows = 0 if batch is END else batch.num_rows
@@ -200,7 +221,8 @@ class _Running:
             yield begin
             while batch is not END:
                 count += batch.num_rows
-                yield await self._in_thread(writer.rows, batch)
+                if data := await self._in_thread(writer.rows, batch):
+                    yield data
                 batch = await self._in_thread(next, batches, END)
             await self._in_thread(result.close)
             ended = True

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from barnabas.client.batches import next_offset
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, PartitionError
 from barnabas.client.operations import fetch_call, known, receive_fetch
 from barnabas.client.plans import Plan, retrying
@@ -31,11 +32,12 @@ class NewRecords:
     Args:
         client: of the caller, whose rights count.
         topic_id: another id raises TableChanged.
+        config: of the Fetch; by default it does not wait.
     """
 
-    def __init__(self, client: BlockingClient, topic: str, topic_id: UUID) -> None:
+    def __init__(self, client: BlockingClient, topic: str, topic_id: UUID, config: ClientConfig | None = None) -> None:
         self._client, self._topic, self._topic_id = client, topic, topic_id
-        self._config = replace(client.config, read_committed=True, fetch_max_wait_ms=0, fetch_min_bytes=0)
+        self._config = config or replace(client.config, read_committed=True, fetch_max_wait_ms=0, fetch_min_bytes=0)
 
     def follow(self, rows: LiveRows, most_bytes: int) -> bool:
         """Take everything that is committed at this moment; False if the rows need more memory than `most_bytes`.
@@ -45,7 +47,7 @@ class NewRecords:
             PartitionError, ClientError: the cluster refused, or did not answer.
         """
         ends: dict[int, int] = {}
-        for partition in self._partitions():
+        for partition in self.partitions():
             if partition not in rows.partitions:
                 start = self._client.list_offsets({(self._topic, partition): EARLIEST})[self._topic, partition].offset
                 rows.partitions[partition] = LivePartition(start)
@@ -57,13 +59,14 @@ class NewRecords:
             }
             if not behind:
                 return True
-            for partition, answer in self._client.run(self._fetch(behind)).items():
+            for partition, answer in self._client.run(self.fetch(behind)).items():
                 ends.setdefault(partition, answer.last_stable_offset)
                 self._take(rows, partition, answer)
             if rows.size > most_bytes:
                 return False
 
-    def _partitions(self) -> list[int]:
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions. Raises TableChanged."""
         found = self._client.cluster.topics.get(self._topic)
         if found is None or found.topic_id != self._topic_id:
             found = self._client.topics_by_name([self._topic]).get(self._topic)
@@ -71,7 +74,8 @@ class NewRecords:
                 raise TableChanged
         return sorted(found.partitions)
 
-    def _fetch(self, positions: Mapping[int, int]) -> Plan[dict[int, Fetched]]:
+    def fetch(self, positions: Mapping[int, int]) -> Plan[dict[int, Fetched]]:
+        """One answer of each partition. Raises TableChanged."""
         config, cluster = self._config, self._client.cluster
 
         def attempt() -> Plan[dict[int, Fetched]]:

@@ -36,7 +36,10 @@ def read_functions(tree: Any, *, is_spark: bool) -> None:
 
 def _made(node: Any, *, is_spark: bool) -> Any:
     if type(node) in _CLOCKS:
-        return _call(_CLOCKS[type(node)])
+        made = _call(_CLOCKS[type(node)])
+        made.meta.update(node.meta)  # the place in the statement, for errors
+        made.meta.setdefault(WRITTEN, str(node.sql_name()).lower())
+        return made
     match node:
         case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex", node.this)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
@@ -10,10 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 
 from barnabas import limits
-from barnabas.sql.interface import Notifies, Prepared, Result, Session, SqlError
+from barnabas.sql.interface import Notice, Notifies, Prepared, Result, Session, SqlError
 from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.binary_copy import lines_in, rows_out
-from barnabas.sql.postgres.channel import Channel
+from barnabas.sql.postgres.channel import Channel, Gone
 from barnabas.sql.postgres.copying import CopyFormat, Incoming, outgoing
 from barnabas.sql.postgres.cursors import CloseCursor, Deallocate, Declare, DiscardAll, Fetch, Unlisten
 from barnabas.sql.postgres.messages import BINARY, TEXT
@@ -36,6 +37,8 @@ class Execution:
     def __init__(self, session: Session, channel: Channel) -> None:
         self._session, self._channel = session, channel
         self._notifies = session if isinstance(session, Notifies) else None
+        if self._notifies is not None:
+            self._notifies.send_notices_to(self._notice)
         self.transaction = Transaction(session)
         self.statements: dict[str, Statement] = {}
         self.portals: dict[str, Portal] = {}
@@ -181,15 +184,24 @@ class Execution:
         else:
             self._complete(portal, portal.rows.result, portal.rows.taken)
 
+    def _notice(self, notice: Notice) -> None:
+        """Send it at once: a statement may wait long after it."""
+        with contextlib.suppress(Gone):  # the statement's next answer meets it
+            self._channel.send(answers.notice(notice))
+            self._channel.flush()
+
     def _check_cancelled(self) -> None:
         if self.cancelled:
             raise SqlError("57014", "canceling statement due to user request")
 
-    def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None) -> None:
-        for batch in rows.take(most):
+    def _send_rows(self, rows: Rows, writer: RowWriter, most: int | None, *, until_idle: bool = False) -> None:
+        for batch in rows.take(most, until_idle=until_idle):
             for piece in writer.pieces(batch):
                 self._check_cancelled()
                 self._channel.send(piece)
+            if rows.is_live:  # a batch without rows comes now and then
+                self._check_cancelled()
+                self._channel.flush()
 
     def _complete(self, portal: Portal, result: Result, rows: int = 0) -> None:
         tag = result.tag
@@ -218,13 +230,13 @@ class Execution:
         cursor = self._cursor(action.name)
         assert cursor.rows is not None
         if action.moves:
-            for _ in cursor.rows.take(action.rows):
+            for _ in cursor.rows.take(action.rows, until_idle=True):
                 self._check_cancelled()
         else:
             writer = self._writer_of(cursor.rows.schema, portal.formats or cursor.formats)
             if describe:
                 self._send_description(portal, writer)
-            self._send_rows(cursor.rows, writer, action.rows)
+            self._send_rows(cursor.rows, writer, action.rows, until_idle=True)
         self._finish(portal, f"{'MOVE' if action.moves else 'FETCH'} {cursor.rows.taken}")
 
     def _serve(self, portal: Portal) -> None:

@@ -64,8 +64,17 @@ class Rows:
     _batches: Iterator[pa.RecordBatch] | None = None
     _rest: pa.RecordBatch | None = field(default=None)
 
-    def take(self, most: int | None) -> Iterator[pa.RecordBatch]:
-        """Up to so many rows, None for all. Raises SqlError."""
+    @property
+    def is_live(self) -> bool:
+        """Whether the rows come as time goes on: each is sent at once, and a batch without rows means that there are none now."""
+        return bool(getattr(self.result, "is_live", False))
+
+    def take(self, most: int | None, *, until_idle: bool = False) -> Iterator[pa.RecordBatch]:
+        """Up to so many rows, None for all. Raises SqlError.
+
+        Args:
+            until_idle: of live rows only those that are there.
+        """
         self.taken, left = 0, MAX_ROWS if most is None else most
         while left > 0 and not self.ended:
             batch = self._next()
@@ -78,6 +87,8 @@ class Rows:
             left -= piece.num_rows
             self.taken += piece.num_rows
             yield piece
+            if until_idle and self.is_live and not piece.num_rows:
+                return
 
     def _next(self) -> pa.RecordBatch | None:
         if self._rest is not None:

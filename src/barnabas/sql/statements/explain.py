@@ -9,26 +9,39 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from barnabas.engine.jobs import ViewWork
 from barnabas.sql.catalog.relations import Rows
 from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.continuous.explain import explain as explain_plan
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Listing
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.materialized import planned, without_data
+from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
+from barnabas.sql.statements.view_control import view_named
 from barnabas.sql.states import not_supported, syntax_error
 
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM", "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE")
 _SCHEMA = pa.schema([pa.field("QUERY PLAN", pa.string())])
 
 
 def explain(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
-    """EXPLAIN [ANALYZE] [(options)] query. With ANALYZE the query runs, and each topic tells what was fetched and skipped."""
+    """EXPLAIN [ANALYZE] [(options)] query. With ANALYZE the query runs, and each topic tells what was fetched and skipped.
+
+    EXPLAIN CREATE MATERIALIZED VIEW …, EXPLAIN name: how a view is kept.
+    """
     at, analyze = _options(statement)
     inner = Statement(statement.text, statement.tokens[at:])
     if not inner.tokens:
         raise syntax_error("EXPLAIN needs a query", statement.position(at))
+    if inner.word(0) == "CREATE" and inner.word((inner.word(1) == "OR" and 3) or 1) == "MATERIALIZED":
+        return _of_new_view(session, inner)
+    if inner.word(0) not in _QUERIES:
+        return _of_view(session, inner)
     tree = parse(inner, spark_order=session.is_spark)
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise not_supported(f"EXPLAIN {inner.word(0)} is not supported", inner.position(0), "explain its SELECT")
@@ -39,6 +52,41 @@ def explain(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return Listing.of("EXPLAIN", {"QUERY PLAN": _lines(session, plan, values, statement.text, analyze=analyze)})
 
     return Ready(statement.text, run, _SCHEMA, plan.parameters, version=session.version)
+
+
+def _of_new_view(session: Host, statement: Statement) -> Ready:
+    """How a view would be kept; nothing is created."""
+    statement, _ = without_data(statement)
+    tree = parse(statement, spark_order=session.is_spark)
+    if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
+        raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", statement.position(0))
+    view = planned(session, statement, tree)
+    lines = [*explain_plan(view.work.plan).split("\n"), *(f"note: {each}" for each in view.planned.notices)]
+    return Ready(
+        statement.text, lambda _: Listing.of("EXPLAIN", {"QUERY PLAN": lines}), _SCHEMA, version=session.version
+    )  # fmt: skip
+
+
+def _of_view(session: Host, statement: Statement) -> Ready:
+    """How a view is kept, and what its last micro-batch did."""
+    at = 2 if (statement.word(0), statement.word(1)) == ("MATERIALIZED", "VIEW") else 0
+    parts, end = name_at(statement, at)
+    if end < len(statement.tokens):
+        raise not_supported(f"EXPLAIN {statement.word(0)} is not supported", statement.position(0), "explain its SELECT")
+    definition = view_named(session, parts, statement.position(at))
+
+    def run(_: Sequence[Any]) -> Result:
+        job = session.view_jobs.jobs().get(definition.topic)
+        lines = (
+            explain_plan(job.work.plan).split("\n") if job is not None and isinstance(job.work, ViewWork) else ["it has no job"]
+        )
+        told = session.view_jobs.progress().get(definition.topic)
+        if job is not None and told is not None and told.generation == job.generation:
+            lines.append(f"state: {told.state_rows} rows, {told.state_bytes} bytes")
+            lines.append(f"last micro-batch: {told.rows_in} rows in, {told.rows_out} changes, {told.took_ms:g} ms")
+        return Listing.of("EXPLAIN", {"QUERY PLAN": lines})
+
+    return Ready(statement.text, run, _SCHEMA, version=session.version)
 
 
 def _options(statement: Statement) -> tuple[int, bool]:

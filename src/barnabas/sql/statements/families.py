@@ -30,6 +30,7 @@ from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.subscribe import subscribe
 from barnabas.sql.statements.views import create_view
 from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
@@ -105,6 +106,7 @@ _FAMILIES: dict[str, Make] = {
     "RESUME": view_control.resume,
     "REFRESH": view_control.refresh,
     "FLUSH": view_control.flush,
+    "SUBSCRIBE": subscribe,
     **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT")},
     **dict.fromkeys(("BEGIN", "START"), transaction_control.begin),
     **dict.fromkeys(("COMMIT", "END"), transaction_control.commit),

@@ -19,7 +19,7 @@ from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.continuous.view import Planned, plan_view
+from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, tables_of
@@ -198,10 +198,10 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         old = tables.get(new.name)
         if old is None or old.view is None or new.view is None:
             raise SqlError("42P01", f'relation "{new.name}" does not exist')
-        _check_alike(old, new)
         read = set(new.view.sources)
         if new.name in read or read & set(dependents(tables, new.name)):
             raise SqlError("42P17", f'the view "{new.name}" would read itself')
+        _check_alike(old, new)
         made = msgspec.structs.replace(new, topic=old.topic, comment=old.comment)
         return {} if made == old else {new.name: made}
 

@@ -23,6 +23,8 @@ from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
 from barnabas.sql.views.dependents import kind_of, users_of
 
+NEWEST = "each query reads the newest records"
+
 
 def view_at(session: Host, statement: Statement, at: int, *, plain: bool = False) -> TableDefinition:
     """The definition of the view whose name begins at a token and ends the statement. Raises SqlError.
@@ -79,6 +81,8 @@ def _job(session: Host, definition: TableDefinition, action: Any) -> None:
 
 def refresh(session: Host, statement: Statement, _: Any) -> Ready:
     """REFRESH [MATERIALIZED VIEW] name: it waits until the view has all that is committed now."""
+    if statement.word(1) in ("TABLE", "FUNCTION"):
+        raise not_supported(f"REFRESH {statement.word(1)} is not supported", statement.position(0), NEWEST)
     at = _behind_words(statement)
     at += statement.word(at) == "CONCURRENTLY"
     definition = view_at(session, statement, at)

@@ -15,21 +15,20 @@ from barnabas.sql.catalog.definitions import TableDefinition
 
 SCHEMA = "barnabas"
 MOMENT = pa.timestamp("us", tz="UTC")
-_STATE = (("state", pa.string()), ("error", pa.string()), ("since", MOMENT))
-_PROGRESS = (
-    ("state_rows", pa.int64()), ("state_bytes", pa.int64()), ("restarts", pa.int32()), ("last_batch", pa.int64()),
-    ("last_batch_ms", pa.float64()), ("last_batch_at", MOMENT), ("rows_in", pa.int64()), ("rows_out", pa.int64()),
-)  # fmt: skip
-SHAPES = {
-    "views": pa.schema([
-        ("name", pa.string()), ("query", pa.string()), ("topic", pa.string()), *_STATE, ("rows_behind", pa.int64()),
-        ("seconds_behind", pa.float64()), *_PROGRESS,
-    ]),
-    "jobs": pa.schema([
-        ("name", pa.string()), ("kind", pa.string()), ("desired", pa.string()), *_STATE, ("rows_behind", pa.int64()),
-        ("seconds_behind", pa.float64()), ("generation", pa.int64()), ("tries", pa.int32()), *_PROGRESS,
-    ]),
+_KINDS = {
+    "state_rows": pa.int64(), "state_bytes": pa.int64(), "restarts": pa.int32(), "last_batch": pa.int64(), "last_batch_ms": pa.float64(),
+    "last_batch_at": MOMENT, "rows_in": pa.int64(), "rows_out": pa.int64(), "rows_behind": pa.int64(), "seconds_behind": pa.float64(),
+    "since": MOMENT, "generation": pa.int64(), "tries": pa.int32(),
 }  # fmt: skip
+_PROGRESS = "state_rows state_bytes restarts last_batch last_batch_ms last_batch_at rows_in rows_out"
+_COLUMNS = {
+    "views": f"name query topic state error since rows_behind seconds_behind {_PROGRESS}",
+    "jobs": f"name kind desired state error since rows_behind seconds_behind generation tries {_PROGRESS}",
+}
+SHAPES = {
+    table: pa.schema([pa.field(name, _KINDS.get(name, pa.string())) for name in names.split()])
+    for table, names in _COLUMNS.items()
+}
 Row = dict[str, Any]
 
 

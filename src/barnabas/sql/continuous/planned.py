@@ -9,8 +9,9 @@ import duckdb
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
-from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.relations import KEY, META, Relation
 from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import Made, NotSplit, free_name
 from barnabas.sql.continuous.planner import Planner
@@ -22,6 +23,7 @@ from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.states import DUPLICATE_COLUMN, not_supported, of_duckdb
 from barnabas.tables.scan import OFFSET, PARTITION
 
+META_NAMES = (*(each.name for each in META), KEY, ROW, DELETED)  # columns that topics and results have
 ONLY = "_only"  # the key of a result that has one row
 
 
@@ -93,35 +95,28 @@ def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[st
     kinds = {each.name: each.kind for each in nodes.columns(made.node)}
     shown = [column for _, column in made.names]
     key = min(made.unique, key=lambda each: (len(each - set(shown)), len(each - made.not_null), sorted(each)), default=None)
-    hidden = sorted(key - set(shown)) if key is not None else []
-    taken = [*names]
-    hidden_names = []
-    for each in hidden:
-        hidden_names.append(free_name(each, taken))
-        taken.append(hidden_names[-1])
-    pairs = [*zip(shown, names, strict=True), *zip(hidden, hidden_names, strict=True)]
+    pairs = [*zip(shown, names, strict=True), *_hidden(sorted((key or frozenset()) - set(shown)), names)]
     wanted = _table_kinds(nodes.cursor, [kinds[column] for column, _ in pairs])
     columns = [Named(name, kind, quoted(column)) for (column, name), kind in zip(pairs, wanted, strict=True)]
+    hidden = tuple(name for _, name in pairs[len(shown) :])
+    never = {name for column, name in pairs if column in made.not_null}
+    found = None if key is None else tuple({column: name for column, name in reversed(pairs) if column in key}.values())[::-1]
     if key == frozenset():
-        hidden_names = [free_name(ONLY, taken)]
-        columns.append(Named(hidden_names[0], "INTEGER", "0"))
+        found = hidden = (free_name(ONLY, [*names, *META_NAMES]),)
+        columns.append(Named(found[0], "INTEGER", "0"))
+        never.add(found[0])
     last = made.node
     if [(each.name, each.kind) for each in columns] != list(kinds.items()):
         last = nodes.add(Rows(made.node, tuple(columns)))
-    by_column = dict(reversed(pairs))
-    found = (
-        None
-        if key is None
-        else tuple(
-            by_column[each] for each in sorted(key, key=lambda each: (shown.index(each) if each in shown else len(shown), each))
-        )
-    )
-    if key == frozenset():
-        found = (hidden_names[0],)
-    never = frozenset(name for column, name in pairs if column in made.not_null) | (
-        frozenset(hidden_names) if key == frozenset() else frozenset()
-    )
-    return Planned(nodes.plan(last, found, tuple(hidden_names)), tables, tuple(notices), never)
+    return Planned(nodes.plan(last, found, hidden), tables, tuple(notices), frozenset(never))
+
+
+def _hidden(columns: Sequence[str], shown: Sequence[str]) -> list[tuple[str, str]]:
+    """Columns that identify a row, with names that no other column has."""
+    found: list[tuple[str, str]] = []
+    for each in columns:
+        found.append((each, free_name(each, [*shown, *META_NAMES, *(name for _, name in found)])))
+    return found
 
 
 def _columns(cursor: Any, fields: Sequence[Any]) -> tuple[Column, ...]:
@@ -137,7 +132,7 @@ def _named(own: Sequence[str], given: Sequence[str]) -> list[str]:
         raise SqlError("42601", "too many column names were specified")
     names = [*given, *own[len(given) :]]
     for place, name in enumerate(names):
-        if name in names[:place]:
+        if name.lower() in map(str.lower, names[:place]):  # DuckDB's names differ in more than their case
             raise SqlError(
                 DUPLICATE_COLUMN, f'column "{name}" specified more than once', hint="give it another name: SELECT … AS name"
             )
