@@ -21,11 +21,13 @@ from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.catalog.access import TEMPORARY, Access
 from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Prepared, Result, SqlError
+from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
@@ -58,6 +60,9 @@ class SqlSession:
         self.running = Running(shared.deadlines)
         self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
         self.access = Access(shared, self.client, caller.user, self.settings, self.running)
+        self.numbers = SessionNumbers(
+            shared, self.client, self.running, self.find, self.check_writable, has_rights=bool(caller.settings)
+        )
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
@@ -92,6 +97,11 @@ class SqlSession:
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
         return self._shared.definitions
+
+    @property
+    def sequences(self) -> SequenceStore:
+        """The sequences of the cluster."""
+        return self._shared.sequences
 
     @property
     def max_rows(self) -> int:
@@ -225,6 +235,7 @@ class SqlSession:
         self.prepared.clear()
         self._plans.clear()
         self.views.clear()
+        self.numbers.clear()
         self.drop_temporary()
 
     def temporary_name(self, name: str) -> str:
@@ -244,7 +255,7 @@ class SqlSession:
         with BlockingClient(replace(self.client.config, interruption=running.interruption)) as client:
             for name in self.temporary.values():
                 try:
-                    drop_table(self.definitions, client, running, name)
+                    drop_table(self.definitions, self.sequences, client, running, name)
                 except BarnabasError as error:
                     logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
         running.stop()
@@ -273,7 +284,8 @@ class SqlSession:
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
         own = self.temporary.get(parts[-1]) or self.temporary.get(parts[-1].lower())
-        if own is not None and own in self.definitions.tables and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
+        known = own in self.definitions.tables or own in self.sequences.sequences
+        if own is not None and known and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
             parts = [own]
         return self.access.find(parts, position, self.caller.database)
 
@@ -284,6 +296,7 @@ class SqlSession:
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
         lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
+        lease.calls.numbers = self.numbers
         self.running.hold(lease)
         return lease
 

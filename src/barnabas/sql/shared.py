@@ -8,6 +8,7 @@ from pathlib import Path
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.samples import Samples
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller
@@ -31,6 +32,7 @@ class Shared:
     dialect: str
     instances: Instances
     definitions: DefinitionStore
+    sequences: SequenceStore
     samples: Samples
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
@@ -56,4 +58,5 @@ class Shared:
         """Release everything; no session is left."""
         self.deadlines.close()
         self.definitions.close()
+        self.sequences.close()
         self.instances.close()

@@ -16,6 +16,8 @@ from barnabas.errors import KafkaError
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
+from barnabas.sql.catalog.sequence_relation import SequenceRelation
+from barnabas.sql.catalog.sequences import TOPIC as SEQUENCES
 from barnabas.sql.catalog.store import TOPIC
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
@@ -76,12 +78,13 @@ class Access:
         candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
         for name in candidates:
-            found = self.declared(name) or self._topic(name)
+            found = self.declared(name) or self._sequence(name) or self._topic(name)
             if found is not None:
                 return found
         self._shared.definitions.refresh(self._running, max_age_s=0)
+        self._shared.sequences.refresh(self._running, max_age_s=0)
         for name in candidates:
-            found = self.declared(name)
+            found = self.declared(name) or self._sequence(name)
             if found is not None:
                 return found
         raise self.unknown(".".join(parts), position)
@@ -94,6 +97,10 @@ class Access:
             same = [each for each in definitions if each.lower() == name.lower()]
             found = definitions[same[0]] if len(same) == 1 else None
         return None if found is None else declared(found)
+
+    def _sequence(self, name: str) -> SequenceRelation | None:
+        found = self._shared.sequences.current(name)
+        return None if found is None else SequenceRelation(name, found)
 
     def _topic(self, name: str) -> TopicRelation | None:
         try:
@@ -127,7 +134,7 @@ class Access:
         """The names of all tables, declared or not, without the temporary ones."""
         definitions = self._shared.definitions.tables
         used = {each.topic for each in definitions.values()}
-        topics = (name for name in self._client.topics() if not name.startswith("__") and name != TOPIC and name not in used)
+        topics = (name for name in self._client.topics() if not name.startswith("__") and name not in (TOPIC, SEQUENCES, *used))
         return sorted(name for name in {*definitions, *topics} if not name.startswith(TEMPORARY))
 
     def _facts(self, database: str) -> Facts:
@@ -140,7 +147,10 @@ class Access:
                 described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
             else:
                 described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
-        return Facts(self._user, database, list(self._settings), described)
+        self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
+        names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
+        sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
+        return Facts(self._user, database, list(self._settings), described, sequences)
 
     def snapshot(self, topic: str) -> Snapshot:
         """The offsets of this moment, with everything that the session wrote before. Raises SqlError if it is cancelled."""
@@ -178,7 +188,7 @@ class Access:
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
-            if isinstance(relation, CatalogueRelation):
+            if isinstance(relation, (CatalogueRelation, SequenceRelation)):
                 made.append((each.alias, relation.rows().select(each.schema.names)))
                 continue
             if not isinstance(relation, TopicRelation):

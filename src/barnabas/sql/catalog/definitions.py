@@ -29,6 +29,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         kind: the type, in the words of `tables.declaration`.
         default: the text of an expression.
         added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
+        identity: of an identity column, as in `pg_attribute.attidentity`: `a` for always, `d` for by default.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     default: str | None = None
     comment: str | None = None
     added: bool = False
+    identity: str = ""
 
     @property
     def field(self) -> pa.Field[Any]:

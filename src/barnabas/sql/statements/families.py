@@ -19,6 +19,7 @@ from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
 from barnabas.sql.statements.views import create_view, drop_view
 from barnabas.sql.statements.wait import wait
 from barnabas.sql.states import not_supported, syntax_error
@@ -45,6 +46,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
     """CREATE TABLE, with columns or from a query."""
     if statement.word(1) == "INDEX" or (statement.word(1) == "UNIQUE" and statement.word(2) == "INDEX"):
         return create_index(session, statement)
+    if "SEQUENCE" in (statement.word(1), statement.word(2)):
+        return create_sequence(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     tree = tree_of(statement)
@@ -57,7 +60,16 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     """DROP VIEW, and DROP of what has a definition."""
     if statement.word(1) == "VIEW":
         return drop_view(session, statement)
+    if statement.word(1) == "SEQUENCE":
+        return drop_sequence(session, statement)
     return alter.drop(session, statement, given)
+
+
+def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """ALTER SEQUENCE and ALTER TABLE."""
+    if statement.word(1) == "SEQUENCE":
+        return alter_sequence(session, statement)
+    return alter.alter(session, statement, given)
 
 
 _FAMILIES: dict[str, Make] = {
@@ -84,7 +96,7 @@ _FAMILIES: dict[str, Make] = {
     "RELEASE": transaction_control.release,
     "CREATE": _create,
     "DROP": _drop,
-    "ALTER": alter.alter,
+    "ALTER": _alter,
     "COMMENT": alter.comment,
     "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
