@@ -37,6 +37,7 @@ from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.sequences import drop_sequences
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import records_of
@@ -243,7 +244,7 @@ class SqlSession:
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def drop_temporary(self) -> None:
-        """Drop the temporary tables, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
+        """Drop the temporary tables and sequences, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
 
         A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been
         cancelled.
@@ -258,6 +259,10 @@ class SqlSession:
                     drop_table(self.definitions, self.sequences, client, running, name)
                 except BarnabasError as error:
                     logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+            try:
+                drop_sequences(self.sequences, client, running, set(self.temporary.values()))
+            except BarnabasError as error:
+                logger.warning("event=temporary-sequences-left error=%r", str(error))
         running.stop()
         self.temporary.clear()
 

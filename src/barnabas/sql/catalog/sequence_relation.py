@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from barnabas.sql.catalog.sequences import Sequence
 
-COLUMNS = pa.schema([pa.field("last_value", pa.int64()), pa.field("log_cnt", pa.int64()), pa.field("is_called", pa.bool_())])
+COLUMNS = pa.schema({"last_value": pa.int64(), "log_cnt": pa.int64(), "is_called": pa.bool_()})
 
 
 class SequenceRelation(Struct, frozen=True):
@@ -25,4 +25,6 @@ class SequenceRelation(Struct, frozen=True):
 
     def rows(self) -> pa.Table:
         """Its row."""
-        return pa.table([[self.sequence.last], [0], [self.sequence.is_called]], schema=COLUMNS)
+        return pa.table(
+            {"last_value": [self.sequence.last], "log_cnt": [0], "is_called": [self.sequence.is_called]}, schema=COLUMNS
+        )

@@ -43,6 +43,13 @@ def definition_named(session: Host, table: Any) -> TableDefinition:
     """The definition of a table. Raises SqlError for an unknown or undeclared one."""
     parts = [part.name for part in table.parts]
     relation = session.find(parts, position_in(table))
+    if isinstance(relation, SequenceRelation):
+        raise SqlError(
+            WRONG_OBJECT,
+            f'"{relation.name}" is not a table',
+            position=position_in(table),
+            hint="there are ALTER and DROP SEQUENCE",
+        )
     found: TableDefinition | None = getattr(relation, "definition", None)
     if found is None:
         raise SqlError(
@@ -81,10 +88,8 @@ def _drop(session: Host, table: Any, *, if_exists: bool) -> None:
     except SqlError as error:
         if if_exists and error.sqlstate == UNDEFINED_TABLE:
             return
-        if error.sqlstate == WRONG_OBJECT:
+        if error.sqlstate == WRONG_OBJECT and "topic" in error.message:
             error.hint = f"`barnabas topic delete {table.name}` deletes the topic"
-            if isinstance(session.find([part.name for part in table.parts], None), SequenceRelation):
-                error.message, error.hint = f'"{table.name}" is not a table', "use DROP SEQUENCE to remove a sequence"
         raise
     session.check_writable()
     session.sequences.refresh(session.running, max_age_s=0)

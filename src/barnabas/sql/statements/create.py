@@ -13,7 +13,7 @@ from barnabas import limits
 from barnabas.client.results import NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import FORMATS, ColumnDefinition, TableDefinition, quoted
+from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, FORMATS, ColumnDefinition, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import IDENTITY_OPTIONS, Statement, parse, words_of
 from barnabas.sql.duck.types import declared_field
@@ -22,10 +22,10 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.numbered import ALWAYS, BY_DEFAULT, Numbering, with_sequences
+from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.statements.sequence_options import SequenceOptions, options_in
+from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence, options_in
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
@@ -253,9 +253,11 @@ def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | No
     if field.type not in _WHOLE:
         raise SqlError(INVALID_PARAMETER, "identity column type must be smallint, integer, or bigint", position=position_in(kind))
     options = kind.meta.get(IDENTITY_OPTIONS)
-    return Numbering(
+    made = Numbering(
         _WHOLE[field.type], ALWAYS if kind.this else BY_DEFAULT, options_in(options) if options else SequenceOptions()
     )
+    new_sequence(made.options.name or "unnamed", made.options, made.kind)
+    return made
 
 
 def default_text(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from barnabas import limits
 from barnabas.sql.catalog.access import TEMPORARY
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.sequence_store import Sequences
 from barnabas.sql.catalog.sequences import Sequence as Numbered
 from barnabas.sql.catalog.sequences import default_text
@@ -27,8 +27,6 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence
 from barnabas.sql.statements.target import default_of, is_default
 from barnabas.sql.states import GENERATED_ALWAYS, OUT_OF_RANGE, not_supported
-
-ALWAYS, BY_DEFAULT = "a", "d"
 
 
 class Numbering(NamedTuple):
@@ -65,8 +63,6 @@ def with_sequences(session: Host, definition: TableDefinition, numbered: Mapping
             defaults[column] = default_text(name)
         return made
 
-    for each in numbered.values():
-        new_sequence("checked", each.options, each.kind)
     session.sequences.change(session.client, session.running, decide)
     columns = tuple(
         msgspec.structs.replace(each, default=defaults[each.name], identity=numbered[each.name].identity)

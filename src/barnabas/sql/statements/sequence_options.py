@@ -71,7 +71,7 @@ def _with_number(statement: Statement, at: int) -> tuple[str, object, int] | Non
     if name is None:
         return None
     at += 1
-    has_word = statement.word(at) == {"increment": "BY", "start": "WITH", "restart": "WITH"}.get(name, "-")
+    has_word = statement.word(at) == {"increment": "BY", "start": "WITH", "restart": "WITH"}.get(name)
     if name == "restart" and not has_word and not _is_number(statement, at):
         return name, "start", at
     value, at = _number(statement, at + has_word)

@@ -9,7 +9,6 @@ import msgspec
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import Sequences, SequenceStore
 from barnabas.sql.catalog.sequences import Sequence as Numbered
@@ -90,10 +89,11 @@ def owned(session: Host, sequence: Numbered, options: SequenceOptions) -> Number
     return msgspec.structs.replace(sequence, table=relation.name, column=column.name)
 
 
-def sequence_named(relation: Relation) -> Numbered:
-    """The sequence that a name means. Raises SqlError 42809 for a table."""
+def sequence_named(session: Host, parts: Sequence[str], position: int) -> Numbered:
+    """The sequence that a name means. Raises SqlError 42P01, 42809."""
+    relation = session.find(parts, position)
     if not isinstance(relation, SequenceRelation):
-        raise SqlError(WRONG_OBJECT, f'"{relation.name}" is not a sequence')
+        raise SqlError(WRONG_OBJECT, f'"{relation.name}" is not a sequence', position=position)
     return relation.sequence
 
 
@@ -111,7 +111,7 @@ def alter_sequence(session: Host, statement: Statement) -> Ready:
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()
         try:
-            found = sequence_named(session.find(parts, position))
+            found = sequence_named(session, parts, position)
         except SqlError as error:
             if if_exists and error.sqlstate == UNDEFINED_TABLE:
                 return Done("ALTER SEQUENCE")
@@ -179,7 +179,7 @@ def drop_sequence(session: Host, statement: Statement) -> Ready:
         session.check_writable()
         for parts, position in names:
             try:
-                found = sequence_named(session.find(parts, position))
+                found = sequence_named(session, parts, position)
             except SqlError as error:
                 if not (if_exists and error.sqlstate == UNDEFINED_TABLE):
                     raise
@@ -240,6 +240,11 @@ def uses(default: str | None, name: str) -> bool:
 def owned_by(store: SequenceStore, table: str) -> set[str]:
     """The ids of the sequences of a table."""
     return {each.id for each in store.sequences.values() if each.table == table}
+
+
+def drop_sequences(store: SequenceStore, client: BlockingClient, running: Running, names: set[str]) -> None:
+    """Drop sequences by name. Raises SqlError, KafkaError, ClientError."""
+    drop_ids(store, client, running, {store.sequences[name].id for name in names if name in store.sequences})
 
 
 def drop_ids(store: SequenceStore, client: BlockingClient, running: Running, ids: set[str]) -> None:

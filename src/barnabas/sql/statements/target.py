@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.catalog.definitions import ALWAYS
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import parse_tokens, tokens_of
@@ -18,7 +19,7 @@ from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
+from barnabas.sql.states import DUPLICATE_COLUMN, GENERATED_ALWAYS, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import UUID, mark_of
 
 
@@ -162,6 +163,12 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                     position_in(column),
                     "DELETE the row and INSERT another",
                 )
+            known = relation.definition.column(name) if relation.definition is not None else None
+            if known is not None and known.identity == ALWAYS and not is_default(value):
+                raise SqlError(
+                    GENERATED_ALWAYS, f'column "{name}" can only be updated to DEFAULT', position=position_in(column),
+                    detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
+                )  # fmt: skip
             found[name] = default_of(relation, name) if is_default(value) else value
     return found
 
