@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.sql.catalog.sequences import Sequence
 
-COLUMNS = pa.schema({"last_value": pa.int64(), "log_cnt": pa.int64(), "is_called": pa.bool_()})
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("last_value", pa.int64()),
+    pa.field("log_cnt", pa.int64()),
+    pa.field("is_called", pa.bool_()),
+]
+COLUMNS = pa.schema(_FIELDS)
 
 
 class SequenceRelation(Struct, frozen=True):

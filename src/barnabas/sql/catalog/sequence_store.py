@@ -82,9 +82,14 @@ class SequenceStore:
         self._topic.close()
         self._client.close()
 
-    def refresh(self, running: Running, *, seen: object = None, max_age_s: float = REFRESH_S) -> None:
-        """Read what was written; nothing if the last look is not older, and `seen` is the same as then. Raises ClientError, KafkaError."""
-        if time.monotonic() - self._looked_at < max_age_s and (seen is None or seen == self._seen):
+    def refresh(self, running: Running, *, seen: object = None, max_age_s: float | None = None) -> None:
+        """Read what was written; nothing if the last look is not older, and `seen` is the same as then. Raises ClientError, KafkaError.
+
+        Args:
+            max_age_s: by default REFRESH_S.
+        """
+        most = REFRESH_S if max_age_s is None else max_age_s
+        if time.monotonic() - self._looked_at < most and (seen is None or seen == self._seen):
             return
         with self._turns.turn(running), running.using(self._interruption):
             self._topic.follow()

@@ -18,7 +18,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import check_generated, let_generate
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
-from barnabas.sql.statements.target import Returning, columns_named, target_of, together
+from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
 from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
@@ -77,7 +77,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         session.write(relation, made)
         return returning.result(made, values)
 
-    lasts = conflict is None and returning.plan is None and _is_constant(source)
+    lasts = conflict is None and returning.lasts and _is_constant(source)
     return Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
 
 
@@ -86,7 +86,8 @@ def _is_constant(source: Any) -> bool:
     if not isinstance(source, exp.Values) or source.args.get("with_"):
         return False
     kinds = (exp.Values, exp.Tuple, exp.Paren, exp.Literal, exp.Parameter, exp.Null, exp.Boolean, exp.Neg, exp.Var)
-    return all(isinstance(node, kinds) for node in source.walk())
+    cells = [cell for row in source.expressions for cell in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+    return all(is_default(cell) or all(isinstance(node, kinds) for node in cell.walk()) for cell in cells)
 
 
 def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:

@@ -129,8 +129,10 @@ def numbers_of(session: Host, relation: TopicRelation, text: str, count: int) ->
 def column_of_numbers(numbers: Sequence[int | None], field: pa.Field[Any]) -> pa.Array[Any]:
     """Numbers as a column. Raises SqlError 22003."""
     try:
+        if pa.types.is_integer(field.type):
+            return pa.array(numbers, field.type)
         return pa.array(numbers, pa.int64()).cast(field.type)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, OverflowError):
         raise SqlError(OUT_OF_RANGE, f"{postgres_of(field.type)} out of range") from None
 
 
