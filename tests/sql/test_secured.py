@@ -123,7 +123,11 @@ def test_the_right_to_write_a_table_is_enough_for_its_sequence(place: Place) -> 
     with place.connect("ann", "geheim") as ann:
         assert ann.execute("insert into numbered (v) values ('x'), ('y') returning id").fetchall() == [(1,), (2,)]
         assert ann.execute("select nextval('numbered_id_seq')").fetchall() == [(3,)]
-        for statement in ("select nextval('aside')", "select setval('numbered_id_seq', 9)", "alter sequence numbered_id_seq restart"):
+        for statement in (
+            "select nextval('aside')",
+            "select setval('numbered_id_seq', 9)",
+            "alter sequence numbered_id_seq restart",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 ann.execute(statement)
     with place.connect("bob", "geheim") as bob:

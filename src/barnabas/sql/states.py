@@ -91,9 +91,6 @@ def not_supported(message: str, position: int | None = None, hint: str | None = 
     return SqlError(NOT_SUPPORTED, message, position=position, hint=hint)
 
 
-NO_SEQUENCES = "there are no sequences: choose keys in the application, or use uuid DEFAULT gen_random_uuid()"
-
-
 def of_duckdb(error: Exception, text: str = "") -> SqlError:
     """The error of a query.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas import limits
 from barnabas.sql.catalog import sequence_store
 from barnabas.sql.catalog.sequences import decode, default_text, encode, parts_of_text
 from barnabas.sql.engine import SqlEngine
@@ -351,3 +352,13 @@ def test_records_that_cannot_be_read(payload: bytes) -> None:
     with pytest.raises(Exception, match=r".") as caught:
         decode(payload)
     assert type(caught.value).__name__ == "BadSequence"
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_SQL_SEQUENCES", 0), ("MAX_SQL_SEQUENCE_BYTES", 20)])
+def test_limits_of_sequences(broker: Broker, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
+    monkeypatch.setattr(limits, limit, most)
+    engine = engine_of(broker)
+    mine = asking(engine)
+    assert mine.error("create sequence beyond").sqlstate == "54000"
+    mine.session.close()
+    engine.close()

@@ -21,12 +21,15 @@ import msgspec
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.client.interruption import Interruption
+from barnabas.client.errors import ConnectionFailed, PartitionError, TimedOut
+from barnabas.client.interruption import Interrupted, Interruption
 from barnabas.client.keyed_topic import Contended, KeyedTopic, KeyedTopicError
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
 from barnabas.sql.catalog.sequences import TOPIC, Sequence, decode, encode
 from barnabas.sql.interface import SqlError
 from barnabas.sql.running import Running
-from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE, UNDEFINED_TABLE
+from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE, UNDEFINED_TABLE, unknown_outcome
 from barnabas.sql.turns import Turns
 
 REFRESH_S = 0.5
@@ -92,7 +95,11 @@ class SequenceStore:
         if time.monotonic() - self._looked_at < most and (seen is None or seen == self._seen):
             return
         with self._turns.turn(running), running.using(self._interruption):
-            self._topic.follow()
+            try:
+                self._topic.follow()
+            except (KafkaError, PartitionError) as error:
+                if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # without the right to read it there are no sequences
+                    raise
             self._looked_at = time.monotonic()
             self._seen = seen
 
@@ -162,8 +169,11 @@ class SequenceStore:
             SqlError: by `decide`, a limit, or others write all the time.
             KafkaError, ClientError: the cluster refused it.
         """
-        with self._turns.turn(running), running.using(self._interruption):
-            self._change(client, decide)
+        try:
+            with self._turns.turn(running), running.using(self._interruption):
+                self._change(client, decide)
+        except (ConnectionFailed, TimedOut, Interrupted) as error:
+            raise unknown_outcome(error, "the sequence was changed") from error
         with self._lock:
             for name in [name for name in self._blocks if name not in self.sequences]:
                 del self._blocks[name]
