@@ -8,6 +8,7 @@ from pathlib import Path
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.samples import Samples
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller
@@ -32,6 +33,7 @@ class Shared:
     dialect: str
     instances: Instances
     definitions: DefinitionStore
+    sequences: SequenceStore
     samples: Samples
     views: ViewJobs
     deadlines: Deadlines = field(default_factory=Deadlines)
@@ -59,4 +61,5 @@ class Shared:
         self.deadlines.close()
         self.definitions.close()
         self.views.close()
+        self.sequences.close()
         self.instances.close()
