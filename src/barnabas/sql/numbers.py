@@ -43,6 +43,10 @@ class SessionNumbers:
         self._allowed: set[str] = set()
         self._last: str | None = None
 
+    def forget_names(self) -> None:
+        """A name may now mean another sequence."""
+        self._names.clear()
+
     def clear(self) -> None:
         """Forget the numbers."""
         self._names.clear()

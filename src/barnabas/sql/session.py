@@ -286,6 +286,7 @@ class SqlSession:
 
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+        self.numbers.forget_names()
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def drop_temporary(self) -> None:

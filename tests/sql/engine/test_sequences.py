@@ -261,6 +261,10 @@ def test_temporary_sequences_end_with_their_session(engine: SqlEngine, ask: Aski
     other("insert into passing (a) values (1)")
     assert other.rows("select currval('passing_id_seq'), nextval('passed')") == [(1, 1)]
     assert ask.error("select nextval('passed')").sqlstate == "42P01"
+    ask("create sequence hidden start 5")
+    assert other.rows("select nextval('hidden')") == [(5,)]
+    other("create temp sequence hidden")
+    assert other.rows("select nextval('hidden')") == [(1,)]
     assert ask.rows("select count(*) from pg_sequences where sequencename like '%pass%'") == [(0,)]
     other.session.close()
     assert [name for name in engine.shared.sequences.sequences if "pass" in name] == []
