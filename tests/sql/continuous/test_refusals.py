@@ -39,6 +39,7 @@ def refused(text: str) -> SqlError:
         ),
         ("SELECT id, _headers FROM people", "_headers"),
         ("SELECT 1 AS one", "table"),
+        ("SELECT id, name AS _w FROM people", "_w"),
     ],
 )
 def test_not_supported(text: str, word: str) -> None:
