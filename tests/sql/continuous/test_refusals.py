@@ -1,4 +1,4 @@
-"""What cannot be kept is refused, with the place and the reason."""
+"""Queries that cannot be kept are refused, with the place and the reason."""
 
 from __future__ import annotations
 
