@@ -21,12 +21,12 @@ from msgspec import Struct, field
 from barnabas.cli.sql.cells import Schema
 from barnabas.cli.sql.pager import FileOutput, OutputClosed, Sink, StandardOutput
 from barnabas.cli.sql.printers import Style, printer_for
-from barnabas.cli.sql.reports import report, visible
+from barnabas.cli.sql.reports import report, report_notice, visible
 from barnabas.cli.sql.scanner import Command, Item, Splitter, TooLong
 from barnabas.cli.sql.statement_thread import Work
 from barnabas.cli.sql.variables import filled
 from barnabas.errors import BarnabasError
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notifies, SqlError
 
 if TYPE_CHECKING:
     from barnabas.sql.interface import Session
@@ -241,6 +241,8 @@ class Shell:
     def _run(self, text: str, data: Iterator[bytes] | None) -> Iterator[Any]:
         if self.session is None:
             self.session = self._open_session()
+            if isinstance(self.session, Notifies):
+                self.session.send_notices_to(lambda notice: self._write_error(report_notice(notice)))
         session = self.session
         prepared = session.prepare(text)
         if prepared.copy == "out":
