@@ -14,7 +14,7 @@ from barnabas.cli.sql.printers import Style
 from barnabas.cli.sql.shell import Options, zone_of
 from barnabas.sql.interface import Notice, SqlError
 from tests.cli.sql.conftest import Told
-from tests.sql.postgres.fake_engine import FakeEngine
+from tests.sql.postgres.fake_engine import FakeEngine, FakeSession
 
 Make = Callable[..., Told]
 
