@@ -30,6 +30,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/table-formats",
         "docs/guides/transactions",
         "docs/spark",
+        "docs/guides/views",
         "docs/guides/jobs",
         "docs/exactly-once",
         "examples/README",

@@ -90,6 +90,8 @@ def test_callers_act_with_their_own_rights(place: Place) -> None:
         assert alice.execute("select current_user").fetchone() == ("alice",)
         with pytest.raises(psycopg.Error):
             alice.execute("select v from secrets where id = 1")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            alice.execute("create materialized view told as select v from secrets")
     status, answer = place.asked("select v from secrets", "alice", "geheim")
     assert status in {400, 403}, answer
     place.command("acl", "add", "--principal", "User:alice", "--operation", "read", "--topic", "secrets")

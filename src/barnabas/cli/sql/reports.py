@@ -6,7 +6,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.sql.interface import Notice, SqlError
+    from barnabas.sql.interface import SqlError
 
 MOST_SHOWN = 60  # characters of a line on each side of the caret
 
@@ -39,12 +39,6 @@ def report(error: SqlError, text: str, where: str = "") -> str:
     if error.hint:
         lines.append(f"HINT:  {visible(error.hint)}")
     return "\n".join(lines) + "\n"
-
-
-def report_notice(notice: Notice) -> str:
-    """The lines for what a statement tells beside its result."""
-    hint = f"HINT:  {visible(notice.hint)}\n" if notice.hint else ""
-    return f"{notice.severity}:  {visible(notice.message)}\n{hint}"
 
 
 def _excerpt(text: str, position: int) -> list[str]:
