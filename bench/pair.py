@@ -32,6 +32,8 @@ from bench.tls import RESULTS as TLS_RESULTS
 from bench.tls import render as render_tls
 from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
 from bench.transactions import render as render_transactions
+from bench.views.page import RESULTS as VIEWS_RESULTS
+from bench.views.page import render as render_views
 
 STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # written by `python -m bench.storage`
 CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # written by `python -m bench.cluster`
@@ -44,6 +46,7 @@ PARTS = (
     (REGISTRY_RESULTS, render_registry),
     (TABLES_RESULTS, render_tables),
     (SQL_RESULTS, render_sql),
+    (VIEWS_RESULTS, render_views),
 )  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

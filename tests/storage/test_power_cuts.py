@@ -10,7 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
+from barnabas.errors import StorageExhausted
 from barnabas.storage.log import Log
+from barnabas.storage.replicated_batches import good_batches
 from barnabas.testing.simulation.disk import CrashOutcome, Disk
 from barnabas.testing.simulation.files import FaultyFiles, ProcessKilled
 from tests.storage.support import NOW, TOPIC_ID, append, batch, records_in
@@ -209,6 +211,127 @@ def test_a_segment_that_came_back_beside_what_took_its_place_is_dropped(disk: Di
     assert values(log) == [b"a" * 100, b"b" * 100, b"c" * 100]
 
 
+def refuse(log: Log, disk: Disk, whole: int) -> None:
+    """A full disk takes `whole` batches and a half of what a leader sends, and refuses the rest."""
+    first = log.log_end_offset
+    batches = [batch(b"refused" * 20, base_offset=first + number, partition_leader_epoch=0) for number in range(whole + 1)]
+    disk.capacity_bytes = disk.used_bytes + sum(map(len, batches[:whole])) + len(batches[whole]) // 2
+    with pytest.raises(StorageExhausted):
+        log.appender.append_as_follower(b"".join(batches), now_ms=NOW)
+    disk.capacity_bytes = None
+    assert log.log_end_offset == first
+
+
+def spare_bytes(log: Log) -> list[int]:
+    """The bytes of each segment that belong to no record of it."""
+    found = []
+    for segment in log.segments:
+        batches, _ = good_batches(memoryview(segment.files.read_file(segment.path)), segment.base_offset)
+        found.append(segment.size - sum(each.size for each in batches if each.next_offset <= segment.next_offset))
+    return found
+
+
+def flush_records(log: Log) -> None:
+    """As `flush.messages` has it: the recovery point stays."""
+    plan = log.plan_flush(everything=False)
+    assert plan is not None
+    plan.run()
+    log.finish_flush(plan)
+    assert log.durable_end == log.log_end_offset
+
+
+@pytest.mark.parametrize("whole", [0, 2])
+@pytest.mark.parametrize("dies_before", [None, "the roll", "the flush"])
+@pytest.mark.parametrize("has_indexes", [False, True])
+def test_what_a_full_disk_refused_does_not_come_back_before_the_next_segment(
+    disk: Disk, whole: int, dies_before: str | None, has_indexes: bool
+) -> None:
+    """Records in the next segment are on the disk only when the end of the segment before them is."""
+    config = TopicConfig(index_interval_bytes=1, segment_ms=1)
+    log, files = opened(disk, config=config)
+    append(log, b"a" * 100)
+    append(log, b"b" * 700)
+    if has_indexes:
+        log.flush()
+    else:
+        flush_records(log)
+    point = log.recovery_point
+    refuse(log, disk, whole)
+    if dies_before == "the roll":
+        files.die()
+        log, files = opened(disk, config=config, recovery_point=point)
+    assert log.appender.maybe_roll(NOW + 10_000)
+    if dies_before == "the flush":
+        files.die()
+        log, files = opened(disk, config=config, recovery_point=point)
+    append(log, b"c" * 100)
+    flush_records(log)
+    assert not disk.file(log.segments[0].path).pending
+    power_cut(disk, files)
+    log, _ = opened(disk, config=config, recovery_point=point)
+    assert values(log) == [b"a" * 100, b"b" * 700, b"c" * 100]
+    assert spare_bytes(log) == [0, 0]
+
+
+@pytest.mark.parametrize("whole", [0, 2])
+def test_what_a_full_disk_refused_does_not_hide_what_a_power_failure_left_behind_it(disk: Disk, whole: int) -> None:
+    """The records of the next segment may be gone, but no refused ones are in their place for who reads across the border."""
+    config = TopicConfig(index_interval_bytes=1, segment_ms=1)
+    log, files = opened(disk, config=config)
+    append(log, b"a" * 100)
+    log.flush()
+    refuse(log, disk, whole)
+    assert log.appender.maybe_roll(NOW + 10_000)
+    append(log, b"b" * 100)
+    power_cut(disk, files)
+    log, _ = opened(disk, config=config, recovery_point=1)
+    log.validate()
+    assert spare_bytes(log) == [0] * len(log.segments)
+    assert values(log)[:1] == [b"a" * 100]
+    log.close()
+
+
+@pytest.mark.parametrize("whole", [0, 2])
+@pytest.mark.parametrize("rolls", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_a_full_disk_refused_does_not_come_back_after_a_clean_stop(disk: Disk, whole: int, rolls: bool, dies: bool) -> None:
+    config = TopicConfig(index_interval_bytes=1, segment_ms=1)
+    log, files = opened(disk, config=config)
+    append(log, b"a" * 100)
+    log.close()
+    log, files = opened(disk, config=config, clean=True, recovery_point=1)
+    refuse(log, disk, whole)
+    if rolls:
+        assert log.appender.maybe_roll(NOW + 10_000)
+    if dies:
+        files.die()
+        log, files = opened(disk, config=config, recovery_point=1)
+    log.close()
+    files.disk.folder(HOME).sync()  # the marker of a clean shutdown does the same
+    power_cut(disk, files)
+    log, _ = opened(disk, config=config, clean=True, recovery_point=1)
+    assert values(log) == [b"a" * 100]
+    assert spare_bytes(log) == [0] * len(log.segments)
+    log.close()
+
+
+def test_a_roll_between_a_cut_and_its_sync_leaves_the_cut_to_the_sync(disk: Disk) -> None:
+    config = TopicConfig(index_interval_bytes=1, segment_ms=1)
+    log, files = opened(disk, config=config)
+    for number in range(6):
+        append(log, b"old%d" % number + b"." * 100)
+    log.flush()
+    cut(log, 4)
+    assert log.appender.maybe_roll(NOW + 10_000)
+    log.truncator.sync_cut()
+    assert not disk.file(log.segments[0].path).pending
+    append(log, b"new" * 20, epoch=1)
+    flush_records(log)
+    power_cut(disk, files)
+    log, _ = opened(disk, config=config, recovery_point=0)
+    assert values(log)[4:] == [b"new" * 20]
+
+
 def test_a_segment_that_was_empty_at_a_clean_stop_keeps_its_name(disk: Disk) -> None:
     log, files = opened(disk, config=TopicConfig(segment_ms=1))
     append(log, b"a", time_ms=NOW)
@@ -218,11 +341,7 @@ def test_a_segment_that_was_empty_at_a_clean_stop_keeps_its_name(disk: Disk) -> 
     files.disk.folder(HOME).sync()  # the marker of a clean shutdown does the same
     log, files = opened(disk, clean=True)
     append(log, b"b", time_ms=NOW)
-    plan = log.plan_flush(everything=False)
-    assert plan is not None
-    plan.run()
-    log.finish_flush(plan)
-    assert log.durable_end == 2
+    flush_records(log)
     power_cut(disk, files)
     log, _ = opened(disk)
     assert log.log_end_offset == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +14,31 @@ from msgspec.structs import replace
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError, LogDirFailed, StorageExhausted
+from barnabas.protocol.records.batch_header import split_batches
 from barnabas.storage.check.partition import PartitionContext, check_partition
 from barnabas.storage.files import Buffer, OsFiles
 from barnabas.storage.recovery import scan_batches
 from tests.storage.support import FILES, NOW, TOPIC_ID, CountingFiles, append, batch, open_log, read_all
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
+
+
+class BadSector(OsFiles):
+    """A disk that cannot read one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: set[int] = set()
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        fileno = super().open(path, create=create)
+        (self._opened.add if path == self._path else self._opened.discard)(fileno)
+        return fileno
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        if fileno in self._opened:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return os.pread(fileno, size, position)
 
 
 def newest(folder: Path) -> Path:
@@ -66,6 +87,86 @@ def test_damage_in_the_middle_ends_the_log_there(tmp_path: Path, caplog: pytest.
     assert [record.value for record in read_all(log)] == [b"%03d" % index * 30 for index in range(log.log_end_offset)]
     assert newest(tmp_path) == second
     assert "dropped_segments=" in caplog.text
+    log.close()
+
+
+@pytest.mark.parametrize(
+    "rest", [b"\0" * 90, bytes(batch(b"refused", base_offset=6)) + b"x", b"y"], ids=["zeros", "batch", "byte"]
+)
+@pytest.mark.parametrize(
+    ("point", "has_index"), [("0", True), ("0", False), ("its end", True), ("its end", False), ("behind it", False)]
+)
+def test_bytes_behind_the_records_of_a_sealed_segment_take_no_later_segment_with_them(
+    tmp_path: Path, rest: bytes, point: str, has_index: bool
+) -> None:
+    """A part of a write that the disk refused; only if whole batches are in it past the recovery point, it is unknown which are right."""
+    values = [b"%03d" % index * 30 for index in range(30)]
+    log = open_log(tmp_path, SMALL)
+    for value in values:
+        append(log, value)
+    sealed, following = log.segments[0], log.segments[1].base_offset
+    assert following == 6 < log.active_base_offset
+    log.abandon()
+    size = sealed.path.stat().st_size
+    sealed.path.write_bytes(sealed.path.read_bytes() + rest)
+    if not has_index:
+        sealed.path.with_suffix(".index").unlink()
+    recovery_point = {"0": 0, "its end": following, "behind it": 30}[point]
+    log = open_log(tmp_path, SMALL, clean=False, recovery_point=recovery_point)
+    if point == "0" and b"refused" in rest:
+        assert log.log_end_offset == 7
+    else:
+        assert [record.value for record in read_all(log)] == values
+        assert sealed.path.stat().st_size == size
+    log.close()
+
+
+def test_a_rest_behind_a_sealed_segment_without_index_takes_nothing_with_it_after_a_clean_stop(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    for _ in range(30):
+        append(log, b"x" * 90)
+    first = log.segments[0].path
+    log.close()
+    first.write_bytes(first.read_bytes() + b"rest")
+    first.with_suffix(".index").unlink()
+    log = open_log(tmp_path, SMALL, recovery_point=30)
+    assert [record.offset for record in read_all(log)] == list(range(30))
+    log.close()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(("number", "flip"), [(0, 1 << 4), (0, 1 << 20), (0, 1 << 40), (-1, 1 << 40)])
+def test_a_wrong_base_offset_in_a_segment_without_index_costs_only_its_batch(
+    tmp_path: Path, clean: bool, number: int, flip: int
+) -> None:
+    log = open_log(tmp_path, SMALL)
+    for _ in range(29):
+        append(log, b"x" * 90)
+    path, lost = log.segments[number].path, log.segments[number].next_offset - 2
+    log.close()
+    data = bytearray(path.read_bytes())
+    position, header = list(split_batches(bytes(data)))[-2]
+    assert header.base_offset == lost
+    data[position : position + 8] = (lost ^ flip).to_bytes(8, "big")
+    path.write_bytes(data)
+    path.with_suffix(".index").unlink()
+    log = open_log(tmp_path, SMALL, clean=clean, recovery_point=29)
+    assert log.log_end_offset == 29
+    before = [record.offset for record in read_all(log, max_bytes=1)][:lost]
+    assert [*before, *(record.offset for record in read_all(log, lost + 1))] == [at for at in range(29) if at != lost]
+    log.close()
+
+
+@pytest.mark.parametrize("suffix", ["log", "index"])
+def test_a_segment_that_the_disk_cannot_read_does_not_keep_a_log_from_opening(tmp_path: Path, suffix: str) -> None:
+    log = open_log(tmp_path, SMALL)
+    for _ in range(30):
+        append(log, b"x" * 90)
+    first, following = log.segments[0].path, log.segments[1].base_offset
+    log.abandon()
+
+    log = open_log(tmp_path, SMALL, clean=False, recovery_point=following, files=BadSector(first.with_suffix(f".{suffix}")))
+    assert [record.offset for record in read_all(log, following)] == list(range(following, 30))
     log.close()
 
 

@@ -21,6 +21,8 @@ Rules
      is written under a temporary name after its records were synced, and `finish` renames it on the loop: after a truncation in between,
      it would have producers of records that are gone. The temporary name belongs to one plan, because another plan may write the same
      snapshot. If that plan has moved the recovery point as far, this snapshot is dropped.
+  8. Records of a segment count as durable only when the end of the segment before is durable too. A failed write or a truncation may have
+     cut that one where it ends, without another record in it since. So a plan that begins at its end syncs it once more.
 """
 
 from __future__ import annotations
@@ -210,7 +212,7 @@ class Flusher:
         start = self.recovery_point if everything else self.durable_end
         if end <= start:
             return None
-        wanted = [s for s in segments.starting_at(start) if s.next_offset > start and s.base_offset < end]
+        wanted = [s for s in segments.ending_from(start) if s.base_offset < end]
         for segment in wanted:
             segment.pins += 1
         return FlushPlan(self, wanted, epochs, end=end, everything=everything)

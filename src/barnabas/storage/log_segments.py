@@ -87,6 +87,10 @@ class LogSegments:
         """The segments from the one that contains `offset` on."""
         return self._segments[max(0, self.index_of(offset)) :]
 
+    def ending_from(self, offset: int) -> list[Segment]:
+        """The segments that end at or after `offset`."""
+        return self.starting_at(offset - 1)
+
     def count_below(self, offset: int) -> int:
         """How many segments end at or before `offset`; the active one never counts."""
         return max(0, self.index_of(offset))

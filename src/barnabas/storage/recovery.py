@@ -5,10 +5,13 @@ Rules
      after it are valid.
   2. Dropped bytes are removed durably before the first append: otherwise the next power failure could restore them beside
      records with the same offsets.
+  3. Bytes after the last record of a sealed segment are no records: a disk refused a part of a batch, and a power failure undid the cut.
+     They go, and the later segments stay.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterator
 
@@ -26,9 +29,8 @@ from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.integrity import NOTHING_FOLLOWS
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.log_segments import remove_segment_files
-from barnabas.storage.segment import (
-    Segment,
-)
+from barnabas.storage.rolling import MAX_RELATIVE_OFFSET
+from barnabas.storage.segment import Segment
 from barnabas.storage.verify import measure
 
 logger = logging.getLogger(__name__)
@@ -61,15 +63,20 @@ def recover_segments(
         trusted = segment.base_offset if segment in without_index else recovery_point
         if trusted is None and (segment is not last or _activate(segment, synced_offset)):
             continue
-        if segment is not last and trusted is not None and segment.next_offset <= trusted:
+        if segment is not last and trusted is not None and _is_whole(segment, trusted):
             continue
         following = segment.next_offset
-        synced = following if recovery_point is None and segment is not last else synced_offset
+        is_synced = segment is not last and (recovery_point is None or following <= recovery_point)
         start = segment.base_offset if trusted is None else trusted
-        dropped, has_markers = recover_segment(segment, epochs, config, start, synced)
+        if is_synced:
+            dropped, has_markers = recover_segment(segment, epochs, config, start, following, end_offset=following)
+        else:
+            dropped, has_markers = recover_segment(segment, epochs, config, start, synced_offset)
         if has_markers:
             with_markers.add(segment)
-        if dropped or (segment is not last and _parts(segment, following, cleaned_offset, recovery_point)):
+        if dropped and segment is not last and segment.next_offset == following:
+            _report(segment, dropped, [])
+        elif dropped or (segment is not last and _parts(segment, following, cleaned_offset, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
             for lost in later:
@@ -81,6 +88,25 @@ def recover_segments(
             segment.close()
             segment.next_offset = following
     return segments
+
+
+def _is_whole(segment: Segment, trusted_offset: int) -> bool:
+    """Whether a sealed segment is on the disk, because it ends at or before `trusted_offset`.
+
+    If it ends exactly there, its last batches are read: a power failure may have undone a cut at its end.
+    """
+    if segment.next_offset != trusted_offset:
+        return segment.next_offset < trusted_offset
+    try:
+        entry = segment.index.last()
+        end, next_offset = entry[1] if entry else 0, segment.base_offset
+        for position, header in scan_batches(segment, end, segment.size):
+            end, next_offset = position + header.size, header.next_offset
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return True  # reads skip what the disk cannot read
+    return end == segment.size and next_offset <= segment.next_offset
 
 
 def _parts(segment: Segment, following: int, cleaned_offset: int, recovery_point: int | None) -> bool:
@@ -111,21 +137,34 @@ def _activate(segment: Segment, end_offset: int) -> bool:
 
 
 def recover_segment(
-    segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int, synced_offset: int = 0
+    segment: Segment,
+    epochs: LeaderEpochs,
+    config: TopicConfig,
+    trusted_offset: int,
+    synced_offset: int = 0,
+    *,
+    end_offset: int | None = None,
 ) -> tuple[int, bool]:
     """Check the batches from `trusted_offset` on, cut the file after the last good one, rebuild the indexes.
 
     Damage below `synced_offset` is not from a crash: it is skipped, and the batches after it stay.
 
+    Args:
+        end_offset: where the records of the segment end, if that is known; a batch that goes past it is not good. Otherwise the reach of
+            an index is the limit, because the CRC does not cover the base offset.
+
     Returns:
         The number of dropped bytes, and whether there are control batches among the read ones.
     """
     size, has_markers = segment.size, False
+    limit = segment.base_offset + MAX_RELATIVE_OFFSET + 1 if end_offset is None else end_offset
     segment.files.forget_cached(segment.fileno)  # after a failed sync, the page cache may hold pages that are not on the disk
     segment.doubt_all()
     segment.recount_from(_trusted_position(segment, trusted_offset))
     while segment.size < size:
         for position, header in scan_batches(segment, segment.size, size):
+            if header.next_offset > limit:
+                break
             segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
             epochs.found(header.partition_leader_epoch, header.base_offset)
             has_markers = has_markers or header.is_control

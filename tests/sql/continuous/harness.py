@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import DELETED, KEY
+from barnabas.incremental.macros import MACROS
 from barnabas.incremental.plan import Plan
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.continuous.view import Planned, plan_view
+from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import parse, statement_of
-from barnabas.sql.duck.pool import MACROS
 from barnabas.sql.duck.types import with_marks
 from barnabas.sql.planning.query import QueryPlan, plan_query
 

@@ -53,9 +53,13 @@ GROUPS = [
     "SELECT k, v, s FROM {0} ORDER BY v DESC, k, s LIMIT 3",
 ]
 NESTED = [
-    "{0}.k IN (SELECT k FROM {1})", "{0}.v NOT IN (SELECT k FROM {1})", "EXISTS (SELECT 1 FROM {1} AS y WHERE y.k = {0}.k)",
-    "NOT EXISTS (SELECT 1 FROM {1} AS y WHERE y.k = {0}.k AND y.s = {0}.s)", "EXISTS (SELECT 1 FROM {1} AS y WHERE y.k = {0}.k AND y.v > {0}.v)",
-    "{0}.v > (SELECT avg(y.v) FROM {1} AS y)", "{0}.v <= (SELECT count(*) FROM {1} AS y WHERE y.k = {0}.k)",
+    "{0}.k IN (SELECT k FROM {1})",
+    "{0}.v NOT IN (SELECT k FROM {1})",
+    "EXISTS (SELECT 1 FROM {1} AS y WHERE y.k = {0}.k)",
+    "NOT EXISTS (SELECT 1 FROM {1} AS y WHERE y.k = {0}.k AND y.s = {0}.s)",
+    "EXISTS (SELECT 1 FROM {1} AS y WHERE y.k = {0}.k AND y.v > {0}.v)",
+    "{0}.v > (SELECT avg(y.v) FROM {1} AS y)",
+    "{0}.v <= (SELECT count(*) FROM {1} AS y WHERE y.k = {0}.k)",
     "NOT EXISTS (SELECT 1 FROM {1} AS y WHERE y.v > 3)",
 ]  # fmt: skip
 SETS = ["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]
@@ -83,12 +87,14 @@ def queries(draw: DrawFn, depth: int = 2) -> str:
     if kind == "join":
         word = draw(st.sampled_from(["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]))
         on = draw(st.sampled_from(ON if word == "JOIN" else ON[:-1])).format("x", "y")
-        return f"SELECT {draw(st.sampled_from(BOTH)).format('x', 'y')} FROM {one} AS x {word} {draw(relations(depth - 1))} AS y ON {on}{where}"
+        shown, other = draw(st.sampled_from(BOTH)).format("x", "y"), draw(relations(depth - 1))
+        return f"SELECT {shown} FROM {one} AS x {word} {other} AS y ON {on}{where}"
     if kind == "nested":
         test = draw(st.sampled_from(NESTED)).format("x", draw(relations(0)))
         return f"SELECT {draw(st.sampled_from(EXPRESSIONS)).format('x')} FROM {one} AS x {where or 'WHERE true'} AND {test}"
     if kind == "scalar":
         return f"SELECT x.k, (SELECT sum(y.v) FROM {draw(relations(0))} AS y WHERE y.k = x.k)::BIGINT AS v, x.s FROM {one} AS x{where}"
     if kind == "common":
-        return f"WITH w AS ({draw(queries(depth - 1)) if depth > 0 else 'SELECT k, v, s FROM a'}) SELECT x.k, y.v, x.s FROM w AS x JOIN w AS y ON x.k = y.k{where}"
+        inner = draw(queries(depth - 1)) if depth > 0 else "SELECT k, v, s FROM a"
+        return f"WITH w AS ({inner}) SELECT x.k, y.v, x.s FROM w AS x JOIN w AS y ON x.k = y.k{where}"
     return f"SELECT {draw(st.sampled_from(EXPRESSIONS)).format('x')} FROM {one} AS x{where}"

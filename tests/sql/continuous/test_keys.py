@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.sql.continuous.explain import explain
-from barnabas.sql.continuous.view import Planned
+from barnabas.sql.continuous.planned import Planned
 from tests.sql.continuous.cases import tables
 from tests.sql.continuous.harness import planned
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.sql.catalog.relations import MemoryRelation
-from barnabas.sql.continuous.view import plan_view
+from barnabas.sql.continuous.planned import plan_view
 from barnabas.sql.interface import SqlError
 from tests.sql.continuous.cases import tables
 from tests.sql.continuous.harness import CURSOR, planned, queried, table

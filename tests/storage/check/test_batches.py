@@ -14,6 +14,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch_header import BatchHeader, split_batches
 from barnabas.storage.check.finding import Repair
 from barnabas.storage.check.partition import PartitionContext, PartitionReport, check_partition
+from barnabas.storage.check.repair import repair
 from barnabas.storage.files import OsFiles
 from tests.storage.support import FILES, NOW, append, batch, open_log
 
@@ -123,6 +124,27 @@ def test_a_torn_tail_past_the_recovery_point_may_be_cut(tmp_path: Path) -> None:
     (synced,) = (f for f in sample.check(clean=False, recovery_point=36).findings if f.path == path)
     assert synced.repair is None
     assert (synced.first_offset, synced.last_offset) == (33, 35)
+
+
+@pytest.mark.parametrize(("clean", "recovery_point", "is_mended"), [(True, 36, False), (False, 36, False), (False, 0, True)])
+def test_bytes_behind_the_records_of_a_sealed_segment_can_go(
+    tmp_path: Path, clean: bool, recovery_point: int, is_mended: bool
+) -> None:
+    sample = SampleLog(tmp_path)
+    path = min(sample.files)
+    following = int(sorted(sample.files)[1].stem)
+    rest = bytes(batch(b"refused", base_offset=following)[:-7])
+    path.write_bytes(sample.files[path] + rest)
+    findings = {point: sample.check(clean=clean, recovery_point=point).findings for point in {recovery_point, following}}
+    assert [each.mended for each in findings[following] if each.path == path] == [not clean]
+    (finding,) = (each for each in findings[recovery_point] if each.path == path)
+    assert str(finding) == (
+        f"{path}, byte {len(sample.files[path])}: {len(rest)} bytes follow its records, and the next segment begins where these end; "
+        "nothing is lost: the disk refused the rest of this write"
+    )
+    assert (finding.repair, finding.mended) == (Repair.CUT_TAIL, is_mended)
+    repair(FILES, [finding], {})
+    assert [each for each in sample.check(clean=clean, recovery_point=recovery_point).findings if each.path == path] == []
 
 
 def test_damage_before_whole_batches_is_never_cut(tmp_path: Path) -> None:

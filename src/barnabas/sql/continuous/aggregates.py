@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Named, Rows, Union, quoted
+from barnabas.sql.continuous.context import Context
 from barnabas.sql.continuous.functions import multiplies, name_of
 from barnabas.sql.continuous.parts import NotSplit, Part, column_of, has_query, replaced, text
 from barnabas.sql.continuous.scope import Scope
 from barnabas.sql.continuous.sums import Summing
-
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Planner
 
 
 class Aggregating:
@@ -25,7 +23,7 @@ class Aggregating:
         items: the columns of the result.
     """
 
-    def __init__(self, planner: Planner, scope: Scope, tree: Any, items: Sequence[tuple[str, Any]]) -> None:
+    def __init__(self, planner: Context, scope: Scope, tree: Any, items: Sequence[tuple[str, Any]]) -> None:
         self._planner, self._nodes, self._scope = planner, planner.nodes, scope
         self._functions = planner.functions
         self._summing = Summing(planner)

@@ -1,4 +1,4 @@
-"""What a plan keeps, and what a change costs, as text."""
+"""The nodes of a plan as text, with their state and the cost of a change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def what(plan: Plan, number: int) -> str:
 
 
 def keeps(plan: Plan, number: int) -> str:
-    """What a node keeps from change to change."""
+    """The state of a node."""
     match plan.nodes[number]:
         case Input(is_keyed=True):
             return "keeps the newest row of each key"
@@ -55,7 +55,7 @@ def keeps(plan: Plan, number: int) -> str:
 
 
 def cost(plan: Plan, number: int) -> str:
-    """What a change costs at a node."""
+    """The cost of a change at a node."""
     match plan.nodes[number]:
         case Groups(keys=keys):
             return GROUP if any(keys) else EVERYTHING

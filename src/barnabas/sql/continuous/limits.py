@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from barnabas.incremental.plan import Groups, quoted
+from barnabas.sql.continuous.context import Context
 from barnabas.sql.continuous.joining import ONE
 from barnabas.sql.continuous.parts import Made, NotSplit
 from barnabas.sql.dialect import to_duckdb
-
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Planner
 
 IGNORED = "ORDER BY without LIMIT is ignored: the rows of a view have no order"
 FIRST_ROWS = "each change recomputes the first rows of all (LIMIT)"
@@ -21,7 +19,7 @@ FIRST_ROWS = "each change recomputes the first rows of all (LIMIT)"
 class Ordering:
     """The order and the limit of a query."""
 
-    def __init__(self, planner: Planner, tree: Any) -> None:
+    def __init__(self, planner: Context, tree: Any) -> None:
         self._planner, self._tree = planner, tree
         order = tree.args.get("order")
         self.order: list[Any] = list(order.expressions) if order is not None else []

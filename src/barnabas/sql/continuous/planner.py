@@ -9,15 +9,14 @@ import duckdb
 from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups
+from barnabas.sql.continuous.blocks import Select
+from barnabas.sql.continuous.context import Common
 from barnabas.sql.continuous.functions import Functions
 from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import Made, NotSplit, free_name
-from barnabas.sql.continuous.selects import Select
 from barnabas.sql.continuous.sets import Combining
 from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.planning.names import tables_of
-
-Common = Mapping[str, Callable[[], Made]]  # common table expressions by their names in lower case
 
 
 class Planner:

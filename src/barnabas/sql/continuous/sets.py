@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, Sums, Union, quoted
+from barnabas.sql.continuous.context import Common, Context
 from barnabas.sql.continuous.joining import ONE, kept
 from barnabas.sql.continuous.limits import Ordering
 from barnabas.sql.continuous.parts import Made, NotSplit, free_name
-
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Common, Planner
 
 WORDS = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
 
@@ -21,7 +19,7 @@ WORDS = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
 class Combining:
     """A set operation."""
 
-    def __init__(self, planner: Planner, tree: Any, common: Common) -> None:
+    def __init__(self, planner: Context, tree: Any, common: Common) -> None:
         self._planner, self._tree, self._common = planner, tree, common
         self._nodes = planner.nodes
 

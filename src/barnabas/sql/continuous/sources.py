@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups
+from barnabas.sql.continuous.context import Common, Context
 from barnabas.sql.continuous.joining import Joining, equal_sides
 from barnabas.sql.continuous.parts import (
     Made,
@@ -25,9 +26,6 @@ from barnabas.sql.continuous.steps import Step, lateral, with_lateral
 from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.planning.names import tables_of
 
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Common, Planner
-
 CLAUSES = ("pivots", "sample", "match", "connect", "prewhere")
 
 
@@ -38,7 +36,7 @@ class Sources:
         outer: the names around the block, if it may use them.
     """
 
-    def __init__(self, planner: Planner, select: Any, common: Common, outer: Scope | None = None) -> None:
+    def __init__(self, planner: Context, select: Any, common: Common, outer: Scope | None = None) -> None:
         self._planner, self._select, self._common = planner, select, common
         self.nodes = planner.nodes
         self.scope = Scope(outer)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 from sqlglot import exp
 
 from barnabas.incremental.plan import Join, Named, Rows, Sum, Sums, quoted
 from barnabas.sql.continuous.aggregates import Aggregating
+from barnabas.sql.continuous.context import Common, Context
 from barnabas.sql.continuous.joining import ONE, Joining, kept
 from barnabas.sql.continuous.nulls import is_never_null
 from barnabas.sql.continuous.parts import Made, NotSplit, Part, column_of, has_query, outer_nodes, replaced, sources_in, text
 from barnabas.sql.continuous.scope import Scope, Source
 from barnabas.sql.continuous.sources import Sources, part_of
-
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Common, Planner
 
 TOO_MANY = "More than one row returned by a subquery used as an expression"
 
@@ -29,7 +27,7 @@ class Subqueries:
         scope: the names of the block.
     """
 
-    def __init__(self, planner: Planner, scope: Scope, common: Common) -> None:
+    def __init__(self, planner: Context, scope: Scope, common: Common) -> None:
         self._planner, self._nodes, self._scope, self._common = planner, planner.nodes, scope, common
         self.joining = Joining(planner.nodes)
 
@@ -216,7 +214,7 @@ class Subqueries:
         return [Column(each.name, each.kind) for each in sums]
 
 
-def _plain(query: Any, planner: Planner, *, limit: bool) -> Any:
+def _plain(query: Any, planner: Context, *, limit: bool) -> Any:
     """A SELECT of FROM and WHERE alone. Raises NotSplit."""
     while isinstance(query, exp.Subquery):
         query = query.this

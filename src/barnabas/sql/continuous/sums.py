@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 from sqlglot import exp
 
 from barnabas.incremental.plan import Column, Groups, Named, Rows, Sum, Sums, quoted
+from barnabas.sql.continuous.context import Context
 from barnabas.sql.continuous.functions import name_of
 from barnabas.sql.continuous.joining import ONE, Joining, kept
 from barnabas.sql.continuous.nulls import is_never_null
 from barnabas.sql.continuous.parts import NotSplit, Part, column_of, replaced, text, used_by
 from barnabas.sql.continuous.ties import settled_aggregate
-
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Planner
 
 _CALLS = {exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or"}
 _NAMED = {"bool_and": "bool_and", "bool_or": "bool_or", "every": "bool_and"}
@@ -26,7 +24,7 @@ SUMMED = ("HUGEINT", "DOUBLE")
 class Summing:
     """Makes the nodes of groups. The keys of a group become the columns `g0`, … of a source."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Context) -> None:
         self._planner, self._nodes = planner, planner.nodes
 
     def grouped(self, part: Part, source: int, keys: Sequence[Any], calls: Sequence[Any], values: list[tuple[Any, Any]]) -> Part:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from barnabas.incremental.plan import Groups, quoted
+from barnabas.sql.continuous.context import Context
 from barnabas.sql.continuous.functions import multiplies
 from barnabas.sql.continuous.joining import ONE
 from barnabas.sql.continuous.parts import Item, NotSplit, Part, column_of, free_name, outer_nodes, placed, replaced, text, used_by
 from barnabas.sql.continuous.ties import settled_window
 from barnabas.sql.dialect import to_duckdb
 
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Planner
-
 
 def with_windows(
-    planner: Planner, part: Part, items: Sequence[Item], qualify: Sequence[Any], order: Any
+    planner: Context, part: Part, items: Sequence[Item], qualify: Sequence[Any], order: Any
 ) -> tuple[Part, list[Item], Any]:
     """A part with the windows' values as columns, and the expressions over it."""
     windows: list[Any] = []

@@ -1,7 +1,8 @@
 """Windows of time, as RisingWave and Flink (`tumble`, `hop` in FROM) and Spark (`window(…)` in GROUP BY) spell them.
 
-`tumble(t, at, size)` and `hop(t, at, slide, size)` are the rows of t with the columns `window_start` and `window_end`. `window(at, size)` and
-`window(at, size, slide)` are structs with `start` and `end`; the column of a group is `window`. Windows begin at the epoch.
+`tumble(t, at, size)` and `hop(t, at, slide, size)` are the rows of t with the columns `window_start` and `window_end`.
+`window(at, size)` and `window(at, size, slide)` are structs with `start` and `end`; the column of a group is `window`.
+Windows begin at the epoch.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.continuous.view import Planned, plan_view
+from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, tables_of

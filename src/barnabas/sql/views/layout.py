@@ -18,7 +18,7 @@ from barnabas.incremental.plan import Plan
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition, ViewDefinition
 from barnabas.sql.catalog.relations import KEY
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.continuous.view import Planned
+from barnabas.sql.continuous.planned import Planned
 from barnabas.sql.duck.types import field_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.statements.create import RESERVED

@@ -221,6 +221,9 @@ class SegmentWalk(Struct):
         stop = following.position if following else self.size
         self.progress(stop - position)
         unreadable = self._is_unreadable(position, stop)
+        if following is None and not self.is_last and self.next_offset == self.end_offset and not unreadable:
+            self._say_rest(position)
+            return stop
         bound = following.header.base_offset if following else self.end_offset
         was_not_synced = self.next_offset >= self.recovery_point and not unreadable
         first, last = self._offsets_within(header, bound, stop - position)
@@ -304,6 +307,18 @@ class SegmentWalk(Struct):
             "records that were not said to be on the disk; the next start cuts them off",
             repair=Repair.CUT_TAIL,
             mended=True,
+        )
+
+    def _say_rest(self, position: int) -> None:
+        self.findings.append(
+            Finding(
+                self.path,
+                f"{self.size - position} bytes follow its records, and the next segment begins where these end",
+                "nothing is lost: the disk refused the rest of this write",
+                position,
+                repair=Repair.CUT_TAIL,
+                mended=self.next_offset >= self.recovery_point,
+            )
         )
 
     def _say_base_offset(self, batch: CheckedBatch, expected: int, last: int) -> None:

@@ -251,7 +251,7 @@ class LogAppender:
         """Cut a part of a batch that may be after the end: now if possible, otherwise before the next roll or close. Returns the error
         to raise."""
         log = self._log
-        log.is_torn = True
+        log.is_torn = log.was_torn = True
         with suppress(OSError):
             log.cut_torn()
         active = log.segments.active

@@ -197,7 +197,7 @@ class Log(LogState):
     @property
     def needs_work_to_close(self) -> bool:
         """Whether `close` has something to write or sync."""
-        return not self.closed and self.flusher.failed is None and (self.as_on_disk != self.extent or self.is_torn)
+        return not self.closed and self.flusher.failed is None and (self.as_on_disk != self.extent or self.was_torn)
 
     def close(self) -> None:
         """Flush, write what the next opening needs, and close the files; a log that did not change costs nothing."""
@@ -216,14 +216,20 @@ class Log(LogState):
                 self.snapshot()
                 self.epoch_file.write()
             self.flush()
-            if not active.synced:  # an empty segment was not flushed; its file name must be durable before the next append
-                active.sync_records()
+            self._sync_end()
             active.sync_indexes()
             self.truncator.sync_cut()
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error
         finally:
             self.abandon()
+
+    def _sync_end(self) -> None:
+        """Sync the segments that end where the log ends, if the flush may have had nothing to do: the name of an empty one must be durable
+        before the next append, and so must the cut of a failed write."""
+        for segment in self.segments.ending_from(self.log_end_offset):
+            if self.was_torn or not segment.synced:
+                segment.sync_records()
 
     def abandon(self) -> None:
         """Close the files as they are, as a crash would; the next `open` recovers."""
@@ -262,7 +268,7 @@ class Log(LogState):
         self.segments = LogSegments(segments, self.open_files)
         self.epoch_file = EpochFile(self.files, directory, self.epoch_file.epochs, is_written=True)
         self.flusher, self.directory = flusher, directory
-        self.is_torn = False
+        self.is_torn = self.was_torn = False
         return Garbage(self.files, [], [segment.close for segment in gone], garbage)
 
     def _close_files(self) -> None:

@@ -65,6 +65,7 @@ class LogState:
         self.producer_states = ProducerStates()
         self.roll_size = self.roll_time = self.roll_offset = -1  # a batch past one of these bounds may need another segment
         self.is_torn = False  # a write failed: the file may hold bytes past the active segment's size
+        self.was_torn = False  # a write failed since the log was opened: the cut of such bytes may not be on the disk
         self.snapshot_offset = -1  # of the last producer snapshot written since the log was opened or truncated; -1: none
         # Offset of the last roll that left its snapshot to a flush, and the producers at that offset.
         self.rolled_producers: tuple[int, Sequence[ProducerEntry]] = -1, ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import (
@@ -206,6 +206,8 @@ class LogTruncator:
     def sync_cut(self) -> None:
         """Make the last cut durable, so that the cut records do not come back beside later ones; blocks, in a thread.
 
+        After a roll since then, a sealed segment ends at the cut.
+
         Raises:
             LogDirFailed: the disk does not work.
         """
@@ -213,11 +215,12 @@ class LogTruncator:
         if log.lowest_cut == MAX_OFFSET or log.flusher.failed is not None:
             return
         try:
-            for segment in log.segments.starting_at(log.lowest_cut):
-                sync_file(log.files, segment.path)
+            for segment in log.segments.ending_from(log.lowest_cut):
+                with suppress(FileNotFoundError):  # removed by retention, or as below
+                    sync_file(log.files, segment.path)
             log.files.sync_directory(log.directory)
         except FileNotFoundError:
-            return  # truncated again, deleted, or moved to another log directory, whose files are synced
+            return  # deleted, or moved to another log directory, whose files are synced
         except OSError as error:
             raise LogDirFailed(str(log.directory.parent), str(error)) from error
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from barnabas.incremental.plan import quoted
 from barnabas.sql.continuous.aggregates import Aggregating
+from barnabas.sql.continuous.context import Common, Context
 from barnabas.sql.continuous.functions import Functions
 from barnabas.sql.continuous.limits import Ordering, key_text
 from barnabas.sql.continuous.parts import (
@@ -26,16 +27,13 @@ from barnabas.sql.continuous.subqueries import Subqueries
 from barnabas.sql.continuous.windows import with_windows
 from barnabas.sql.dialect import to_duckdb
 
-if TYPE_CHECKING:
-    from barnabas.sql.continuous.planner import Common, Planner
-
 CLAUSES = ("into", "sample", "windows", "cluster", "distribute", "sort", "qualify_", "locks", "operation_modifiers")
 
 
 class Select:
     """A SELECT that reads nothing of what is around it."""
 
-    def __init__(self, planner: Planner, tree: Any, common: Common) -> None:
+    def __init__(self, planner: Context, tree: Any, common: Common) -> None:
         self._planner, self._tree, self._common = planner, tree, common
         self._nodes = planner.nodes
         self._functions: Functions = planner.functions

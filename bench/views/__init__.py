@@ -1,0 +1,1 @@
+"""Views that Spark keeps, measured."""
