@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 CONTENTS: dict[str, list[str]] = {
-    "Start here": ["docs/getting-started", "docs/how-it-works", "docs/tutorials/flights-in-sql", "docs/tutorials/views", "docs/guides/demo"],
+    "Start here": [
+        "docs/getting-started",
+        "docs/how-it-works",
+        "docs/tutorials/flights-in-sql",
+        "docs/tutorials/views",
+        "docs/guides/demo",
+    ],
     "Build applications": [
         "docs/guides/python-clients",
         "docs/guides/testing",
