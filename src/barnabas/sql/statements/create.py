@@ -47,7 +47,6 @@ _WHOLE: dict[pa.DataType, str] = {pa.int16(): "smallint", pa.int32(): "integer",
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
-    "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
@@ -57,6 +56,9 @@ _OTHER = {
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
+    "STREAM": "CREATE TABLE without a primary key declares a stream, and CREATE MATERIALIZED VIEW keeps a query",
+    "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
+    "SINK": "the topic of a materialized view has its rows and changes",
 }
 
 

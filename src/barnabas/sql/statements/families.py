@@ -144,6 +144,8 @@ _LACKING = {
     "USE": "there is one database with one schema, public",
     "CACHE": "tables with a primary key are kept in memory without it",
     "UNCACHE": "leave it out",
+    "TERMINATE": "PAUSE MATERIALIZED VIEW lets a view rest, and DROP MATERIALIZED VIEW ends it",
+    "PRINT": "SELECT * shows a topic, and SUBSCRIBE follows a table with a primary key, or a view",
 }
 
 
