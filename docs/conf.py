@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 CONTENTS: dict[str, list[str]] = {
-    "Start here": ["docs/getting-started", "docs/how-it-works", "docs/tutorials/flights-in-sql", "docs/guides/demo"],
+    "Start here": [
+        "docs/getting-started",
+        "docs/how-it-works",
+        "docs/tutorials/flights-in-sql",
+        "docs/tutorials/views",
+        "docs/guides/demo",
+    ],
     "Build applications": [
         "docs/guides/python-clients",
         "docs/guides/testing",
@@ -30,6 +36,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/table-formats",
         "docs/guides/transactions",
         "docs/spark",
+        "docs/guides/views",
         "docs/guides/jobs",
         "docs/exactly-once",
         "examples/README",
@@ -48,6 +55,7 @@ CONTENTS: dict[str, list[str]] = {
     "Move from Kafka": [
         "docs/guides/moving-from-kafka",
         "docs/guides/from-confluent",
+        "docs/guides/from-ksqldb",
         "docs/guides/old-clients",
         "docs/compatibility",
     ],
@@ -71,6 +79,7 @@ SHORT_TITLES = {
     "docs/guides/demo": "The demo",
     "docs/guides/faults": "Disk faults",
     "docs/guides/from-confluent": "Confluent's registry",
+    "docs/guides/from-ksqldb": "From ksqlDB",
     "docs/guides/moving-from-kafka": "Moving from Kafka",
     "docs/guides/old-clients": "Old clients",
     "docs/guides/performance": "Tuning",

@@ -24,6 +24,7 @@ PAGES = [
     "docs/guides/table-formats.md",
     "docs/spark.md",
     "docs/tutorials/flights-in-sql.md",
+    "docs/tutorials/views.md",
 ]
 
 

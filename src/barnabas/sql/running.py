@@ -25,7 +25,7 @@ INTERRUPT_AGAIN_S = 0.05
 
 
 class Held(Protocol):
-    """What a statement holds until its last row: an instance of DuckDB, or a subscription."""
+    """An instance of DuckDB or a subscription, which a statement holds until its last row."""
 
     def interrupt(self) -> None:
         """The statement was cancelled."""

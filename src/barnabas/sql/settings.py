@@ -221,7 +221,7 @@ class Settings:
 
 
 def _weaker(level: str) -> Notice:
-    """What holds instead of a level of isolation."""
+    """A warning that says which isolation holds instead of a level."""
     text = f"{level.upper()} is not enforced: each statement sees what was committed when it began"
     return Notice(text, "WARNING", "01000", "the rows of the transaction are written at COMMIT, all of them or none")
 

@@ -10,6 +10,7 @@ from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.samples import Samples
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller
@@ -34,6 +35,7 @@ class Shared:
     dialect: str
     instances: Instances
     definitions: DefinitionStore
+    sequences: SequenceStore
     samples: Samples
     views: ViewJobs
     deadlines: Deadlines = field(default_factory=Deadlines)
@@ -62,4 +64,5 @@ class Shared:
         self.deadlines.close()
         self.definitions.close()
         self.views.close()
+        self.sequences.close()
         self.instances.close()

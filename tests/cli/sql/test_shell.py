@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from barnabas.cli.sql.help_texts import COMMANDS_TEXT, LACKING
 from barnabas.cli.sql.printers import Style
 from barnabas.cli.sql.shell import Options, zone_of
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, SqlError
 from tests.cli.sql.conftest import Told
-from tests.sql.postgres.fake_engine import FakeEngine
+from tests.sql.postgres.fake_engine import FakeEngine, FakeSession
 
 Make = Callable[..., Told]
 
@@ -49,6 +50,14 @@ def test_after_an_error_within_a_transaction_the_state_is_failed(told: Told) -> 
 
 def test_a_fault_of_the_engine_is_an_error_of_the_statement(told: Told) -> None:
     assert told.fail("select 'boom'") == "ERROR:  RuntimeError: a fault of the engine\n"
+
+
+def test_notices_are_errors_output_at_once(told: Told) -> None:
+    told.run("select 1;")
+    session = cast(FakeSession, told.shell.session)
+    assert session.listener is not None
+    session.listener(Notice("starting\x1b Spark", hint="it takes seconds"))
+    assert told.errors == ["NOTICE:  starting\\x1B Spark\nHINT:  it takes seconds\n"]
 
 
 def test_a_session_that_cannot_be_had_is_an_error(told: Told, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:

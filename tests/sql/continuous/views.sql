@@ -130,6 +130,9 @@ SELECT who, count(*), max(ms) FROM clicks GROUP BY who;
 SELECT city, string_agg(name, ',' ORDER BY name) AS names FROM people GROUP BY city;
 
 -- a change costs: keys
+SELECT city, collect_list(name) AS names, collect_set(age) AS ages FROM people GROUP BY city;
+
+-- a change costs: keys
 SELECT city, array_agg(age ORDER BY age, id) AS ages, median(score) FROM people GROUP BY city;
 
 -- a change costs: keys

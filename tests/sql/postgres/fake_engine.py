@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,7 @@ class FakeSession:
         self.cancelled, self.sleeps = threading.Event(), threading.Event()
         self.closed = False
         self.notices: list[Notice] = []
+        self.listener: Callable[[Notice], None] | None = None
 
     def statements(self, text: str) -> list[str]:
         found = [part.strip() for part in re.findall(r"(?:'[^']*'|--[^\n]*|\"[^\"]*\"|[^;'\"])+", text)]
@@ -175,8 +176,9 @@ class FakeSession:
     def parameter(self, name: str) -> str | None:
         return self.settings.get(name.lower())
 
-    def send_notices_to(self, _: object) -> None:
-        """They are taken after each statement."""
+    def send_notices_to(self, listener: Callable[[Notice], None] | None) -> None:
+        """They are taken after each statement; `listener` has those of a test that tells it some."""
+        self.listener = listener
 
     def take_notices(self) -> Sequence[Notice]:
         found, self.notices = self.notices, []

@@ -1,4 +1,4 @@
-"""What is told about views: barnabas.views, barnabas.jobs, SHOW, DESCRIBE, Postgres' catalogue."""
+"""The state of views and jobs: barnabas.views, barnabas.jobs, SHOW, DESCRIBE, Postgres' catalogue."""
 
 from __future__ import annotations
 

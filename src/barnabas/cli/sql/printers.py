@@ -38,6 +38,9 @@ class Printer(Protocol):
 
     def rows(self, batch: Batch) -> Iterator[str]: ...
 
+    def pending(self) -> str:
+        """The rows that were held back, to be aligned with those that follow."""
+
     def end(self, count: int) -> str: ...
 
 
@@ -83,6 +86,9 @@ class BlockPrinter:
             if len(self._pending) >= BLOCK_ROWS or self._bytes >= BLOCK_BYTES:
                 yield self._taken()
 
+    def pending(self) -> str:
+        return self._taken() if self._pending else ""
+
     def _taken(self) -> str:
         rows, self._pending, self._bytes = self._pending, [], 0
         return self._shown.block(rows)
@@ -123,6 +129,9 @@ class CsvPrinter:
         for part in blocks(batch):
             yield "".join(map(_csv_line, rows_of(part, self._columns)))
 
+    def pending(self) -> str:
+        return ""
+
     def end(self, count: int) -> str:
         return ""
 
@@ -153,6 +162,9 @@ class JsonLinesPrinter:
     def rows(self, batch: Batch) -> Iterator[str]:
         for part in blocks(batch):
             yield self._writer.rows(part).decode()
+
+    def pending(self) -> str:
+        return ""
 
     def end(self, count: int) -> str:
         return ""

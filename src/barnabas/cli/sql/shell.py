@@ -20,13 +20,13 @@ from msgspec import Struct, field
 
 from barnabas.cli.sql.cells import Schema
 from barnabas.cli.sql.pager import FileOutput, OutputClosed, Sink, StandardOutput
-from barnabas.cli.sql.printers import Style, printer_for
+from barnabas.cli.sql.printers import Printer, Style, printer_for
 from barnabas.cli.sql.reports import report, visible
 from barnabas.cli.sql.scanner import Command, Item, Splitter, TooLong
 from barnabas.cli.sql.statement_thread import Work
 from barnabas.cli.sql.variables import filled
 from barnabas.errors import BarnabasError
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, Notifies, SqlError
 
 if TYPE_CHECKING:
     from barnabas.sql.interface import Session
@@ -40,6 +40,7 @@ class Answer(Struct):
     schema: Schema | None
     tag: Callable[[], str]
     zone: tzinfo = UTC  # of timestamps
+    is_live: bool = False  # see `interface.Result`
 
 
 class CopyOut(Struct):
@@ -146,6 +147,10 @@ class Shell:
         """Print a line that is not a result."""
         self._write_error(message + "\n")
 
+    def _tell(self, notice: Notice) -> None:
+        """Print a notice of the statement that runs."""
+        self.note(f"{notice.severity}:  {visible(notice.message)}" + (f"\nHINT:  {visible(notice.hint)}" if notice.hint else ""))
+
     def run_item(self, item: Item) -> None:
         """Run one statement or command. Raises Failed."""
         if isinstance(item, Command):
@@ -241,6 +246,8 @@ class Shell:
     def _run(self, text: str, data: Iterator[bytes] | None) -> Iterator[Any]:
         if self.session is None:
             self.session = self._open_session()
+            if isinstance(self.session, Notifies):
+                self.session.send_notices_to(self._tell)
         session = self.session
         prepared = session.prepare(text)
         if prepared.copy == "out":
@@ -251,7 +258,8 @@ class Shell:
         else:
             result = session.execute(prepared)
         try:
-            yield Answer(result.schema, lambda: result.tag, zone_of(session.parameter("TimeZone")))
+            is_live = bool(getattr(result, "is_live", False))
+            yield Answer(result.schema, lambda: result.tag, zone_of(session.parameter("TimeZone")), is_live)
             yield from result.batches()
         finally:
             result.close()
@@ -286,6 +294,9 @@ class Shell:
             self._print_tag(answer.tag(), sink)
             return
         printer = printer_for(style)
+        if answer.is_live:
+            self._print_live(answer, batches, sink, printer)
+            return
         count = 0
         sink.write(printer.begin(answer.schema, answer.zone))
         for batch in batches:
@@ -293,6 +304,17 @@ class Shell:
                 sink.write(text)
             count += batch.num_rows
         sink.write(printer.end(count))
+
+    def _print_live(self, answer: Answer, batches: Iterator[Any], sink: Sink, printer: Printer) -> None:
+        """Rows that come as time goes on: each is shown at once, and no pager holds them back."""
+        assert answer.schema is not None
+        sink = sink if isinstance(sink, FileOutput) else StandardOutput()
+        sink.write(printer.begin(answer.schema, answer.zone))
+        for batch in batches:
+            for text in printer.rows(batch):
+                sink.write(text)
+            sink.write(printer.pending())
+            sink.close()  # it is flushed, and takes more
 
     def _print_tag(self, tag: str, sink: Sink) -> None:
         self.changes += 1

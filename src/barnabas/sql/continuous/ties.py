@@ -17,6 +17,7 @@ _ANY_ORDER = frozenset((
     "count", "count_star", "count_if", "countif", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "median", "quantile",
     "quantile_cont", "quantile_disc", "percentile_cont", "percentile_disc", "approx_count_distinct", "histogram", "mad",
 ))  # fmt: skip
+_FILTER = " FILTER("
 _NUMBERING = frozenset(("row_number", "lag", "lead", "ntile", "first_value", "nth_value", "first"))
 
 
@@ -35,7 +36,8 @@ def settled_aggregate(node: Any, text: Callable[[Any], str]) -> str:
     keys = [text(each) for each in _arguments(node)]
     if not keys:
         return found
-    return f"{found[:-1]}{', ' if order is not None else ' ORDER BY '}{', '.join(keys)})"
+    call, is_filtered, condition = found.partition(_FILTER)  # the text of some aggregates leaves nulls out itself
+    return f"{call[:-1]}{', ' if order is not None else ' ORDER BY '}{', '.join(keys)}){is_filtered}{condition}"
 
 
 def _arguments(node: Any) -> list[Any]:

@@ -30,6 +30,7 @@ from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
 from barnabas.sql.statements.subscribe import subscribe
 from barnabas.sql.statements.views import create_view
 from barnabas.sql.statements.wait import wait
@@ -61,6 +62,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
         return materialized.create(session, statement)
+    if "SEQUENCE" in (statement.word(1), statement.word(2)):
+        return create_sequence(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     tree = tree_of(statement)
@@ -74,13 +77,17 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     word = statement.word(1)
     if word == "INDEX":
         return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
+    if word == "SEQUENCE":
+        return drop_sequence(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)
 
 
 def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
-    """ALTER of a table or a view."""
+    """ALTER of a table, a view or a sequence."""
+    if statement.word(1) == "SEQUENCE":
+        return alter_sequence(session, statement)
     if "VIEW" in (statement.word(1), statement.word(2)) and statement.word(1) in ("VIEW", "MATERIALIZED"):
         return view_control.alter_view(session, statement)
     return alter.alter(session, statement, given)
@@ -140,6 +147,8 @@ _LACKING = {
     "USE": "there is one database with one schema, public",
     "CACHE": "tables with a primary key are kept in memory without it",
     "UNCACHE": "leave it out",
+    "TERMINATE": "PAUSE MATERIALIZED VIEW lets a view rest, and DROP MATERIALIZED VIEW ends it",
+    "PRINT": "SELECT * shows a topic, and SUBSCRIBE follows a table with a primary key, or a view",
 }
 
 

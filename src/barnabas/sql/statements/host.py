@@ -11,11 +11,13 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.engine.spark_queries import SparkQueries
 from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, SqlError
+from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
@@ -41,6 +43,7 @@ class Host(Protocol):
     views: Views
     access: Access
     catching_up: CatchingUp
+    numbers: SessionNumbers
     prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]]
 
     @property
@@ -66,6 +69,10 @@ class Host(Protocol):
     @property
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
+
+    @property
+    def sequences(self) -> SequenceStore:
+        """The sequences of the cluster."""
 
     def ready(self, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
         """Check a statement within a statement. Raises SqlError."""

@@ -1,7 +1,7 @@
 """CREATE MATERIALIZED VIEW.
 
-The order of the steps: the definition, the topic, the job. What a killed server leaves has a definition without a job: DROP removes it, and
-after LEFT_S the next CREATE completes it.
+The order of the steps: the definition, the topic, the job. A killed server may leave a definition without a job: DROP removes it, and after
+LEFT_S the next CREATE completes it.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def show(session: Host, statement: Statement, _: Any) -> Ready:
             UNDEFINED_OBJECT,
             f'unrecognized configuration parameter "{name}"',
             position=statement.position(1),
-            hint="SHOW ALL lists them; there are also SHOW TABLES, COLUMNS FROM, CREATE TABLE, DATABASES and SCHEMAS",
+            hint="SHOW ALL lists them; there are also SHOW TABLES, VIEWS, COLUMNS FROM, CREATE TABLE, DATABASES and SCHEMAS",
         )
     title = name.lower().replace("time zone", "TimeZone").replace(" ", "_")
     schema = pa.schema([pa.field(title, pa.string())])

@@ -1,4 +1,4 @@
-"""What people do with views that are there: PAUSE, RESUME, REFRESH, FLUSH, ALTER, SHOW."""
+"""Statements about views that are there: PAUSE, RESUME, REFRESH, FLUSH, ALTER."""
 
 from __future__ import annotations
 

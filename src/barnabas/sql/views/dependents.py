@@ -63,7 +63,7 @@ def check_unused(tables: Mapping[str, TableDefinition], name: str, *, leaving: t
 
 
 def kind_of(definition: TableDefinition | None) -> str:
-    """What a definition is, in a sentence."""
+    """The word for a definition, in a sentence."""
     if definition is None or definition.view is None:
         return "table"
     return "materialized view" if definition.view.is_materialized else "view"

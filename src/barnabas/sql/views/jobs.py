@@ -58,7 +58,7 @@ class ViewJobs:
             time.sleep(0.05)
 
     def reports(self) -> list[Report]:
-        """What there is to tell about all jobs."""
+        """Reports about all jobs."""
         jobs, states, progress = self.jobs(), self.states(), self.progress()
         if not jobs:
             return []

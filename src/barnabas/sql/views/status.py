@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 class Known(Struct, frozen=True):
-    """What the rows are made of."""
+    """The facts that the rows are made of."""
 
     reports: list[Report]
     definitions: Mapping[str, TableDefinition]

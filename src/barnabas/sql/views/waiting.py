@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.engine.jobs import Desired, Job, JobState, State, ViewWork
+from barnabas.sql.catalog.access import Access
 from barnabas.sql.interface import Notice, SqlError
+from barnabas.sql.running import Running
 from barnabas.sql.views.jobs import AGE_S, WORKING, ViewJobs
-
-if TYPE_CHECKING:
-    from barnabas.sql.statements.host import Host
 
 POLL_S = 0.01
 ENGINE_S = 3.0  # for an engine that starts to be found
@@ -26,7 +26,20 @@ NO_ENGINE = "`barnabas engine start`, or `barnabas start`, runs one"
 Ends = dict[int, int]
 
 
-def wait_for_rows(session: Host, job: Job) -> None:
+class Waiting(Protocol):
+    """The session that waits."""
+
+    client: BlockingClient
+    running: Running
+    access: Access
+
+    @property
+    def view_jobs(self) -> ViewJobs: ...
+
+    def notify(self, notice: Notice) -> None: ...
+
+
+def wait_for_rows(session: Waiting, job: Job) -> None:
     """Wait until the first rows of a job are there, and tell the caller why not if they do not come. Raises SqlError."""
     jobs = session.view_jobs
     if not jobs.has_engine(time.monotonic() + ENGINE_S, session.running.check):
@@ -56,7 +69,7 @@ def _has_failed(state: JobState) -> bool:
 class CatchingUp:
     """The waits of one session. Views are named by their jobs, which have the names of their topics."""
 
-    def __init__(self, session: Host) -> None:
+    def __init__(self, session: Waiting) -> None:
         self._session = session
         self._seen: dict[str, int] = {}  # by view: the number of the session's writes that it has
 
@@ -65,8 +78,8 @@ class CatchingUp:
         access = self._session.access
         wanted = [name for name in names if self._seen.get(name) != access.writes]
         if wanted:
-            late = self._wait(wanted, access.own_writes(), time.monotonic() + READ_S)
-            self._warn(late)
+            self._warn(self._wait(wanted, access.own_writes(), time.monotonic() + READ_S))
+            self._seen |= dict.fromkeys(wanted, access.writes)  # a view that is late is waited for once after each write
 
     def flush(self) -> None:
         """Let all views have what the session wrote. Raises SqlError."""
@@ -103,7 +116,7 @@ class CatchingUp:
 class _Walk:
     """One wait, from the tables up to the views."""
 
-    def __init__(self, session: Host, written: Mapping[str, Ends], until_s: float) -> None:
+    def __init__(self, session: Waiting, written: Mapping[str, Ends], until_s: float) -> None:
         self._session, self._written, self._until_s = session, written, until_s
         self._jobs = session.view_jobs.jobs()
         self._views = {job.work.topic: name for name, job in self._jobs.items() if isinstance(job.work, ViewWork)}
@@ -183,7 +196,7 @@ def _tables_below(jobs: Mapping[str, Job], name: str) -> set[str]:
     return found
 
 
-def _by_topic(session: Host, topics: Iterable[str], *, read_committed: bool) -> dict[str, Ends]:
+def _by_topic(session: Waiting, topics: Iterable[str], *, read_committed: bool) -> dict[str, Ends]:
     """The ends of topics that exist, partition by partition, without empty partitions."""
     client = session.client
     known = client.topics_by_name(sorted(topics))
