@@ -122,8 +122,10 @@ class SparkQueries:
                 self.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            if self._process is None:
                 self._errors = _LastBytes()
                 self._process = subprocess.Popen(
                     COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
