@@ -11,7 +11,8 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import exists, folded
+from barnabas.sql.statements.columns import folded
+from barnabas.sql.statements.create import exists
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
