@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,11 @@ def keeping(tmp_path: Path) -> Iterator[Keeping]:
         made.close()
 
 
+def has_taken(job: ViewJob, keeping: Keeping, total: int) -> bool:
+    """Whether the view has so many records, or its query has failed."""
+    return job.failure() is not None or keeping.rows().get("a") == (total, total)
+
+
 def test_small_and_large_micro_batches_and_a_restart(
     spark: SparkSession, keeping: Keeping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,7 +51,7 @@ def test_small_and_large_micro_batches_and_a_restart(
                 now_ms = time.time_ns() // 1_000_000  # retention would remove older records
                 keeping.client.produce("t", 0, build_batch([(None, b'{"k": "a", "x": 1}')] * rows, timestamp_ms=now_ms))
                 total += rows
-                wait_until(lambda: job.failure() or keeping.rows().get("a") == (total, total), within_s=SPARK_S)  # noqa: B023
+                wait_until(partial(has_taken, job, keeping, total), within_s=SPARK_S)
                 assert job.failure() is None
             by_spark = [each["numInputRows"] for each in query.recentProgress]
             assert 30 in by_spark

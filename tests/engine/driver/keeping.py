@@ -95,7 +95,7 @@ class Keeping:
         self.view.take(number, rows, {"t": {0: end}})
 
     def rows(self) -> dict[str, tuple[int, int]]:
-        """What a reader of `v` sees: counts and sums by key."""
+        """The rows that a reader of `v` sees: counts and sums by key."""
         with table("v", self.servers, format="json", columns="c bigint, s bigint", key="k text") as found:
             return {row["k"]: (row["c"], row["s"]) for row in found.newest_by_key().arrow().to_pylist()}
 

@@ -21,7 +21,8 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
-from barnabas.sql.statements.create import check, check_defaults, column_of, default_text, folded
+from barnabas.sql.statements.columns import column_of, default_text, folded
+from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done

@@ -14,7 +14,8 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import RESERVED, Options, check, folded, make_table, options_of, private, table_name
+from barnabas.sql.statements.columns import RESERVED, folded
+from barnabas.sql.statements.create import Options, check, make_table, options_of, private, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected

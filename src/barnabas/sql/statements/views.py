@@ -14,7 +14,8 @@ from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import exists, folded, has_topic, table_name
+from barnabas.sql.statements.columns import folded
+from barnabas.sql.statements.create import exists, has_topic, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import query_text, view_sources
 from barnabas.sql.statements.ready import Ready

@@ -1,0 +1,144 @@
+"""The columns of CREATE TABLE and ALTER TABLE: their types, constraints, defaults and sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas import limits
+from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
+from barnabas.sql.dialect import IDENTITY_OPTIONS, words_of
+from barnabas.sql.duck.types import declared_field
+from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.names import position_in
+from barnabas.sql.statements.numbered import Numbering
+from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence, options_in
+from barnabas.sql.states import (
+    DUPLICATE_COLUMN,
+    INVALID_PARAMETER,
+    INVALID_TABLE,
+    UNDEFINED_COLUMN,
+    not_supported,
+    syntax_error,
+)
+from barnabas.tables.column_types import type_name
+from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
+
+RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
+COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
+_SERIALS = {exp.DType.SMALLSERIAL: "smallint", exp.DType.SERIAL: "integer", exp.DType.BIGSERIAL: "bigint"}
+_WHOLE: dict[pa.DataType, str] = {pa.int16(): "smallint", pa.int32(): "integer", pa.int64(): "bigint"}
+
+
+def folded(identifier: Any) -> str:
+    """A name as Postgres has it."""
+    return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
+
+
+def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...], Mapping[str, Numbering]]:
+    """The columns, the primary key, and the columns with a sequence of their own. Raises SqlError."""
+    columns: list[ColumnDefinition] = []
+    numbered: dict[str, Numbering] = {}
+    primary: list[str] = []
+    for item in schema.expressions:
+        if isinstance(item, exp.ColumnDef):
+            column, is_primary, numbering = column_of(item)
+            if any(each.name == column.name for each in columns):
+                raise SqlError(DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=position_in(item))
+            columns.append(column)
+            if numbering is not None:
+                numbered[column.name] = numbering
+            primary += [column.name] if is_primary else []
+        else:
+            names = _primary(item)
+            if primary:
+                raise SqlError(INVALID_TABLE, "a table has one primary key only")
+            primary = [key_column(columns, each) for each in names]
+    if len(columns) > limits.MAX_SQL_COLUMNS:
+        raise SqlError("54011", f"tables can have at most {limits.MAX_SQL_COLUMNS} columns")
+    if not columns:
+        raise not_supported("a table needs columns", hint="CREATE TABLE name (column type, …)")
+    made = [msgspec.structs.replace(each, nullable=False) if each.name in primary else each for each in columns]
+    return made, tuple(primary), numbered
+
+
+def _primary(item: Any) -> list[str]:
+    if isinstance(item, exp.Constraint):
+        item = item.expressions[0] if item.expressions else item
+    if isinstance(item, exp.PrimaryKey):
+        return [each.name for each in item.expressions]
+    hint = "there are PRIMARY KEY, NOT NULL, DEFAULT and GENERATED … AS IDENTITY"
+    raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
+
+
+def key_column(columns: Sequence[ColumnDefinition], name: str) -> str:
+    """The column that a key names, whatever its case. Raises SqlError 42703."""
+    found = next((each.name for each in columns if each.name.lower() == name.lower()), None)
+    if found is None:
+        raise SqlError(UNDEFINED_COLUMN, f'column "{name}" named in key does not exist')
+    return found
+
+
+def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
+    """A column, whether it is the primary key, and its sequence. Raises SqlError."""
+    name = folded(item.this)
+    if name.lower() in RESERVED:
+        raise SqlError(
+            "42939", f'column name "{name}" is reserved', position=position_in(item), hint="every table has this column"
+        )
+    if item.kind is None:
+        raise not_supported(f'the column "{name}" needs a type', position_in(item))
+    field = declared_field(name, item.kind)
+    numbering = Numbering(_SERIALS[item.kind.this]) if item.kind.this in _SERIALS else None
+    nullable = numbering is None
+    default, comment, is_primary = None, None, False
+    for each in item.constraints:
+        kind = each.kind
+        match kind:
+            case exp.PrimaryKeyColumnConstraint():
+                is_primary, nullable = True, False
+            case exp.NotNullColumnConstraint():
+                nullable = bool(kind.args.get("allow_null"))
+            case exp.DefaultColumnConstraint():
+                default = default_text(kind.this)
+            case exp.GeneratedAsIdentityColumnConstraint():
+                numbering, nullable = _identity(name, field, kind, numbering), False
+            case exp.AutoIncrementColumnConstraint():
+                raise not_supported("AUTO_INCREMENT is not supported", position_in(item), "GENERATED BY DEFAULT AS IDENTITY")
+            case exp.CommentColumnConstraint():
+                comment = kind.this.name
+            case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
+                pass
+            case _:
+                _primary(kind)
+    if numbering is not None and default is not None:
+        raise syntax_error(f'multiple default values specified for column "{name}"', position_in(item))
+    return ColumnDefinition(name, type_name(field), nullable, default, comment), is_primary, numbering
+
+
+def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | None) -> Numbering:
+    if before is not None:
+        raise syntax_error(f'multiple identity specifications for column "{name}"', position_in(kind))
+    if field.type not in _WHOLE:
+        raise SqlError(INVALID_PARAMETER, "identity column type must be smallint, integer, or bigint", position=position_in(kind))
+    options = kind.meta.get(IDENTITY_OPTIONS)
+    made = Numbering(
+        _WHOLE[field.type], ALWAYS if kind.this else BY_DEFAULT, options_in(options) if options else SequenceOptions()
+    )
+    new_sequence(made.options.name or "unnamed", made.options, made.kind)
+    return made
+
+
+def default_text(value: Any) -> str | None:
+    """The text of a default. Raises SqlError for one that needs a row."""
+    if isinstance(value, exp.Null):
+        return None
+    for node in value.find_all(exp.Column, exp.Query, exp.Parameter):
+        raise not_supported(
+            f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
+        )
+    return str(value.sql("postgres"))
