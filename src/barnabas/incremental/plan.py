@@ -121,7 +121,10 @@ class Union(Struct, frozen=True, tag="union"):
 
 
 class Less(Struct, frozen=True, tag="less"):
-    """The rows of one input without those of another. The first has all rows of the second, each at least as often, and the same columns."""
+    """The rows of one input without those of another.
+
+    The first input has all rows of the second, each at least as often, and the same columns.
+    """
 
     input: int
     less: int
