@@ -26,7 +26,9 @@ BASIC = Logins(NOWHERE, frozenset({"BASIC"}), "PLAIN")
 
 
 @asynccontextmanager
-async def serving(logins: Logins | None = None, timeout_s: float | None = TRIVIAL.timeout_s) -> AsyncIterator[tuple[Trivial, int]]:
+async def serving(
+    logins: Logins | None = None, timeout_s: float | None = TRIVIAL.timeout_s
+) -> AsyncIterator[tuple[Trivial, int]]:
     service = Trivial(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
     listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
