@@ -121,14 +121,10 @@ class Union(Struct, frozen=True, tag="union"):
 
 
 class Less(Struct, frozen=True, tag="less"):
-<<<<<<< HEAD
-    """The rows of one input without those of another. Both have the same columns, and no row is more often in the second."""
-=======
     """The rows of one input without those of another.
 
     The first input has all rows of the second, each at least as often, and the same columns.
     """
->>>>>>> pln
 
     input: int
     less: int

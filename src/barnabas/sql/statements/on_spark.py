@@ -48,7 +48,7 @@ def select_on_spark(session: Host, statement: Statement, tree: Any) -> Ready:
         raise _fault(session, error) from error
 
     def execute(_: Sequence[Any]) -> Result:
-        for topic in topics:  # what the session wrote is there then
+        for topic in topics:  # waits for the rows that the session wrote
             session.access.snapshot(topic)
         queries = session.spark_queries()
         batches = queries.rows(question)
