@@ -42,7 +42,6 @@ SERIALS = (exp.DType.SMALLSERIAL, exp.DType.SERIAL, exp.DType.BIGSERIAL)
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
-    "VIEW": "declare a table over the topic that holds the result, or use CREATE TABLE … AS",
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
