@@ -174,7 +174,9 @@ def _works(job: Job, state: JobState | None) -> bool:
     if job.desired is Desired.PAUSED:
         return False
     is_of_job = state is not None and (state.generation, state.restarts) == (job.generation, job.restarts)
-    return not is_of_job or state is None or state.state in (*WORKING, State.PAUSED)
+    if not is_of_job or state is None:
+        return True
+    return state.state in (*WORKING, State.PAUSED) or (state.state is State.WAITING and state.tries < 2)
 
 
 def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -> bool:
