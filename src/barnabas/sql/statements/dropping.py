@@ -16,7 +16,7 @@ from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.alter import delete_topic, drop_table
-from barnabas.sql.statements.create import folded
+from barnabas.sql.statements.columns import folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import UNDEFINED_TABLE, WRONG_OBJECT, not_supported

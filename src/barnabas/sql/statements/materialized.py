@@ -24,7 +24,8 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, tables_of
 from barnabas.sql.results import Done
-from barnabas.sql.statements.create import Options, exists, folded, has_topic, options_of, table_name
+from barnabas.sql.statements.columns import folded
+from barnabas.sql.statements.create import Options, exists, has_topic, options_of, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked

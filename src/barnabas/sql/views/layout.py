@@ -21,7 +21,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned
 from barnabas.sql.duck.types import field_of
 from barnabas.sql.interface import SqlError
-from barnabas.sql.statements.create import RESERVED
+from barnabas.sql.statements.columns import RESERVED
 from barnabas.tables.column_types import quoted, table_field, type_name
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import Raw
