@@ -46,7 +46,7 @@ KINDS = (
     "SELECT count(*) AS n, max(x) AS most FROM stream",
     "SELECT DISTINCT k FROM stream",
     "SELECT k, count(DISTINCT x % 5) AS kinds FROM stream GROUP BY k",
-    "SELECT x // 5000 AS part, count(*) AS n FROM stream GROUP BY 1 HAVING count(*) > 10",
+    "SELECT x - x % 5000 AS part, count(*) AS n FROM stream GROUP BY 1 HAVING count(*) > 10",
     "SELECT * FROM (SELECT k, x, row_number() OVER (PARTITION BY k % 10 ORDER BY x DESC) AS place FROM stream) WHERE place <= 3",
     "SELECT a.k, a.n, b.most FROM (SELECT k, count(*) AS n FROM stream GROUP BY k) AS a"
     " JOIN (SELECT k, max(x) AS most FROM stream WHERE x % 2 = 0 GROUP BY k) AS b ON a.k = b.k",
