@@ -46,7 +46,7 @@ KINDS = (
     "SELECT count(*) AS n, max(x) AS most FROM stream",
     "SELECT DISTINCT k FROM stream",
     "SELECT k, count(DISTINCT x % 5) AS kinds FROM stream GROUP BY k",
-    "SELECT x // 5000 AS part, count(*) AS n FROM stream GROUP BY 1 HAVING count(*) > 10",
+    "SELECT x - x % 5000 AS part, count(*) AS n FROM stream GROUP BY 1 HAVING count(*) > 10",
     "SELECT * FROM (SELECT k, x, row_number() OVER (PARTITION BY k % 10 ORDER BY x DESC) AS place FROM stream) WHERE place <= 3",
     "SELECT a.k, a.n, b.most FROM (SELECT k, count(*) AS n FROM stream GROUP BY k) AS a"
     " JOIN (SELECT k, max(x) AS most FROM stream WHERE x % 2 = 0 GROUP BY k) AS b ON a.k = b.k",
@@ -136,9 +136,8 @@ class Run:
         self._sql = SqlServer(self._bootstrap).__enter__()
         self._engine = Engine(self._bootstrap, folder / "engine").__enter__()
         self._client = self._sql.connect()
-        create_topic(broker, "stream", feed.PARTITIONS)
-        self._execute(f"CREATE TABLE stream ({feed.COLUMNS}) WITH (topic = 'stream', format = 'json')")
-        self._written = 0
+        self._topics = (f"stream-{number}" for number in itertools.count())
+        self._new_stream()
 
     def close(self) -> None:
         """End the servers except for the broker."""
@@ -159,7 +158,13 @@ class Run:
         return time.perf_counter() - began
 
     def _feed(self) -> Feed:
-        return Feed(self._bootstrap, "stream", RATE)
+        return Feed(self._bootstrap, self._topic, RATE)
+
+    def _new_stream(self) -> None:
+        """An empty topic, whose offsets tell when its records were due, and the table that reads it."""
+        self._topic = next(self._topics)
+        create_topic(self._broker, self._topic, feed.PARTITIONS)
+        self._execute(f"CREATE TABLE stream ({feed.COLUMNS}) WITH (topic = '{self._topic}', format = 'json')")
 
     def small_view(self, repeat: int) -> None:
         """A view of 1,000 rows: its delay, and reads of it."""
@@ -248,7 +253,8 @@ class Run:
     def ten(self) -> None:
         """Ten views of different kinds, while records come and while none comes."""
         self._execute("DROP MATERIALIZED VIEW first")
-        self._renew_stream()
+        self._execute("DROP TABLE stream")
+        self._new_stream()
         names = [f"kind_{number}" for number in range(len(KINDS))]
         for name, query in zip(names, KINDS, strict=True):
             self._execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
@@ -260,13 +266,6 @@ class Run:
         self._ten_late(delays)
         self._add("ten-cpu", "engine with Spark, SQL and broker", 100 * share)
         self._idle()
-
-    def _renew_stream(self) -> None:
-        """An empty topic in the place of the one with the records of an earlier feed."""
-        self._execute("DROP TABLE stream")
-        topic = "again"
-        create_topic(self._broker, topic, feed.PARTITIONS)
-        self._execute(f"CREATE TABLE stream ({feed.COLUMNS}) WITH (topic = '{topic}', format = 'json')")
 
     def _ten_late(self, delays: Mapping[str, list[float]]) -> None:
         for case, percent in (("ten-p50", 50.0), ("ten-p99", 99.0)):

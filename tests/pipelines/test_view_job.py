@@ -32,11 +32,6 @@ def keeping(tmp_path: Path) -> Iterator[Keeping]:
         made.close()
 
 
-def has_taken(job: ViewJob, keeping: Keeping, total: int) -> bool:
-    """Whether the view has so many records, or its query has failed."""
-    return job.failure() is not None or keeping.rows().get("a") == (total, total)
-
-
 def test_small_and_large_micro_batches_and_a_restart(
     spark: SparkSession, keeping: Keeping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +46,8 @@ def test_small_and_large_micro_batches_and_a_restart(
                 now_ms = time.time_ns() // 1_000_000  # retention would remove older records
                 keeping.client.produce("t", 0, build_batch([(None, b'{"k": "a", "x": 1}')] * rows, timestamp_ms=now_ms))
                 total += rows
-                wait_until(partial(has_taken, job, keeping, total), within_s=SPARK_S)
+                wanted = {"a": (total, total)}
+                wait_until(partial(_has, keeping, job, wanted), f"the view is not {wanted}", within_s=SPARK_S)
                 assert job.failure() is None
             by_spark = [each["numInputRows"] for each in query.recentProgress]
             assert 30 in by_spark
@@ -59,3 +55,7 @@ def test_small_and_large_micro_batches_and_a_restart(
         finally:
             job.stop()
             keeping.view = None
+
+
+def _has(keeping: Keeping, job: ViewJob, wanted: dict[str, tuple[int, int]]) -> bool:
+    return job.failure() is not None or keeping.rows() == wanted

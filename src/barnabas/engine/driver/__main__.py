@@ -22,10 +22,13 @@ from barnabas.pipelines.runs.process import LEAVE_S, guard_group
 
 logger = logging.getLogger(__name__)
 EXIT_OK, EXIT_SPARK_ENDED = 0, 3
+SOCKET_TIMEOUT_S = 60
 CONF = {
     "spark.scheduler.mode": "FAIR",
     "spark.log.level": "WARN",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # many jobs that start together on few cores let each other wait longer than Spark's 15 s
+    "spark.python.authenticate.socketTimeout": f"{SOCKET_TIMEOUT_S}s",
 }
 
 
@@ -41,6 +44,7 @@ def main() -> int:
         signal.signal(number, lambda _number, _frame: stopping.set())
     threading.Thread(target=_watch_input, args=(stopping,), daemon=True).start()
     settings: Mapping[str, str] = task["settings"]
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(SOCKET_TIMEOUT_S))  # this process's side of the same
     threading.Thread(target=_load, daemon=True).start()
     spark = session("barnabas", master=task["master"], conf={**CONF, **task["conf"]})
     print("ready", flush=True)
