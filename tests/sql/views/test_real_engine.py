@@ -30,6 +30,7 @@ SELECT * FROM totals ORDER BY shop;
 """
 SECOND = """
 INSERT INTO sales VALUES ('Oslo', 10), (NULL, 1);
+FLUSH;
 SELECT * FROM totals ORDER BY shop NULLS FIRST;
 CREATE MATERIALIZED VIEW large AS SELECT shop FROM totals WHERE amount > 10;
 INSERT INTO sales VALUES ('Rome', 100);

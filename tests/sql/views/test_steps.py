@@ -38,6 +38,10 @@ def test_without_an_engine_the_view_waits_for_one(alone: Asking) -> None:
     assert alone.tag("create materialized view later as select a from base") == "CREATE MATERIALIZED VIEW"
     (notice,) = [each for each in alone.session.take_notices() if "no engine runs" in each.message]
     assert "barnabas engine start" in (notice.hint or "")
+    alone("create table empty (a int)")
+    alone("create materialized view of_nothing as select a from empty with no data")
+    assert alone.error("refresh materialized view of_nothing").sqlstate == "55000"
+    alone("drop table empty cascade")
     assert alone.rows("select * from later") == []
     assert alone.rows("select name, state, rows_behind from barnabas.views") == [("later", "new", None)]
     assert alone.rows("select * from later") == []

@@ -93,15 +93,19 @@ class CatchingUp:
         jobs = self._session.view_jobs.jobs()
         topics = _tables_below(jobs, name)
         ends = _by_topic(self._session, topics, read_committed=True)
-        late = self._wait([name], ends, math.inf)
+        late = self._wait([name], ends, math.inf, from_first=True)
         if late:
             state = self._session.view_jobs.states().get(late[0])
             reason = "it has not started" if state is None else state.error or f"it is {state.state}"
             raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint="RESUME MATERIALIZED VIEW lets it go on")
 
-    def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float) -> list[str]:
-        """Wait for views; those that were not waited for to the end, as they do not work or take too long."""
-        walk = _Walk(self._session, written, until_s)
+    def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float, *, from_first: bool = False) -> list[str]:
+        """Wait for views; those that were not waited for to the end, as they do not work or take too long.
+
+        Args:
+            from_first: whether a view must have its first rows even if nothing was written.
+        """
+        walk = _Walk(self._session, written, until_s, from_first=from_first)
         for name in names:
             if walk.wait(name) or name not in walk.late:
                 self._seen[name] = self._session.access.writes
@@ -116,8 +120,8 @@ class CatchingUp:
 class _Walk:
     """One wait, from the tables up to the views."""
 
-    def __init__(self, session: Waiting, written: Mapping[str, Ends], until_s: float) -> None:
-        self._session, self._written, self._until_s = session, written, until_s
+    def __init__(self, session: Waiting, written: Mapping[str, Ends], until_s: float, *, from_first: bool) -> None:
+        self._session, self._written, self._until_s, self._from_first = session, written, until_s, from_first
         self._jobs = session.view_jobs.jobs()
         self._views = {job.work.topic: name for name, job in self._jobs.items() if isinstance(job.work, ViewWork)}
         self._known: dict[str, Ends] = {}
@@ -137,7 +141,7 @@ class _Walk:
             ends = self._written.get(topic, {}) if below is None else self.wait(below)
             if ends:
                 needed[topic] = ends
-        if not needed:
+        if not needed and not self._from_first:
             return {}
         if not self._reached(job, needed):
             self.late.append(name)
@@ -170,7 +174,9 @@ def _works(job: Job, state: JobState | None) -> bool:
     if job.desired is Desired.PAUSED:
         return False
     is_of_job = state is not None and (state.generation, state.restarts) == (job.generation, job.restarts)
-    return not is_of_job or state is None or state.state in (*WORKING, State.PAUSED)
+    if not is_of_job or state is None:
+        return True
+    return state.state in (*WORKING, State.PAUSED) or (state.state is State.WAITING and state.tries < 2)
 
 
 def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -> bool:

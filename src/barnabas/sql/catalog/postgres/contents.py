@@ -54,9 +54,9 @@ class Described(Struct, frozen=True):
 
     @property
     def keys(self) -> Sequence[str]:
-        """The columns of the primary key; none if some of them are hidden."""
+        """The columns of the primary key; none if some of them are hidden or may be null, as in a view."""
         keys = self.definition.key if self.definition is not None and self.definition.is_keyed else ()
-        return keys if set(keys) <= set(self.columns.names) else ()
+        return keys if all(name in self.columns.names and not self.columns.field(name).nullable for name in keys) else ()
 
     def places(self) -> list[int]:
         """Of the primary key's columns, from 1 on."""
