@@ -126,6 +126,7 @@ def test_pause_and_resume(ask: Asking, engine: SqlEngine) -> None:
     ask("create table paused_in (a int)")
     ask("create materialized view paused as select a from paused_in")
     assert ask.tag("pause materialized view paused") == "PAUSE MATERIALIZED VIEW"
+    assert ask.rows("select state from barnabas.views where name = 'paused'") == [("paused",)]
     ask("wait for paused_in")
     other = asking(engine)
     other("insert into paused_in values (1)")
