@@ -58,7 +58,7 @@ def wait_for_rows(session: Waiting, job: Job) -> None:
         time.sleep(POLL_S)
 
 
-def wait_for_rest(session: Host, name: str) -> None:
+def wait_for_rest(session: Waiting, name: str) -> None:
     """Wait until a job that was paused rests, if an engine runs, and REST_S at most. Raises SqlError."""
     jobs = session.view_jobs
     until_s = time.monotonic() + REST_S
