@@ -26,7 +26,7 @@ OURS = ("cli", "client", "cluster", "columnar", "config", "coordination", "pipel
 HOMES = {  # libraries that only these modules may import
     "kazoo": ("cluster/zookeeper/",),
     "pyspark": ("engine/driver/", "pipelines/"),
-    "pyarrow": ("columnar/", "engine/driver/", "incremental/", "pipelines/", "schemas/arrow/", "sql/", "tables/"),
+    "pyarrow": ("columnar/", "engine/driver/", "engine/spark_queries.py", "incremental/", "pipelines/", "schemas/arrow/", "sql/", "tables/"),
     "duckdb": ("engine/driver/", "incremental/", "sql/", "tables/"),
     "polars": ("sql/", "tables/"),
     "sqlglot": ("sql/",),

@@ -112,3 +112,29 @@ def test_wrong_passwords_are_refused(place: Place) -> None:
     assert place.asked("select 1", "admin", "wrong")[1]["sqlstate"] == "28000"
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         place.connect("admin", "wrong")
+
+
+def test_the_right_to_write_a_table_is_enough_for_its_sequence(place: Place) -> None:
+    for user in ("ann", "bob"):
+        place.command("user", "add", user, "--password-file", "-")
+    with place.connect("admin", place.password) as admin:
+        admin.execute("create table numbered (id serial primary key, v text)")
+        admin.execute("create sequence aside")
+    for operation in ("read", "write"):
+        place.command("acl", "add", "--principal", "User:ann", "--operation", operation, "--topic", "numbered")
+    with place.connect("ann", "geheim") as ann:
+        assert ann.execute("insert into numbered (v) values ('x'), ('y') returning id").fetchall() == [(1,), (2,)]
+        assert ann.execute("select nextval('numbered_id_seq')").fetchall() == [(3,)]
+        for statement in (
+            "select nextval('aside')",
+            "select setval('numbered_id_seq', 9)",
+            "alter sequence numbered_id_seq restart",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                ann.execute(statement)
+    with place.connect("bob", "geheim") as bob:
+        for statement in ("insert into numbered (v) values ('x')", "select nextval('numbered_id_seq')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                bob.execute(statement)
+    with place.connect("admin", place.password) as admin:
+        assert admin.execute("select count(*) from numbered").fetchall() == [(2,)]

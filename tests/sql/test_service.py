@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -25,7 +26,7 @@ from barnabas.sql.service import SqlService
 from barnabas.testing import Broker
 from barnabas.web.service import ServiceContext, ServiceError
 from tests.sql.duckdb_engine import DuckEngine
-from tests.waiting import until
+from tests.waiting import until, wait_until
 
 NOWHERE = ClientConfig((("127.0.0.1", 1),))
 COMMAND = [sys.executable, "-m", "barnabas.cli", "sql", "start", "--listener", "http://127.0.0.1:0"]
@@ -196,3 +197,35 @@ def test_an_engine_that_cannot_be_loaded_is_tried_again() -> None:
         lazy.session(Caller())
     lazy.session(Caller()).close()
     lazy.close()
+
+
+def test_servers_that_are_killed_give_no_number_twice(broker: Broker) -> None:
+    taken: list[int] = []
+
+    def connected(port: int) -> psycopg.Connection[tuple[int, ...]]:
+        return psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="barnabas", autocommit=True)
+
+    def insert(port: int, until_it_ends: bool) -> None:
+        with contextlib.suppress(psycopg.OperationalError), connected(port) as connection:
+            for _ in range(1_000_000 if until_it_ends else 40):
+                row = connection.execute("insert into killed (v) values ('x') returning id").fetchone()
+                assert row is not None
+                taken.append(row[0])
+
+    with started(broker) as (first, _, port), started(broker) as (_, _, other):
+        with connected(port) as connection:
+            connection.execute("create table killed (id bigserial primary key, v text)")
+        threads = [threading.Thread(target=insert, args=args) for args in ((port, True), (port, True), (other, False))]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(taken) >= 60)
+        first.kill()
+        for thread in threads:
+            thread.join()
+        insert(other, False)
+    with started(broker) as (_, _, port):
+        insert(port, False)
+        with connected(port) as connection:
+            known = connection.execute("select count(*), count(distinct id) from killed").fetchall()[0]
+    assert len(taken) == len(set(taken)) >= 140
+    assert known[0] == known[1] >= len(taken)

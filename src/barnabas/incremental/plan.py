@@ -121,7 +121,7 @@ class Union(Struct, frozen=True, tag="union"):
 
 
 class Less(Struct, frozen=True, tag="less"):
-    """The rows of one input without those of another. The first has all rows of the second, each at least as often, and the same columns."""
+    """The rows of one input without those of another. Both have the same columns, and no row is more often in the second."""
 
     input: int
     less: int

@@ -28,7 +28,10 @@ _idle: dict[ClientConfig, list[BlockingClient]] = {}
 def borrowed_client(config: ClientConfig) -> Iterator[BlockingClient]:
     """A client for the block; if the block fails, the client is closed and not reused."""
     idle = _idle.setdefault(config, [])
-    client = idle.pop() if idle else BlockingClient(config)
+    try:
+        client = idle.pop()
+    except IndexError:  # asked first, another thread could take the last one
+        client = BlockingClient(config)
     try:
         yield client
     except BaseException:

@@ -25,6 +25,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
+IDENTITY_OPTIONS = "identity_options"  # the mark of an identity column
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
 
@@ -46,6 +47,25 @@ class Barnabas(Postgres):
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
+
+        def _parse_generated_as_identity(self) -> Any:
+            """`GENERATED … AS IDENTITY (options)`: the options are kept as they are written, for the reader of sequences."""
+            place = self._index
+            words = [str(each.text).upper() for each in self._tokens[place : place + 5]]
+            length = (
+                3 if words[:3] == ["ALWAYS", "AS", "IDENTITY"] else 4 if words[:4] == ["BY", "DEFAULT", "AS", "IDENTITY"] else 0
+            )
+            if not length:
+                return super()._parse_generated_as_identity()
+            made = exp.GeneratedAsIdentityColumnConstraint(this=length == 3)
+            self._advance(length)
+            if self._match(TokenType.L_PAREN):
+                start = self._index
+                while self._curr and self._curr.token_type != TokenType.R_PAREN:
+                    self._advance()
+                made.meta[IDENTITY_OPTIONS] = Statement(self.sql, self._tokens[start : self._index])
+                self._match_r_paren()
+            return made
 
         def _warn_unsupported(self) -> None:
             """Nothing: the statement gets an error, and its text belongs into no log."""

@@ -16,6 +16,7 @@ from barnabas.errors import ConfigError
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.postgres.functions import type_cases
 from barnabas.sql.catalog.samples import Samples
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
@@ -58,8 +59,9 @@ class SqlEngine:
         instances = Instances(bounds_of_queries, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         address = RegistryAddress(registry) if isinstance(registry, str) else registry
         self.shared = Shared(
-            own, bounds_of_queries, dialect, instances, DefinitionStore(own), Samples(address), ViewJobs(own), key_index=key_index
-        )
+            own, bounds_of_queries, dialect, instances, DefinitionStore(own), SequenceStore(own), Samples(address),
+            ViewJobs(own), key_index=key_index,
+        )  # fmt: skip
         self._most = sessions
         self._numbers = itertools.count(1)
         self._sessions: set[SqlSession] = set()

@@ -18,16 +18,19 @@ import pyarrow as pa
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
+from barnabas.engine.spark_queries import SparkQueries
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.catalog.access import TEMPORARY, Access
 from barnabas.sql.catalog.postgres.relations import is_of_catalogue
 from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse, split, statement_of
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
+from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
@@ -38,6 +41,7 @@ from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.sequences import drop_sequences
 from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
@@ -65,12 +69,16 @@ class SqlSession:
         self.running = Running(shared.deadlines)
         self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
         self.access = Access(shared, self.client, caller.user, self.settings, self.running)
+        self.numbers = SessionNumbers(
+            shared, self.client, self.running, self.find, self.check_writable, has_rights=bool(caller.settings)
+        )
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
+        self._spark: SparkQueries | None = None
         self._plans = Plans()
         self._state = "I"
         self._lock = threading.Lock()
@@ -100,6 +108,11 @@ class SqlSession:
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
         return self._shared.definitions
+
+    @property
+    def sequences(self) -> SequenceStore:
+        """The sequences of the cluster."""
+        return self._shared.sequences
 
     @property
     def view_jobs(self) -> ViewJobs:
@@ -228,6 +241,24 @@ class SqlSession:
         if self._state == "T":
             self._state = "E"
 
+    def spark_queries(self) -> SparkQueries:
+        """Spark, for the queries of this session. Raises SqlError 53300 if too many sessions have it."""
+        if self._spark is None:
+            if not self._shared.spark_places.acquire(blocking=False):
+                most = limits.MAX_SQL_SPARK_SESSIONS
+                raise SqlError(
+                    states.TOO_MANY, f"{most} sessions use Spark already", hint="SET engine = duckdb, or try again later"
+                )
+            servers = ",".join(f"{host}:{port}" for host, port in self._shared.config.bootstrap_servers)
+            self._spark = SparkQueries({"bootstrap.servers": servers, **self.caller.settings})
+        return self._spark
+
+    def _end_spark(self) -> None:
+        found, self._spark = self._spark, None
+        if found is not None:
+            found.close()
+            self._shared.spark_places.release()
+
     def notify(self, notice: Notice) -> None:
         """Tell the caller something with the statement that runs."""
         if self._listener is not None:
@@ -258,6 +289,7 @@ class SqlSession:
             self._closed = True
         self.running.cancel("terminating connection due to administrator command")
         self.running.release_all()
+        self._end_spark()
         self.drop_temporary()
         self.access.close()
         self.producers.close()
@@ -270,14 +302,17 @@ class SqlSession:
         self.prepared.clear()
         self._plans.clear()
         self.views.clear()
+        self.numbers.clear()
+        self._end_spark()
         self.drop_temporary()
 
     def temporary_name(self, name: str) -> str:
         """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+        self.numbers.forget_names()
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def drop_temporary(self) -> None:
-        """Drop the temporary tables, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
+        """Drop the temporary tables and sequences, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
 
         A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been
         cancelled.
@@ -289,9 +324,13 @@ class SqlSession:
         with BlockingClient(replace(self.client.config, interruption=running.interruption)) as client:
             for name in self.temporary.values():
                 try:
-                    drop_table(self.definitions, client, running, name)
+                    drop_table(self.definitions, self.sequences, client, running, name)
                 except BarnabasError as error:
                     logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+            try:
+                drop_sequences(self.sequences, client, running, set(self.temporary.values()))
+            except BarnabasError as error:
+                logger.warning("event=temporary-sequences-left error=%r", str(error))
         running.stop()
         self.temporary.clear()
 
@@ -318,7 +357,8 @@ class SqlSession:
     def find(self, parts: Sequence[str], position: int | None) -> Relation:
         """The relation of a name. Raises SqlError 42P01."""
         own = self.temporary.get(parts[-1]) or self.temporary.get(parts[-1].lower())
-        if own is not None and own in self.definitions.tables and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
+        known = own in self.definitions.tables or own in self.sequences.sequences
+        if own is not None and known and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
             parts = [own]
         return self.access.find(parts, position, self.caller.database)
 
@@ -329,6 +369,7 @@ class SqlSession:
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
         lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
+        lease.calls.numbers = self.numbers
         self.running.hold(lease)
         return lease
 

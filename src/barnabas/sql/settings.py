@@ -103,7 +103,7 @@ _PARAMETERS = {
         *(_Parameter(f"enable_{name}", "on", "bool") for name in _PLANS),
         *(_Parameter(name, value) for name, value in _PLANNER.items()),
         _Parameter("datestyle_output", "ISO"),
-        _Parameter("engine", "duckdb", "text", ("duckdb",)),
+        _Parameter("engine", "duckdb", "text", ("duckdb", "spark")),
         _Parameter("sql_dialect", "spark", "text", DIALECTS),
         _Parameter("max_rows", "0", "count"),
         _Parameter("create_view_waits", "on", "bool"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import BoundedSemaphore
 
+from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.sql.catalog.samples import Samples
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller
@@ -32,11 +35,13 @@ class Shared:
     dialect: str
     instances: Instances
     definitions: DefinitionStore
+    sequences: SequenceStore
     samples: Samples
     views: ViewJobs
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
     key_index: Path | None = None
+    spark_places: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(limits.MAX_SQL_SPARK_SESSIONS))
 
     def config_of(self, caller: Caller) -> ClientConfig:
         """The settings of a caller's clients. Raises SqlError for a bad one."""
@@ -59,4 +64,5 @@ class Shared:
         self.deadlines.close()
         self.definitions.close()
         self.views.close()
+        self.sequences.close()
         self.instances.close()

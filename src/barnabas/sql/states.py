@@ -30,6 +30,7 @@ NOT_SUPPORTED = "0A000"
 INVALID_TEXT, OUT_OF_RANGE, DIVISION_BY_ZERO, INVALID_DATETIME, INVALID_PARAMETER = "22P02", "22003", "22012", "22007", "22023"
 BAD_COPY = "22P04"
 CARDINALITY = "21000"
+SEQUENCE_LIMIT, NO_CURRENT_NUMBER, GENERATED_ALWAYS, DEPENDENT = "2200H", "55000", "428C9", "2BP01"
 NOT_NULL, UNIQUE, CHECK = "23502", "23505", "23514"
 DATA_EXCEPTION, DATA_CORRUPTED = "22000", "XX001"
 IN_FAILED_TRANSACTION, ACTIVE_TRANSACTION, NO_TRANSACTION = "25P02", "25001", "25P01"
@@ -88,9 +89,6 @@ def syntax_error(message: str, position: int | None = None, hint: str | None = N
 def not_supported(message: str, position: int | None = None, hint: str | None = None) -> SqlError:
     """The dialect lacks this; the hint says what works."""
     return SqlError(NOT_SUPPORTED, message, position=position, hint=hint)
-
-
-NO_SEQUENCES = "there are no sequences: choose keys in the application, or use uuid DEFAULT gen_random_uuid()"
 
 
 def of_duckdb(error: Exception, text: str = "") -> SqlError:

@@ -28,5 +28,5 @@ def tables(name: str) -> Mapping[str, Relation]:
 
 
 def queries(name: str) -> list[tuple[str, str]]:
-    """What a change costs, and the query."""
+    """The cost of a change, and the query."""
     return _QUERY.findall((FOLDER / f"{name}.sql").read_text())

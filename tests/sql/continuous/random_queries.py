@@ -67,7 +67,7 @@ SETS = ["UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT AL
 
 @st.composite
 def relations(draw: DrawFn, depth: int) -> str:
-    """What can stand behind FROM."""
+    """A relation behind FROM."""
     if depth <= 0 or draw(st.integers(0, 3)) == 0:
         return draw(st.sampled_from(sorted(TABLES)))
     return f"({draw(queries(depth - 1))})"

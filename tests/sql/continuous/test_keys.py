@@ -39,6 +39,12 @@ def view(text: str) -> Planned:
         ("SELECT name FROM people UNION SELECT item FROM orders", ("name",), ()),
         ("SELECT auction, row_number() OVER (PARTITION BY auction ORDER BY price) AS n FROM bids", ("auction", "n"), ()),
         ("SELECT id, name FROM people ORDER BY name LIMIT 3", ("id",), ()),
+        (
+            "SELECT a.id, b.id AS b FROM people a JOIN people b ON a.score = b.id",
+            ("id", "b"),
+            (),
+        ),  # several bigints can equal a double
+        ("SELECT a.id, b.id AS b FROM people a JOIN people b ON a.age = b.id", ("id",), ()),
     ],
 )
 def test_key(text: str, key: tuple[str, ...] | None, hidden: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ CASES = [
 
 
 def kind_of(plan: Plan) -> str:
-    """What a change costs."""
+    """The cost of a change."""
     several = [each for each in plan.nodes if isinstance(each, Groups) and each.inputs]
     if any(not any(each.keys) for each in several):
         return ALL

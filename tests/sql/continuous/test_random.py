@@ -1,4 +1,4 @@
-"""Whatever the query and the rows: the view is the query."""
+"""A view gives the rows of its query, for random queries and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be kept is refused, with the place and the reason."""
+"""Queries that cannot be kept are refused, with the place and the reason."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def refused(text: str) -> SqlError:
         ),
         ("SELECT id, _headers FROM people", "_headers"),
         ("SELECT 1 AS one", "table"),
+        ("SELECT id, name AS _w FROM people", "_w"),
     ],
 )
 def test_not_supported(text: str, word: str) -> None:

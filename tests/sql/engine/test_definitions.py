@@ -180,16 +180,13 @@ def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> Non
 
 
 @pytest.mark.parametrize(("text", "words", "hint"), [
-    ("create table bad (a int generated always as identity)", "GENERATED AS IDENTITY", "gen_random_uuid"),
-    ("create table bad (a int auto_increment)", "AUTO INCREMENT", "gen_random_uuid"),
-    ("create table bad (a serial)", "serial", "gen_random_uuid"),
+    ("create table bad (a int auto_increment)", "AUTO_INCREMENT", "IDENTITY"),
     ("create table bad (a int, b int generated always as (a + 1) stored)", "GENERATED ALWAYS AS", "PRIMARY KEY"),
     ("create table bad (a int references worded (a))", "REFERENCES", "PRIMARY KEY"),
     ("create table bad (a int, foreign key (a) references worded (a))", "FOREIGN KEY", "PRIMARY KEY"),
     ("create table bad (a point)", '"point" does not exist', "text"),
     ("create user ann", "CREATE USER", "barnabas user add"),
     ("create role ann", "CREATE ROLE", "barnabas acl"),
-    ("create sequence bad", "CREATE SEQUENCE", "gen_random_uuid"),
     ("alter table worded rename column a to b", "RENAME COLUMN", "ADD COLUMN"),
     ("alter table worded rename to bad", "RENAME", "ADD COLUMN"),
     ("alter table worded alter column a type text", "ALTER COLUMN", "ADD COLUMN"),
@@ -262,18 +259,6 @@ def test_a_form_that_the_parser_lacks_is_not_in_the_log(ask: Asking, caplog: pyt
     error = ask.error("create temp table noted (a int) on commit drop")
     assert error.sqlstate == "0A000"
     assert caplog.records == []
-
-
-def test_serial_columns_need_a_value(ask: Asking) -> None:
-    ask("create table counted (id bigserial primary key, a serial, b smallserial)")
-    assert ask.rows("select column_name, data_type from information_schema.columns where table_name = 'counted'") == [
-        ("id", "bigint"),
-        ("a", "integer"),
-        ("b", "smallint"),
-    ]
-    for text in ("(a, b) values (1, 1)", "(id, b) values (1, 1)", "(id, a) values (1, 1)"):
-        assert ask.error(f"insert into counted {text}").sqlstate == "23502"
-    assert ask.tag("insert into counted values (1, 1, 1)") == "INSERT 0 1"
 
 
 def test_texts_have_one_order(ask: Asking) -> None:

@@ -254,7 +254,7 @@ def test_returning_after_other_writes_to_the_table(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize("begin", [
-    ("begin read only",), ("start transaction isolation level serializable, read only",), ("begin", "set transaction read only"),
+    ("begin read only",), ("start transaction isolation level read committed, read only",), ("begin", "set transaction read only"),
     ("begin", "set transaction_read_only = on"), ("set session characteristics as transaction read only", "begin"),
     ("set default_transaction_read_only = on", "begin"), ("set default_transaction_read_only = on",),
 ])  # fmt: skip

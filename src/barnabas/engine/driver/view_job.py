@@ -1,20 +1,21 @@
 """A view's job: one streaming query of Spark, whose micro-batches change the view.
 
 Spark plans the micro-batches, keeps their offsets in the checkpoint, reads the records, and repeats the last micro-batch after a failure.
+The driver reads small micro-batches itself, by the reader of Spark's tasks (`small_batches.py`).
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.running_job import one_line
+from barnabas.engine.driver.small_batches import SmallBatches, StreamOffset, offsets_of
 from barnabas.pipelines.offsets import from_stream_offset
 
 if TYPE_CHECKING:
@@ -40,23 +41,23 @@ class ViewJob:
         self._name = view.job.name
         self._error: BaseException | None = None  # that ended the query, as it was raised
         self._query: StreamingQuery | None = None
+        self._options = {
+            "subscribe": ",".join(view.topics),
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": str(view.work.most_rows),
+            "includeHeaders": str(view.uses_headers).lower(),
+            "commitOffsets": "false",
+            "waitForRecordsMs": str(IDLE_WAIT_MS),
+            **{f"kafka.{name}": value for name, value in self._settings.items()},
+        }
+        self._small = SmallBatches(self._options)
 
     def start(self) -> StreamingQuery:
         """Begin, or go on. Raises what `KeptView.begin` does, and Spark's errors."""
         view = self._view
         view.begin()
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", view.job.pool or f"job-{self._name}")
-        stream = (
-            self._spark.readStream.format("barnabas")
-            .option("subscribe", ",".join(view.topics))
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", view.work.most_rows)
-            .option("includeHeaders", view.uses_headers)
-            .option("commitOffsets", False)
-            .option("waitForRecordsMs", IDLE_WAIT_MS)
-            .options(**{f"kafka.{name}": value for name, value in self._settings.items()})
-            .load()
-        )
+        stream = self._spark.readStream.format("barnabas").options(**self._options).load()
         writer = stream.writeStream.queryName(self._name).option("checkpointLocation", str(self._folder / "checkpoint"))
         self._query = writer.foreachBatch(self._micro_batch).start()
         return self._query
@@ -64,21 +65,23 @@ class ViewJob:
     def _micro_batch(self, frame: DataFrame, batch: int) -> None:
         try:
             number = batch + 1
-            records = NO_RECORDS if self._view.has(number) else frame.toArrow()
-            self._view.take(number, records, self._ends())
+            start, end = self._planned()
+            records = NO_RECORDS if self._view.has(number) else self._records(frame, start, end)
+            self._view.take(number, records, _by_topic(end))
         except BaseException as error:
             self._error = error
             self._log.error("event=batch-failed number=%d error=%r", batch + 1, one_line(error))
             raise
 
-    def _ends(self) -> dict[str, dict[int, int]]:
-        """The offsets behind the running micro-batch: those that Spark has planned."""
+    def _records(self, frame: DataFrame, start: StreamOffset, end: StreamOffset) -> pa.Table:
+        small = self._small.read(start, end)
+        return frame.toArrow() if small is None else small
+
+    def _planned(self) -> tuple[StreamOffset, StreamOffset]:
+        """The offsets before and behind the running micro-batch, as Spark has planned it; before the first one there are none."""
         query = self._query or next(each for each in self._spark.streams.active if each.name == self._name)
-        found: dict[str, dict[int, int]] = {}
-        for planned in _values(query._jsq.streamingQuery().availableOffsets()):
-            for (topic, partition), end in from_stream_offset(json.loads(planned.json()))[0].items():
-                found.setdefault(topic, {})[partition] = end
-        return found
+        execution = query._jsq.streamingQuery()
+        return offsets_of(execution.committedOffsets()), offsets_of(execution.availableOffsets())
 
     def failure(self) -> str | None:
         """Why the query has ended, in one line; None while it runs."""
@@ -91,11 +94,12 @@ class ViewJob:
         """End the query after its micro-batch, and release the state."""
         if self._query is not None:
             self._query.stop()
+        self._small.close()
         self._view.close()
 
 
-def _values(of_scala: Any) -> Iterator[Any]:
-    """The values of a map of Scala."""
-    found = of_scala.values().iterator()
-    while found.hasNext():
-        yield found.next()
+def _by_topic(offsets: StreamOffset) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for (topic, partition), end in from_stream_offset(offsets)[0].items():
+        found.setdefault(topic, {})[partition] = end
+    return found

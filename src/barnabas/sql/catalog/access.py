@@ -21,6 +21,7 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
+from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
@@ -87,12 +88,13 @@ class Access:
         candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
         for name in candidates:
-            found = self.declared(name) or self._topic(name)
+            found = self.declared(name) or self._sequence(name) or self._topic(name)
             if found is not None:
                 return found
         self._shared.definitions.refresh(self._running, max_age_s=0)
+        self._shared.sequences.refresh(self._running, max_age_s=0)
         for name in candidates:
-            found = self.declared(name)
+            found = self.declared(name) or self._sequence(name)
             if found is not None:
                 return found
         raise self.unknown(".".join(parts), position)
@@ -122,6 +124,10 @@ class Access:
             same = [each for each in definitions if each.lower() == name.lower()]
             found = definitions[same[0]] if len(same) == 1 else None
         return found
+
+    def _sequence(self, name: str) -> SequenceRelation | None:
+        found = self._shared.sequences.current(name)
+        return None if found is None else SequenceRelation(name, found)
 
     def _topic(self, name: str) -> TopicRelation | None:
         try:
@@ -168,7 +174,10 @@ class Access:
                 described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
             else:
                 described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
-        return Facts(self._user, database, list(self._settings), described)
+        self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
+        names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
+        sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
+        return Facts(self._user, database, list(self._settings), described, sequences)
 
     def _known_jobs(self) -> Known:
         self._shared.definitions.refresh(self._running)
@@ -237,7 +246,7 @@ class Access:
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
-            if isinstance(relation, (CatalogueRelation, StatusRelation)):
+            if isinstance(relation, (CatalogueRelation, SequenceRelation, StatusRelation)):
                 made.append((each.alias, relation.rows().select(each.schema.names)))
                 continue
             if not isinstance(relation, TopicRelation):

@@ -14,6 +14,7 @@ from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
 FORMATS = ("json", "text", "raw")
+ALWAYS, BY_DEFAULT = "a", "d"  # kinds of identity columns, as in `pg_attribute.attidentity`
 _FIELDS: dict[str, pa.Field[Any]] = {}
 _MOST_KNOWN = 1_000
 
@@ -29,6 +30,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         kind: the type, in the words of `tables.declaration`.
         default: the text of an expression.
         added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
+        identity: ALWAYS or BY_DEFAULT of an identity column, else empty.
     """
 
     name: str
@@ -37,6 +39,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     default: str | None = None
     comment: str | None = None
     added: bool = False
+    identity: str = ""
 
     @property
     def field(self) -> pa.Field[Any]:

@@ -109,7 +109,7 @@ class Select:
     def _filtered(self, part: Part, conditions: Sequence[Any]) -> Part:
         return self._subqueries.joining.filtered(part, conditions)
 
-    # what the statement says
+    # the clauses of the statement
 
     def _items(self) -> list[Item]:
         items: list[Item] = []

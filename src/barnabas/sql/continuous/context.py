@@ -1,4 +1,4 @@
-"""What the parts of the planner know of the whole."""
+"""The whole planner, as its parts know it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the planner knows about functions: which are aggregates, and which make several rows of one."""
+"""Facts about functions: which are aggregates, and which make several rows of one."""
 
 from __future__ import annotations
 

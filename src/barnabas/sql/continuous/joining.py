@@ -17,6 +17,7 @@ from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import NotSplit, Of, Part, free_name, minimal, narrowed, sources_in, text, used_by
 
 ONE = "input_0"
+FLOATING = ("DOUBLE", "FLOAT")
 
 
 class Joining:
@@ -47,9 +48,9 @@ class Joining:
         names = [_after(left, both), _after(right, both)]
         unique = [narrowed(left.unique, names[0]), narrowed(right.unique, names[1])]
         pairs = [one | other for one in unique[0] for other in unique[1]]
-        if is_single(left, right, conditions):
+        if self.is_single(left, right, conditions):
             pairs += unique[0]
-        if is_single(right, left, conditions):
+        if self.is_single(right, left, conditions):
             pairs += unique[1]
         never = {both[each] for each in compared(conditions) if each in both}
         never |= {both[of] for part in (left, right) for of, name in part.columns.items() if name in part.not_null and of in both}
@@ -105,6 +106,9 @@ class Joining:
             raise NotSplit("a condition between two tables without an equality")
         elif keys:
             texts = [text(other, right) for _, other in keys]
+            texts = [
+                f"({each})::DOUBLE" if self._rounds(left, right, sides) else each for each, sides in zip(texts, keys, strict=True)
+            ]
             kinds_of = self._nodes.kinds(f"SELECT {', '.join(texts)} FROM {ONE}", [self._nodes.columns(right.node)])
             found = self._distinct(right.node, [(each, kind.kind) for each, kind in zip(texts, kinds_of, strict=True)])
             on += [
@@ -125,6 +129,23 @@ class Joining:
         """The distinct values of expressions, as `k0`, … ."""
         named = tuple(Named(f"k{place}", kind, sql) for place, (sql, kind) in enumerate(keys))
         return self._nodes.add(Sums(node, named, (), kept([Column(each.name, each.kind) for each in named])))
+
+    def is_single(self, left: Part, right: Part, conditions: Sequence[Any]) -> bool:
+        """Whether a row of the left part has at most one partner: the conditions fix a unique set of the right part."""
+        fixed = set()
+        for each in conditions:
+            sides = equal_sides(each, left, right)
+            if sides is not None and isinstance(sides[1], exp.Column) and not self._rounds(left, right, sides):
+                fixed.add(right.columns[next(iter(used_by(sides[1])))])
+        return any(columns <= fixed for columns in right.unique)
+
+    def _rounds(self, left: Part, right: Part, sides: tuple[Any, Any]) -> bool:
+        """Whether an equality compares as floating-point numbers what is none on the right: several values there can equal one."""
+        kinds = [self._kind(part, side) for part, side in zip((left, right), sides, strict=True)]
+        return kinds[0] in FLOATING and kinds[1] not in FLOATING
+
+    def _kind(self, part: Part, tree: Any) -> str:
+        return self._nodes.kinds(f"SELECT {text(tree, part)} FROM {ONE}", [self._nodes.columns(part.node)])[0].kind
 
     def has_rows(self, part: Part) -> int:
         """A node with one row if a part has rows, and none otherwise."""
@@ -164,7 +185,9 @@ class Joining:
                              for other in narrowed(right.unique, _after(right, joined.columns)))  # fmt: skip
         else:
             stays, other_part = (left, right) if left_stays else (right, left)
-            single = narrowed(stays.unique, _after(stays, joined.columns)) if is_single(stays, other_part, conditions) else ()
+            single = (
+                narrowed(stays.unique, _after(stays, joined.columns)) if self.is_single(stays, other_part, conditions) else ()
+            )
             both = [one | other for one in narrowed(left.unique, _after(left, joined.columns))
                     for other in narrowed(right.unique, _after(right, joined.columns))]  # fmt: skip
             unique = minimal([*single, *both])
@@ -173,7 +196,7 @@ class Joining:
     def _alone(self, stays: Part, other: Part, conditions: Sequence[Any], joined: Part) -> int:
         """The rows of one side without a partner, with nulls for the other side's columns."""
         if (
-            is_single(stays, other, conditions)
+            self.is_single(stays, other, conditions)
             and all(of in joined.columns for of in stays.columns)
             and len(set(stays.columns.values())) == len(self._nodes.columns(stays.node))
         ):
@@ -225,17 +248,6 @@ def _words(conditions: Sequence[Any], left: Part, right: Part) -> list[str]:
         for each in conditions
         if equal_sides(each, left, right)
     ]
-
-
-def is_single(left: Part, right: Part, conditions: Sequence[Any]) -> bool:
-    """Whether a row of the left part has at most one partner: the conditions fix a unique set of the right part."""
-    sides = [equal_sides(each, left, right) for each in conditions]
-    fixed = {
-        right.columns[next(iter(used_by(each[1])))]
-        for each in sides
-        if each is not None and isinstance(each[1], exp.Column)
-    }  # fmt: skip
-    return any(columns <= fixed for columns in right.unique)
 
 
 def compared(conditions: Sequence[Any]) -> set[Of]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from barnabas.sql.states import DUPLICATE_COLUMN, not_supported, of_duckdb
 from barnabas.tables.scan import OFFSET, PARTITION
 
 META_NAMES = (*(each.name for each in META), KEY, ROW, DELETED)  # columns that topics and results have
+_OWN = re.compile(r"_([whrno]|k\d+|text|after|count|come|total|same|row|deleted)")  # names in the tables of a state
 ONLY = "_only"  # the key of a result that has one row
 
 
@@ -82,6 +84,8 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
     everything = {field.name: field for field in (*relation.hidden, *relation.columns)}  # a key of a view may be hidden
     for name in relation.keys:
         wanted.setdefault(name, everything[name])
+    for name in wanted:
+        _check_name(name)
     node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
@@ -132,11 +136,17 @@ def _named(own: Sequence[str], given: Sequence[str]) -> list[str]:
         raise SqlError("42601", "too many column names were specified")
     names = [*given, *own[len(given) :]]
     for place, name in enumerate(names):
+        _check_name(name)
         if name.lower() in map(str.lower, names[:place]):  # DuckDB's names differ in more than their case
             raise SqlError(
                 DUPLICATE_COLUMN, f'column "{name}" specified more than once', hint="give it another name: SELECT … AS name"
             )
     return names
+
+
+def _check_name(name: str) -> None:
+    if _OWN.fullmatch(name.lower()):
+        raise not_supported(f'a view cannot have the column "{name}"', hint="the state of views has columns of this name")
 
 
 def _table_kinds(cursor: Any, kinds: Sequence[str]) -> list[str]:

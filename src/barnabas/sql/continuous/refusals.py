@@ -1,4 +1,4 @@
-"""What a view cannot keep: whatever does not follow from the rows of its tables alone."""
+"""Queries that a view cannot keep: their result does not follow from the rows of their tables alone."""
 
 from __future__ import annotations
 

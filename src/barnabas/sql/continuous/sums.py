@@ -126,7 +126,7 @@ class Summing:
         return self._nodes.add(Sums(part.node, named, sums, made)), {each.name for each in sums if each.call == "count"}
 
     def _value(self, part: Part, source: int, simple: tuple[str, Any, Any], found: dict[Any, Sum]) -> Any:
-        """What an aggregate is over the columns of sums, which come to `found`."""
+        """An aggregate as an expression over sums, which come to `found`."""
         call, argument, condition = simple
         sql = None if argument is None else text(argument, part)
         where = None if condition is None else text(condition, part)

@@ -21,6 +21,7 @@ from typing import Any
 import duckdb
 
 from barnabas.incremental.macros import MACROS
+from barnabas.sql.duck.calls import Calls
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED, TOO_MANY
 
@@ -59,12 +60,12 @@ class Instances:
     def __init__(self, limits: QueryLimits, macros: str = "") -> None:
         self._limits = limits
         self._macros = MACROS + macros
-        self._idle: list[Any] = []
+        self._idle: list[tuple[Any, Calls]] = []
         self._running = 0
         self._changed = threading.Condition()
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-sql-", dir=limits.spill_folder))
         self._made = 0
-        self._planner: Any = None
+        self._planner: tuple[Any, Calls] | None = None
         self._closed = False
 
     def planner(self) -> Any:
@@ -72,7 +73,7 @@ class Instances:
         with self._changed:
             if self._planner is None:
                 self._planner = self._connect()
-            return self._planner.cursor()
+            return self._planner[0].cursor()
 
     def borrow(self, is_cancelled: Callable[[], bool]) -> Lease:
         """An instance for one query. Raises SqlError: none is free in time, or the statement was cancelled."""
@@ -88,7 +89,7 @@ class Instances:
             self._running += 1
             idle = self._idle.pop() if self._idle else None
         try:
-            return Lease(self, self._connect() if idle is None else idle)
+            return Lease(self, *(self._connect() if idle is None else idle))
         except BaseException:
             self._leave()
             raise
@@ -98,13 +99,14 @@ class Instances:
             self._running -= 1
             self._changed.notify()
 
-    def give_back(self, instance: Any) -> None:
+    def give_back(self, instance: Any, calls: Calls) -> None:
         """Take an instance back."""
+        calls.numbers = None
         with self._changed:
             if self._closed:
                 instance.close()
             else:
-                self._idle.append(instance)
+                self._idle.append((instance, calls))
         self._leave()
 
     def close(self) -> None:
@@ -115,11 +117,11 @@ class Instances:
             if self._planner is not None:
                 idle.append(self._planner)
                 self._planner = None
-        for instance in idle:
+        for instance, _ in idle:
             instance.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _connect(self) -> Any:
+    def _connect(self) -> tuple[Any, Calls]:
         self._made += 1
         instance = duckdb.connect(
             ":memory:",
@@ -137,18 +139,20 @@ class Instances:
         )
         try:
             instance.execute(self._macros)
+            calls = Calls()
+            calls.register(instance)
             instance.execute("SET lock_configuration = true")
         except BaseException:
             instance.close()
             raise
-        return instance
+        return instance, calls
 
 
 class Lease:
-    """An instance while a statement has it."""
+    """An instance while a statement has it. `calls` are its functions of sequences."""
 
-    def __init__(self, instances: Instances, instance: Any) -> None:
-        self._instances, self._instance = instances, instance
+    def __init__(self, instances: Instances, instance: Any, calls: Calls) -> None:
+        self._instances, self._instance, self.calls = instances, instance, calls
         self.cursor = instance.cursor()
         self._lock = threading.Lock()
         self._open = True
@@ -166,4 +170,4 @@ class Lease:
                 return
             self._open = False
         self.cursor.close()
-        self._instances.give_back(self._instance)
+        self._instances.give_back(self._instance, self.calls)

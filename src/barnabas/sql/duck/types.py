@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import NO_SEQUENCES, NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
+from barnabas.sql.states import NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
 
 KIND = b"barnabas.type"
 _PLAIN: dict[str, pa.DataType] = {
@@ -222,8 +222,6 @@ def declared(kind: Any) -> pa.DataType:
     found = _SQL.get(word)
     if found is not None:
         return found
-    if word.endswith("SERIAL"):
-        raise SqlError(NOT_SUPPORTED, f"the type {word.lower()} is not supported", hint=NO_SEQUENCES)
     try:
         found = _nested(word, kind.expressions)
     except (ValueError, IndexError, KeyError, AttributeError):

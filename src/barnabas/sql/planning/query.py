@@ -29,14 +29,14 @@ from barnabas.sql.planning.operators import keep_fractions, rename_functions, re
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
-from barnabas.sql.states import INVALID_PARAMETER, NO_SEQUENCES, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
 _RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
-_OF_SEQUENCES = ("nextval", "currval", "lastval", "setval")
 Find = Callable[[Sequence[str], int | None], Relation]
 
 
@@ -135,6 +135,7 @@ def plan_query(
     read_time_windows(tree)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
+    read_sequences(tree, find)
     tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
@@ -191,8 +192,6 @@ def _refuse(tree: Any) -> None:
         raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
-        if name in _OF_SEQUENCES:
-            raise not_supported(f"{name} is not supported", position_in(node), NO_SEQUENCES)
         if name.startswith(_INNER) or name in _RUN_TEXT:
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.Lock):

@@ -12,7 +12,9 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
+from barnabas.sql.catalog.sequence_relation import SequenceRelation
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.dialect import Statement, parse, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
@@ -23,6 +25,7 @@ from barnabas.sql.statements.create import check, check_defaults, column_of, def
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
@@ -41,6 +44,13 @@ def definition_named(session: Host, table: Any) -> TableDefinition:
     """The definition of a table. Raises SqlError for an unknown or undeclared one."""
     parts = [part.name for part in table.parts]
     relation = session.find(parts, position_in(table))
+    if isinstance(relation, SequenceRelation):
+        raise SqlError(
+            WRONG_OBJECT,
+            f'"{relation.name}" is not a table',
+            position=position_in(table),
+            hint="there are ALTER and DROP SEQUENCE",
+        )
     found: TableDefinition | None = getattr(relation, "definition", None)
     if found is None:
         raise SqlError(
@@ -59,12 +69,20 @@ def table_named(session: Host, table: Any) -> TableDefinition:
     return found
 
 
-def drop_table(definitions: DefinitionStore, client: BlockingClient, running: Running, name: str) -> None:
-    """Drop a table by the name of its definition; nothing if there is none. Raises SqlError, KafkaError, ClientError."""
+def drop_table(
+    definitions: DefinitionStore, sequences: SequenceStore, client: BlockingClient, running: Running, name: str
+) -> None:
+    """Drop a table by the name of its definition, with its sequences; nothing if there is none.
+
+    Raises:
+        SqlError, KafkaError, ClientError: it is not certain that it is gone.
+    """
     definition = definitions.tables.get(name)
+    ids = owned_by(sequences, name)
     definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
     if definition is not None and definition.owns_topic:
         delete_topic(client, definition.topic)
+    drop_ids(sequences, client, running, ids)
 
 
 def delete_topic(client: BlockingClient, topic: str) -> None:
@@ -150,13 +168,14 @@ def _drops_default(action: Any) -> bool:
 
 
 def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
-    column, is_primary = column_of(item)
+    column, is_primary, numbering = column_of(item)
     if made.column(column.name) is not None:
         if item.args.get("exists"):
             return made
         raise SqlError(
             DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
         )
+    _refuse_numbers(column, item, numbering is not None)
     if is_primary:
         raise not_supported("a primary key cannot be added", position_in(item), "CREATE TABLE … PRIMARY KEY over the same topic")
     if not column.nullable and column.default is None:
@@ -168,12 +187,28 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
     return msgspec.structs.replace(made, columns=(*made.columns, msgspec.structs.replace(column, added=True)))
 
 
+def _refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> None:
+    """Older rows show the default of an added column that is not null: they would have another number at each look."""
+    if is_numbered or (not column.nullable and column.default is not None and "nextval" in column.default.lower()):
+        raise not_supported(
+            "a sequence cannot number the rows that are there",
+            position_in(item),
+            "CREATE TABLE with the column, and INSERT … SELECT",
+        )
+
+
 def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
     name = folded(item.this)
     if made.column(name) is None:
         raise SqlError(UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(item))
     value = item.args.get("default")
     text = None if value is None else default_text(value)
+    for each in made.columns:
+        if each.name.lower() == name.lower():
+            if each.identity:
+                raise syntax_error(f'column "{each.name}" of relation "{made.name}" is an identity column', position_in(item))
+            if each.added and not each.nullable:
+                _refuse_numbers(msgspec.structs.replace(each, default=text), item, False)
     columns = tuple(
         msgspec.structs.replace(each, default=text) if each.name.lower() == name.lower() else each for each in made.columns
     )
@@ -220,16 +255,19 @@ def _changing(session: Host, statement: Statement, name: str, apply: Change, tag
 
 
 def truncate(session: Host, statement: Statement, _: Any) -> Ready:
-    """TRUNCATE [TABLE] name, …: the records are deleted."""
+    """TRUNCATE [TABLE] name, … [RESTART IDENTITY | CONTINUE IDENTITY]: the records are deleted."""
     tree = parse(statement)
     if not isinstance(tree, exp.TruncateTable):
         raise not_supported("this form of TRUNCATE is not supported", hint="TRUNCATE name")
     definitions = [table_named(session, table) for table in tree.expressions]
+    restarts = tree.args.get("identity") == "RESTART"
 
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()
         for definition in definitions:
             _truncate(session, definition)
+        if restarts:
+            restart_owned(session, {each.name for each in definitions})
         return Done("TRUNCATE TABLE")
 
     return Ready(statement.text, run)

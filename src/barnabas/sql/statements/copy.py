@@ -23,10 +23,11 @@ from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import without_duplicates
+from barnabas.sql.statements.numbered import Defaults
 from barnabas.sql.statements.prepared import tokens_around
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
-from barnabas.sql.statements.target import cast_to, columns_named, default_of, target_of, with_columns
+from barnabas.sql.statements.target import cast_to, columns_named, target_of, with_columns
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
 from barnabas.sql.writing.records import check_rows, records_of
 
@@ -121,11 +122,12 @@ class _Loading:
         self._session, self._relation, self._text = session, relation, text
         self._schema = pa.schema([each.with_nullable(True) for each in relation.columns])
         items = []
+        self._defaults = Defaults(session, relation, [each for each in self._schema.names if each not in names])
         for field in self._schema:
             value = (
                 exp.column(exp.to_identifier(field.name, quoted=True))
                 if field.name in names
-                else default_of(relation, field.name)
+                else self._defaults.value_of(field.name)
             )
             items.append(exp.alias_(cast_to(value, field), field.name, quoted=True))
         source = MemoryRelation(SOURCE, pa.schema([pa.field(name, pa.string()) for name in names]))
@@ -150,7 +152,7 @@ class _Loading:
         for piece in pieces:
             self._session.running.check()
             found = collected(self._session, self._plan, (), self._text, {SOURCE: piece})
-            rows = with_columns(found, self._schema)
+            rows = self._defaults.filled(with_columns(found, self._schema))
             check_rows(self._relation, rows)
             if self._relation.is_keyed:
                 without_duplicates(self._session, self._relation, rows, seen)

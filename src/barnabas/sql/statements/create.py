@@ -6,31 +6,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
 from barnabas.client.results import NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import FORMATS, ColumnDefinition, TableDefinition, quoted
+from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, FORMATS, ColumnDefinition, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.dialect import Statement, parse, words_of
+from barnabas.sql.dialect import IDENTITY_OPTIONS, Statement, parse, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence, options_in
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
     INVALID_TABLE,
-    NO_SEQUENCES,
     UNDEFINED_COLUMN,
     not_supported,
+    syntax_error,
 )
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
@@ -38,14 +42,14 @@ from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES
 RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
 COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
-SERIALS = (exp.DType.SMALLSERIAL, exp.DType.SERIAL, exp.DType.BIGSERIAL)
+_SERIALS = {exp.DType.SMALLSERIAL: "smallint", exp.DType.SERIAL: "integer", exp.DType.BIGSERIAL: "bigint"}
+_WHOLE: dict[pa.DataType, str] = {pa.int16(): "smallint", pa.int32(): "integer", pa.int64(): "bigint"}
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
-    "SEQUENCE": NO_SEQUENCES,
     "USER": "`barnabas user add` makes one",
     "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
     "FUNCTION": "there are no functions of users",
@@ -76,12 +80,12 @@ class Options(NamedTuple):
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
-    definition, options = definition_of(tree)
+    definition, options, numbered = definition_of(tree)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
-        make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
+        make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
         return Done("CREATE TABLE")
 
     return Ready(statement.text, run)
@@ -129,13 +133,13 @@ def _refuse(tree: Any) -> None:
         )
 
 
-def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
-    """The table that a statement declares. Raises SqlError."""
+def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
+    """The table that a statement declares, and its columns with a sequence of their own. Raises SqlError."""
     schema = tree.this
     if not isinstance(schema, exp.Schema):
         raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
     name = table_name(schema.this)
-    columns, primary = columns_of(schema)
+    columns, primary, numbered = columns_of(schema)
     options = options_of(tree.args.get("properties"))
     key = tuple(_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
@@ -144,7 +148,7 @@ def definition_of(tree: Any) -> tuple[TableDefinition, Options]:
         name, options.topic or name, tuple(columns), key, bool(primary), options.format, mode=options.mode
     )
     check(definition)
-    return definition, options
+    return definition, options, numbered
 
 
 def table_name(table: Any) -> str:
@@ -165,16 +169,19 @@ def folded(identifier: Any) -> str:
     return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
 
 
-def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
-    """The columns and the primary key. Raises SqlError."""
+def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...], Mapping[str, Numbering]]:
+    """The columns, the primary key, and the columns with a sequence of their own. Raises SqlError."""
     columns: list[ColumnDefinition] = []
+    numbered: dict[str, Numbering] = {}
     primary: list[str] = []
     for item in schema.expressions:
         if isinstance(item, exp.ColumnDef):
-            column, is_primary = column_of(item)
+            column, is_primary, numbering = column_of(item)
             if any(each.name == column.name for each in columns):
                 raise SqlError(DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=position_in(item))
             columns.append(column)
+            if numbering is not None:
+                numbered[column.name] = numbering
             primary += [column.name] if is_primary else []
         else:
             names = _primary(item)
@@ -186,10 +193,7 @@ def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
     if not columns:
         raise not_supported("a table needs columns", hint="CREATE TABLE name (column type, …)")
     made = [msgspec.structs.replace(each, nullable=False) if each.name in primary else each for each in columns]
-    return made, tuple(primary)
-
-
-_NUMBERED = (exp.GeneratedAsIdentityColumnConstraint, exp.AutoIncrementColumnConstraint)
+    return made, tuple(primary), numbered
 
 
 def _primary(item: Any) -> list[str]:
@@ -197,7 +201,7 @@ def _primary(item: Any) -> list[str]:
         item = item.expressions[0] if item.expressions else item
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    hint = NO_SEQUENCES if isinstance(item, _NUMBERED) else "there are PRIMARY KEY, NOT NULL and DEFAULT"
+    hint = "there are PRIMARY KEY, NOT NULL, DEFAULT and GENERATED … AS IDENTITY"
     raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
 
 
@@ -208,8 +212,8 @@ def _column(columns: Sequence[ColumnDefinition], name: str) -> str:
     return found
 
 
-def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
-    """A column, and whether it is the primary key. Raises SqlError."""
+def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
+    """A column, whether it is the primary key, and its sequence. Raises SqlError."""
     name = folded(item.this)
     if name.lower() in RESERVED:
         raise SqlError(
@@ -217,7 +221,9 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
         )
     if item.kind is None:
         raise not_supported(f'the column "{name}" needs a type', position_in(item))
-    nullable = item.kind.this not in SERIALS  # there are no sequences: INSERT gives the value
+    field = declared_field(name, item.kind)
+    numbering = Numbering(_SERIALS[item.kind.this]) if item.kind.this in _SERIALS else None
+    nullable = numbering is None
     default, comment, is_primary = None, None, False
     for each in item.constraints:
         kind = each.kind
@@ -228,14 +234,32 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool]:
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
                 default = default_text(kind.this)
+            case exp.GeneratedAsIdentityColumnConstraint():
+                numbering, nullable = _identity(name, field, kind, numbering), False
+            case exp.AutoIncrementColumnConstraint():
+                raise not_supported("AUTO_INCREMENT is not supported", position_in(item), "GENERATED BY DEFAULT AS IDENTITY")
             case exp.CommentColumnConstraint():
                 comment = kind.this.name
             case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
                 pass
             case _:
                 _primary(kind)
-    field = declared_field(name, item.kind)
-    return ColumnDefinition(name, type_name(field), nullable, default, comment), is_primary
+    if numbering is not None and default is not None:
+        raise syntax_error(f'multiple default values specified for column "{name}"', position_in(item))
+    return ColumnDefinition(name, type_name(field), nullable, default, comment), is_primary, numbering
+
+
+def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | None) -> Numbering:
+    if before is not None:
+        raise syntax_error(f'multiple identity specifications for column "{name}"', position_in(kind))
+    if field.type not in _WHOLE:
+        raise SqlError(INVALID_PARAMETER, "identity column type must be smallint, integer, or bigint", position=position_in(kind))
+    options = kind.meta.get(IDENTITY_OPTIONS)
+    made = Numbering(
+        _WHOLE[field.type], ALWAYS if kind.this else BY_DEFAULT, options_in(options) if options else SequenceOptions()
+    )
+    new_sequence(made.options.name or "unnamed", made.options, made.kind)
+    return made
 
 
 def default_text(value: Any) -> str | None:
@@ -302,16 +326,30 @@ def check(definition: TableDefinition) -> None:
 
 
 def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
-    """Raises SqlError if a default has no value, or one of a type that its column cannot hold."""
+    """Raises SqlError if a default has no value, or one of a type that its column cannot hold. No number of a sequence is taken."""
     relation = declared(definition)
-    names = [each.name for each in definition.columns if each.default is not None]
+    names = []
+    for each in definition.columns:
+        if each.default is None:
+            continue
+        calls = [node for node in default_of(relation, each.name).walk() if name_in(node) is not None]
+        for call in calls:
+            check_name(call.expressions[0], session.find)
+        names += [] if calls else [each.name]
     items = [cast_to(default_of(relation, name), relation.columns.field(name)) for name in names]
     if items:
         collected(session, checked(session, exp.select(*items, copy=False), text), (), text)
 
 
-def make_table(session: Host, definition: TableDefinition, options: Options, *, if_not_exists: bool = False) -> bool:
-    """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError."""
+def make_table(
+    session: Host, definition: TableDefinition, options: Options, numbered: Mapping[str, Numbering] | None = None,
+    *, if_not_exists: bool = False,
+) -> bool:  # fmt: skip
+    """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError.
+
+    Args:
+        numbered: the columns that get a sequence of their own.
+    """
     session.check_writable()
     session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
@@ -321,8 +359,17 @@ def make_table(session: Host, definition: TableDefinition, options: Options, *, 
     view = session.definitions.view_of_topic(definition.topic)
     if view is not None:
         raise SqlError(DUPLICATE_TABLE, f'the topic "{definition.topic}" has the rows of the view {view.name}')
+    session.sequences.refresh(session.running, max_age_s=0)
+    if definition.name in session.sequences.sequences:
+        raise exists(definition.name)
     owns = _make_topic(session, definition, options)
     made = msgspec.structs.replace(definition, owns_topic=True) if owns else definition
+    try:
+        made = with_sequences(session, made, numbered) if numbered else made
+    except SqlError as error:
+        if if_not_exists and error.sqlstate == DUPLICATE_TABLE:  # another session made the table meanwhile
+            return False
+        raise
     already = False
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:

@@ -80,12 +80,13 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
 
 def drop_with_users(session: Host, name: str) -> None:
     """Drop a table or a view and all views over it. Raises SqlError, KafkaError, ClientError."""
+    session.sequences.refresh(session.running, max_age_s=0)
     for each in (*dependents(session.definitions.tables, name), name):
         definition = session.definitions.tables.get(each)
         if definition is not None and definition.view is not None and definition.view.is_materialized:
             drop_job(session, definition.topic)
             delete_topic(session.client, definition.topic)
-        drop_table(session.definitions, session.client, session.running, each)
+        drop_table(session.definitions, session.sequences, session.client, session.running, each)
 
 
 def drop_job(session: Host, name: str) -> None:

@@ -15,6 +15,7 @@ from barnabas.sql.statements import (
     inspect,
     materialized,
     modify,
+    on_spark,
     prepared,
     transaction_control,
     utility,
@@ -29,6 +30,7 @@ from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import select
+from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
 from barnabas.sql.statements.subscribe import subscribe
 from barnabas.sql.statements.views import create_view
 from barnabas.sql.statements.wait import wait
@@ -49,6 +51,8 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return modify.delete(session, statement, given, tree)
         case exp.Merge():
             return merge(session, statement, given, tree)
+    if on_spark.runs_on_spark(session, tree):
+        return on_spark.select_on_spark(session, statement, tree)
     return select(session, statement, given, tree)
 
 
@@ -58,6 +62,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
         return materialized.create(session, statement)
+    if "SEQUENCE" in (statement.word(1), statement.word(2)):
+        return create_sequence(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     tree = tree_of(statement)
@@ -71,13 +77,17 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     word = statement.word(1)
     if word == "INDEX":
         return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
+    if word == "SEQUENCE":
+        return drop_sequence(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)
 
 
 def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
-    """ALTER of a table or a view."""
+    """ALTER of a table, a view or a sequence."""
+    if statement.word(1) == "SEQUENCE":
+        return alter_sequence(session, statement)
     if "VIEW" in (statement.word(1), statement.word(2)) and statement.word(1) in ("VIEW", "MATERIALIZED"):
         return view_control.alter_view(session, statement)
     return alter.alter(session, statement, given)

@@ -8,13 +8,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.engine.spark_queries import SparkQueries
 from barnabas.sql.catalog.access import Access
 from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, SqlError
+from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
@@ -40,6 +43,7 @@ class Host(Protocol):
     views: Views
     access: Access
     catching_up: CatchingUp
+    numbers: SessionNumbers
     prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]]
 
     @property
@@ -65,6 +69,10 @@ class Host(Protocol):
     @property
     def definitions(self) -> DefinitionStore:
         """The declared tables of the cluster."""
+
+    @property
+    def sequences(self) -> SequenceStore:
+        """The sequences of the cluster."""
 
     def ready(self, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
         """Check a statement within a statement. Raises SqlError."""
@@ -119,6 +127,9 @@ class Host(Protocol):
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has."""
+
+    def spark_queries(self) -> SparkQueries:
+        """Spark, for the queries of this session. Raises SqlError 53300 if too many sessions have it."""
 
     def notify(self, notice: Notice) -> None:
         """Tell the caller something with the statement that runs."""

@@ -15,30 +15,51 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.statements.conflict import Conflict
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.numbered import check_generated, let_generate
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
-from barnabas.sql.statements.target import Returning, columns_named, target_of, together
+from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
 from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
 from barnabas.sql.writing.records import check_rows, keys_of
 
 
 def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
     """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …]."""
+    statement, overriding = _without_overriding(statement) if tree is None else (statement, "")
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Insert):
         raise not_supported("this form of INSERT is not supported", hint="INSERT INTO name (columns) VALUES (…)")
     if tree.args.get("overwrite"):
         raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
-    return _ready(session, statement, given, tree)
+    return _ready(session, statement, given, tree, overriding)
 
 
-def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any) -> Ready:
+def _without_overriding(statement: Statement) -> tuple[Statement, str]:
+    """The statement without OVERRIDING {SYSTEM | USER} VALUE, and the word in the middle."""
+    for at in range(2, min(len(statement.tokens), limits.MAX_SQL_COLUMNS * 2)):
+        if (
+            statement.word(at) == "OVERRIDING"
+            and statement.word(at + 2) == "VALUE"
+            and statement.word(at + 1) in ("SYSTEM", "USER")
+        ):
+            kept = [*statement.tokens[:at], *statement.tokens[at + 3 :]]
+            return Statement(statement.text, kept), statement.word(at + 1)
+        if statement.word(at) in ("VALUES", "SELECT", "DEFAULT", "WITH"):
+            break
+    return statement, ""
+
+
+def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any, overriding: str) -> Ready:
     table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     relation = target_of(session, table)
     names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
     source = tree.args.get("expression")
     if source is not None and tree.args.get("with_") is not None:
         source.set("with_", tree.args["with_"])
+    if overriding == "USER":
+        let_generate(relation, names, source)
+    if overriding != "SYSTEM":
+        check_generated(relation, names, source)
     rows = NewRows(session, relation, names, source, statement.text, given)
     alias = table.alias_or_name
     conflict = None
@@ -56,7 +77,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         session.write(relation, made)
         return returning.result(made, values)
 
-    lasts = conflict is None and returning.plan is None and _is_constant(source)
+    lasts = conflict is None and returning.lasts and _is_constant(source)
     return Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
 
 
@@ -65,7 +86,8 @@ def _is_constant(source: Any) -> bool:
     if not isinstance(source, exp.Values) or source.args.get("with_"):
         return False
     kinds = (exp.Values, exp.Tuple, exp.Paren, exp.Literal, exp.Parameter, exp.Null, exp.Boolean, exp.Neg, exp.Var)
-    return all(isinstance(node, kinds) for node in source.walk())
+    cells = [cell for row in source.expressions for cell in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+    return all(is_default(cell) or all(isinstance(node, kinds) for node in cell.walk()) for cell in cells)
 
 
 def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import ALWAYS, ColumnDefinition, TableDefinition
+from barnabas.sql.catalog.sequences import default_text
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result
@@ -132,6 +133,21 @@ def _name(statement: Statement, at: int) -> list[str]:
     return parts
 
 
+_SERIALS = {"smallint": "smallserial", "int": "serial", "bigint": "bigserial"}
+
+
+def _column_text(table: str, each: ColumnDefinition) -> str:
+    """A column as CREATE TABLE has it; one with a sequence of its own gets another there."""
+    rest = "" if each.nullable else " NOT NULL"
+    if each.identity:
+        rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
+    elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
+        return f"{quoted(each.name)} {_SERIALS[each.kind]}"
+    elif each.default is not None:
+        rest += f" DEFAULT {each.default}"
+    return f"{quoted(each.name)} {each.kind}{rest}"
+
+
 def create_text(relation: Any) -> str:
     """The statement that makes a table."""
     definition: TableDefinition | None = relation.definition if isinstance(relation, TopicRelation) else None
@@ -140,12 +156,7 @@ def create_text(relation: Any) -> str:
         return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
     if definition.view is not None:
         return _view_text(definition)
-    lines = []
-    for each in definition.columns:
-        line = f"  {quoted(each.name)} {each.kind}"
-        line += "" if each.nullable else " NOT NULL"
-        line += f" DEFAULT {each.default}" if each.default is not None else ""
-        lines.append(line)
+    lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
     if definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]

@@ -10,6 +10,7 @@ import datetime
 import decimal
 import re
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,9 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.duck.types import postgres_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.planning.sequences import name_in
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.numbered import Defaults, column_of_numbers, numbers_of
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of, is_default, uncast, with_columns
 from barnabas.sql.states import OUT_OF_RANGE, syntax_error
@@ -30,6 +33,10 @@ from barnabas.tables.json_values import UUID_TEXT
 
 class Parameter(int):
     """The place of a parameter among the values, from 0 on."""
+
+
+class Next(str):
+    """The next number of the sequence with this name."""
 
 
 class NewRows:
@@ -45,10 +52,12 @@ class NewRows:
         self._schema = pa.schema([each.with_nullable(True) for each in relation.columns])
         self._missing = [each.name for each in relation.columns if each.name not in names]
         self._plain: list[list[Any]] | None = None
+        self._defaults: Defaults | None = None
         self.plan = checked(session, self._source(names, source, given), text, given)
 
     def _source(self, names: Sequence[str], source: Any, given: Any) -> exp.Select:
         if source is None:
+            self._plain = self._plain_cells([[]], [])
             values: Any = exp.Values(expressions=[exp.Tuple(expressions=[exp.Null()])])
             return self._wrapped(values, [], 1)
         if isinstance(source, exp.Values) and not source.args.get("alias"):
@@ -86,11 +95,12 @@ class NewRows:
         """A query of all columns, over the source."""
         aliases = [f"c{number}" for number in range(max(width, 1))]
         items = []
+        self._defaults = Defaults(self._session, self._relation, [each for each in self._schema.names if each not in names])
         for field in self._schema:
             if field.name in names:
                 value: Any = exp.column(aliases[names.index(field.name)])
             else:
-                value = default_of(self._relation, field.name)
+                value = self._defaults.value_of(field.name)
             items.append(exp.alias_(cast_to(value, field), field.name, quoted=True))
         alias = exp.TableAlias(this=exp.to_identifier("s"), columns=[exp.to_identifier(each) for each in aliases])
         if isinstance(source, exp.Values):
@@ -121,10 +131,13 @@ class NewRows:
             found = self._at_once(self._plain, values)
             if found is not None:
                 return found
-        return with_columns(collected(self._session, self.plan, values, self._text), self._schema)
+        made = with_columns(collected(self._session, self.plan, values, self._text), self._schema)
+        assert self._defaults is not None
+        return self._defaults.filled(made)
 
     def _at_once(self, rows: list[list[Any]], values: Sequence[Any]) -> pa.Table | None:
-        columns = []
+        columns: list[Any] = []
+        numbered: list[int] = []
         now = datetime.datetime.now(datetime.UTC)
 
         def value_of(cell: Any) -> Any:
@@ -133,12 +146,26 @@ class NewRows:
             return now if cell is _NOW else str(uuid.uuid4()) if cell is _UUID else cell
 
         for place, field in enumerate(self._schema):
-            cells = [value_of(row[place]) for row in rows]
-            column = _column(cells, field)
+            if any(type(row[place]) is Next for row in rows):
+                numbered.append(place)
+                columns.append(None)
+                continue
+            column = _column([value_of(row[place]) for row in rows], field)
             if column is None:
                 return None
             columns.append(column)
+        for place in numbered:  # when it is clear that DuckDB need not do it all again
+            cells = [value_of(row[place]) for row in rows]
+            if not all(each is None or type(each) in (int, Next) for each in cells):
+                return None
+            columns[place] = column_of_numbers(self._numbers(cells), self._schema.field(place))
         return pa.table(columns, schema=self._schema)
+
+    def _numbers(self, cells: list[Any]) -> list[Any]:
+        """The cells of one column, with the next numbers of sequences."""
+        wanted = Counter(each for each in cells if type(each) is Next)
+        taken = {text: iter(numbers_of(self._session, self._relation, text, count)) for text, count in wanted.items()}
+        return [next(taken[each]) if type(each) is Next else each for each in cells]
 
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d(:\d\d)?)?", re.ASCII)
@@ -168,6 +195,8 @@ def _plain(cell: Any) -> Any:
             return _UUID
         case exp.Parameter() if cell.name.isdigit():
             return Parameter(int(cell.name) - 1)
+        case exp.Anonymous() if (name := name_in(cell)) is not None:
+            return Next(name)
     return _COMPLEX
 
 

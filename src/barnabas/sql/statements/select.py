@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -147,13 +147,14 @@ def run(
         raise
     return Streamed(
         plan.schema,
-        _limited(reader, session.max_rows),
+        limited(reader, session.max_rows),
         lambda: session.release(lease),
         lambda error: session.translated(error, text),
     )
 
 
-def _limited(reader: Any, most: int) -> Iterator[pa.RecordBatch]:
+def limited(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """The batches; raises SqlError when there are more rows than `most`, if that is not 0."""
     rows = 0
     for batch in reader:
         rows += batch.num_rows

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import parse_tokens, tokens_of
@@ -19,7 +19,7 @@ from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.states import DUPLICATE_COLUMN, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
+from barnabas.sql.states import DUPLICATE_COLUMN, GENERATED_ALWAYS, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import UUID, mark_of
 
@@ -108,7 +108,7 @@ def uncast(cell: Any, field: pa.Field[Any]) -> Any:
 
 
 class Returning:
-    """RETURNING of a statement: expressions over the rows that it wrote.
+    """RETURNING of a statement: expressions over the rows that it wrote. Plain columns need no DuckDB.
 
     Args:
         clause: None without one.
@@ -125,6 +125,27 @@ class Returning:
             )
             self.plan = checked(session, query, text, given, {alias: source})
         self._alias = alias
+        self._plain = self._plain_columns(relation, [] if clause is None else clause.expressions)
+
+    def _plain_columns(self, relation: TopicRelation, items: Sequence[Any]) -> list[str] | None:
+        """The columns of the rows that the outputs are; None if one is an expression."""
+        found: list[str] = []
+        for item in items:
+            column = item.unalias()
+            if isinstance(column, exp.Star) and not column.args.get("except_") and not column.args.get("replace"):
+                found += relation.columns.names
+            elif isinstance(column, exp.Column) and column.table.lower() in ("", self._alias.lower()):
+                name = column.name.lower()
+                found += [each for each in relation.columns.names if each.lower() == name]
+            else:
+                return None
+        types = [relation.columns.field(name).type for name in found]
+        return found if self.plan is not None and types == self.plan.schema.types else None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it depends on the table alone."""
+        return self.plan is None or self._plain is not None
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -136,6 +157,9 @@ class Returning:
         tag = self._tag % (rows.num_rows if count is None else count)
         if self.plan is None:
             return Done(tag)
+        if self._plain is not None:
+            columns = [rows.column(name) for name in self._plain]
+            return Listing(tag, self.plan.schema, pa.Table.from_arrays(columns, schema=self.plan.schema))
         found = collected(self._session, self.plan, values, self._text, {self._alias: rows})
         return Listing(tag, found.schema, found)
 
@@ -173,6 +197,12 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                     position_in(column),
                     "DELETE the row and INSERT another",
                 )
+            known = relation.definition.column(name) if relation.definition is not None else None
+            if known is not None and known.identity == ALWAYS and not is_default(value):
+                raise SqlError(
+                    GENERATED_ALWAYS, f'column "{name}" can only be updated to DEFAULT', position=position_in(column),
+                    detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
+                )  # fmt: skip
             found[name] = default_of(relation, name) if is_default(value) else value
     return found
 

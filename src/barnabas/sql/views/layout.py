@@ -92,7 +92,11 @@ def inputs_of(planned: Planned) -> dict[str, InputTable]:
 
 def _input(relation: Any, plan: Plan, name: str) -> InputTable:
     assert isinstance(relation, TopicRelation)
-    names = tuple(each.name for each in plan.tables[name].columns)
+    return input_table(relation, tuple(each.name for each in plan.tables[name].columns))
+
+
+def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
+    """These columns of a table, in the words of jobs."""
     definition = relation.definition
     if definition is None:
         return _undeclared(relation, names)

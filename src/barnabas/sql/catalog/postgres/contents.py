@@ -16,6 +16,7 @@ from msgspec import Struct
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
+from barnabas.sql.catalog.sequences import Sequence as Numbered
 
 OWNER, DATABASE, SPACE = 10, 5, 1663  # numbers of the user, the database and the tablespace
 PUBLIC, SYSTEM, INFORMATION = 2200, 11, 13000  # of the schemas
@@ -70,6 +71,7 @@ class Facts(Struct, frozen=True):
     database: str
     settings: Sequence[tuple[str, str]]
     tables: Sequence[Described]
+    sequences: Sequence[Numbered] = ()
 
 
 Make = Callable[[Facts], Iterable[Row]]
@@ -94,7 +96,7 @@ def _namespaces(_: Facts) -> Iterable[Row]:
         yield {"oid": oid, "nspname": name, "nspowner": OWNER}
 
 
-_CLASS: Row = {
+CLASS_ROW: Row = {
     "relnamespace": PUBLIC, "reltype": 0, "reloftype": 0, "relowner": OWNER, "reltablespace": 0, "relpages": 0, "reltuples": -1.0,
     "relallvisible": 0, "reltoastrelid": 0, "relisshared": False, "relpersistence": "p", "relchecks": 0, "relhasrules": False,
     "relhastriggers": False, "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False, "relispopulated": True,
@@ -105,17 +107,17 @@ _CLASS: Row = {
 def _classes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         yield {
-            **_CLASS, "oid": each.oid, "relname": each.name, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
+            **CLASS_ROW, "oid": each.oid, "relname": each.name, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
             "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d", "relhasrules": each.kind == "v",
         }  # fmt: skip
         if each.keys:
             yield {
-                **_CLASS, "oid": each.index_oid, "relname": f"{each.name}_pkey", "relam": BTREE, "relfilenode": each.index_oid,
+                **CLASS_ROW, "oid": each.index_oid, "relname": f"{each.name}_pkey", "relam": BTREE, "relfilenode": each.index_oid,
                 "relhasindex": False, "relkind": "i", "relnatts": len(each.keys), "relreplident": "n",
             }  # fmt: skip
     for (schema, name), columns in shapes().items():
         yield {
-            **_CLASS, "oid": system_number(schema, name), "relname": name, "relam": HEAP, "relfilenode": 0, "relhasindex": False,
+            **CLASS_ROW, "oid": system_number(schema, name), "relname": name, "relam": HEAP, "relfilenode": 0, "relhasindex": False,
             "relkind": "v" if schema == "information_schema" else "r", "relnatts": len(columns), "relreplident": "n",
             "relnamespace": INFORMATION if schema == "information_schema" else SYSTEM,
         }  # fmt: skip
@@ -145,7 +147,8 @@ _ATTRIBUTE: Row = {
 }  # fmt: skip
 
 
-def _attribute(oid: int, place: int, field: pa.Field[Any], *, not_null: bool, has_default: bool) -> Row:
+def attribute(oid: int, place: int, field: pa.Field[Any], *, not_null: bool, has_default: bool) -> Row:
+    """The row of a column in pg_attribute."""
     kind = oid_of(field)
     size = next((each.size for each in TYPES if each.oid == kind), -1)
     return {
@@ -159,13 +162,14 @@ def _attributes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, field in enumerate(each.columns, 1):
             column = each.definition.column(field.name) if each.definition is not None else None
-            has_default = column is not None and column.default is not None
-            yield _attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
+            has_default = column is not None and column.default is not None and not column.identity
+            row = attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
+            yield row | {"attidentity": column.identity} if column is not None else row
         for place, name in enumerate(each.keys, 1):
-            yield _attribute(each.index_oid, place, each.columns.field(name), not_null=False, has_default=False)
+            yield attribute(each.index_oid, place, each.columns.field(name), not_null=False, has_default=False)
     for (schema, name), columns in shapes().items():
         for place, field in enumerate(columns, 1):
-            yield _attribute(system_number(schema, name), place, field, not_null=False, has_default=False)
+            yield attribute(system_number(schema, name), place, field, not_null=False, has_default=False)
 
 
 def _types(_: Facts) -> Iterable[Row]:
@@ -220,7 +224,7 @@ def _constraints(facts: Facts) -> Iterable[Row]:
 def _defaults(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, column in enumerate(each.definition.columns if each.definition is not None else (), 1):
-            if column.default is not None:
+            if column.default is not None and not column.identity:
                 yield {
                     "oid": number_of(f"{each.name}.{column.name} default"),
                     "adrelid": each.oid,

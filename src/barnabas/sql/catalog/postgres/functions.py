@@ -48,6 +48,12 @@ _VIEW = (
     " UNION ALL SELECT matviewname, definition FROM pg_catalog.pg_matviews) v JOIN pg_catalog.pg_class c ON c.relname = v.__n)"
     " WHERE __o = {0})"
 )
+_SERIAL = (
+    "(SELECT max(__n) FROM (SELECT 'public.' || s.relname AS __n, t.relname AS __t, a.attname AS __c FROM pg_catalog.pg_depend d"
+    " JOIN pg_catalog.pg_class s ON s.oid = d.objid JOIN pg_catalog.pg_class t ON t.oid = d.refobjid"
+    " JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid WHERE s.relkind = 'S')"
+    " WHERE __t = trim(split_part({0}, '.', -1), '\"') AND __c = {1})"
+)
 _QUERIES = {
     "pg_get_viewdef": _VIEW,
     "obj_description": _DESCRIPTION % "0",
@@ -58,7 +64,7 @@ _QUERIES = {
     "to_regclass": _CLASS % ("__o", "__n = split_part({0}, '.', -1)"),
     "to_regtype": _TYPE,
     "to_regnamespace": _NAMESPACE % ("__o", "__n = {0}"),
-    "pg_get_serial_sequence": "(CAST(NULL AS TEXT))",
+    "pg_get_serial_sequence": _SERIAL,
 }
 _NAMES = {
     "REGCLASS": _CLASS % ("__n", "__o = {0}"),
@@ -98,7 +104,12 @@ def _call(node: exp.Anonymous) -> None:
     if name == "pg_get_indexdef":
         template = _INDEX if len(arguments) == 1 else _INDEX_COLUMN
     if template is not None and len(arguments) >= 1 + ("{1}" in template):
-        _put(node, _filled(template, arguments), name)
+        made = _filled(template, arguments)
+        made.meta[_IS_TEXT] = name == "pg_get_serial_sequence"
+        _put(node, made, name)
+
+
+_IS_TEXT = "is_text"  # the mark of an expression that names an object: `::regclass` looks its number up
 
 
 def _put(node: exp.Expression, made: Any, name: str) -> None:
@@ -138,6 +149,8 @@ def _cast(node: exp.Cast, find: FindOid) -> None:
         made: Any = exp.cast(exp.Literal.number(found), "UINTEGER", dialect="duckdb")
     elif isinstance(value, exp.Parameter):
         made = _filled(_QUERIES["to_regclass" if word == "REGCLASS" else "to_regtype"], [exp.cast(value.copy(), "TEXT")])
+    elif word == "REGCLASS" and value.meta.get(_IS_TEXT):
+        made = _filled(_QUERIES["to_regclass"], [value])
     else:
         made = _filled(_NAMES[word], [value])
     _put(node, made, value.name if isinstance(value, exp.Column) else word.lower())

@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from barnabas.sql.catalog.definitions import ColumnDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts, Make, Row
+from barnabas.sql.catalog.postgres.numbered import identity_of
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, oid_of, shown
 
@@ -40,6 +42,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
             yield {
                 **_of(facts, each), **_typed(facts, field), "ordinal_position": place, "dtd_identifier": str(place),
                 "column_default": column.default if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
+                **(_identity(facts, each.name, column) if column is not None and column.identity else {}),
             }  # fmt: skip
     for (schema, name), columns in shapes().items():
         for place, field in enumerate(columns, 1):
@@ -47,6 +50,18 @@ def _columns(facts: Facts) -> Iterable[Row]:
                 "table_catalog": facts.database, "table_schema": schema, "table_name": name, **_typed(facts, field),
                 "ordinal_position": place, "dtd_identifier": str(place), "is_updatable": "NO",
             }  # fmt: skip
+
+
+def _identity(facts: Facts, table: str, column: ColumnDefinition) -> Row:
+    row: Row = {
+        "column_default": None, "is_identity": "YES", "identity_generation": "ALWAYS" if column.identity == "a" else "BY DEFAULT",
+    }  # fmt: skip
+    found = identity_of(facts, table, column.name)
+    if found is not None:
+        row |= {"identity_start": str(found.start), "identity_increment": str(found.increment)}
+        row |= {"identity_minimum": str(found.minimum), "identity_maximum": str(found.maximum)}
+        row |= {"identity_cycle": "YES" if found.cycle else "NO"}
+    return row
 
 
 _WIDTHS = {21: 16, 23: 32, 20: 64, 700: 24, 701: 53}

@@ -1,0 +1,118 @@
+"""`SET engine = spark`: the same rows as DuckDB gives, and clear errors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas import limits
+from barnabas.engine import spark_queries
+from barnabas.sql.engine import SqlEngine
+from barnabas.sql.interface import Caller, SqlError
+from barnabas.testing import Broker
+from tests.sql.engine.asking import Asking, engine_of
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(400)  # Spark starts, on a machine that may be busy
+QUERIES = (
+    "select * from orders order by id",
+    "select customer, count(*) as n, sum(amount) as total from orders group by customer order by customer",
+    "select o.id, c.name from orders o join customers c on o.customer = c.id order by 1",
+    "select id, rank() over (partition by customer order by amount desc) as place from orders order by id",
+    "with large as (select * from orders where amount > 2.5) select count(*) as n from large",
+    "select _partition, count(*) as n from orders group by _partition order by 1",
+    "select id, payload from notes order by id",
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[SqlEngine]:
+    with Broker() as broker:
+        made = engine_of(broker)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def on_spark(engine: SqlEngine) -> Iterator[Asking]:
+    session = Asking(engine.session(Caller()))
+    session("create table customers (id int primary key, name text)")
+    session("create table orders (id int primary key, customer int, amount decimal(10,2), at timestamptz) with (partitions = 2)")
+    session("create table notes (id int, payload json)")
+    session("insert into customers values (1, 'ann'), (2, 'bob')")
+    session(
+        "insert into orders values (1, 1, 2.5, '2026-01-01 10:00:00+00'), (2, 1, 3, null), (3, 2, 7.25, null), (4, 9, 1, null)"
+    )
+    session("update orders set amount = 9 where id = 3")
+    session("delete from orders where id = 4")
+    session("""insert into notes values (1, '{"a": 1}')""")
+    session("set engine = spark")
+    yield session
+    session.session.close()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_rows_are_those_of_duckdb(engine: SqlEngine, on_spark: Asking, query: str) -> None:
+    other = Asking(engine.session(Caller()))
+    assert on_spark(query) == other(query)
+    other.session.close()
+
+
+def test_a_session_reads_what_it_wrote(on_spark: Asking) -> None:
+    on_spark("insert into customers values (3, 'cid')")
+    assert on_spark.rows("select name from customers where id = 3") == [("cid",)]
+
+
+def test_sparks_error_is_the_statements(on_spark: Asking) -> None:
+    assert "nothing" in on_spark.error("select nothing from orders").message
+    assert on_spark.error("select * from orders where id = $1", 1).sqlstate == "0A000"
+    assert on_spark.error("select * from nowhere").sqlstate == "42P01"
+    assert on_spark.rows("select count(*) from customers") == [(3,)]
+
+
+def test_the_catalogue_stays_with_duckdb(on_spark: Asking) -> None:
+    assert on_spark.rows("select relname from pg_class where relname = 'orders'") == [("orders",)]
+
+
+def test_a_query_can_be_cancelled(engine: SqlEngine, on_spark: Asking) -> None:
+    caught: list[SqlError] = []
+
+    def run() -> None:
+        try:
+            on_spark("select count(*) from orders a, orders b, orders c, range(1000000) d, range(1000000) e")
+        except SqlError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    before = on_spark.session.spark_queries()
+    assert before.is_started
+    thread.start()
+    wait_until(lambda: on_spark.session.running._interruptions[1:], "it did not begin")
+    on_spark.session.cancel()
+    thread.join()
+    assert [each.sqlstate for each in caught] == ["57014"]
+    assert on_spark.rows("select count(*) from customers") == [(3,)]
+
+
+def test_few_sessions_have_a_spark(engine: SqlEngine, on_spark: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+    while engine.shared.spark_places.acquire(blocking=False):
+        taken += 1
+    assert taken == limits.MAX_SQL_SPARK_SESSIONS - 1
+    other = Asking(engine.session(Caller()))
+    other("set engine = spark")
+    assert other.error("select * from orders").sqlstate == "53300"
+    other.session.close()
+    for _ in range(taken):
+        engine.shared.spark_places.release()
+
+
+def test_a_process_that_ends_is_an_error_and_the_next_query_starts_another(on_spark: Asking) -> None:
+    process = on_spark.session.spark_queries()._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert on_spark.rows("select count(*) from customers") == [(3,)]
+    assert spark_queries.SparkQueryError("it ended").sqlstate is None
