@@ -126,6 +126,7 @@ def test_pause_and_resume(ask: Asking, engine: SqlEngine) -> None:
     ask("create table paused_in (a int)")
     ask("create materialized view paused as select a from paused_in")
     assert ask.tag("pause materialized view paused") == "PAUSE MATERIALIZED VIEW"
+    assert ask.rows("select state from barnabas.views where name = 'paused'") == [("paused",)]
     ask("wait for paused_in")
     other = asking(engine)
     other("insert into paused_in values (1)")
@@ -186,3 +187,19 @@ def test_functions_of_the_dialect(ask: Asking) -> None:
         both(ask, "quotients", query)
         ask("drop materialized view quotients")
     ask("drop table divided cascade")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("create stream s as select 1", "CREATE MATERIALIZED VIEW"),
+        ("create source s (a int) with (connector = 'kafka')", "CREATE TABLE"),
+        ("create sink s from v", "topic of a materialized view"),
+        ("terminate q", "PAUSE MATERIALIZED VIEW"),
+        ("print 'sales'", "SUBSCRIBE"),
+    ],
+)
+def test_words_of_other_systems_get_a_hint(ask: Asking, statement: str, words: str) -> None:
+    error = ask.error(statement)
+    assert error.sqlstate == "0A000"
+    assert words in str(error.hint)

@@ -22,6 +22,7 @@ from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
 from barnabas.sql.views.dependents import kind_of, users_of
+from barnabas.sql.views.waiting import wait_for_rest
 
 NEWEST = "each query reads the newest records"
 
@@ -53,9 +54,14 @@ def _behind_words(statement: Statement) -> int:
 
 
 def pause(session: Host, statement: Statement, _: Any) -> Ready:
-    """PAUSE [MATERIALIZED VIEW] name: its job rests, and its rows stay."""
+    """PAUSE [MATERIALIZED VIEW] name: its job rests when the statement ends, and its rows stay."""
     definition = view_at(session, statement, _behind_words(statement))
-    return done(statement.text, "PAUSE MATERIALIZED VIEW", lambda: _job(session, definition, operations.pause))
+
+    def run() -> None:
+        _job(session, definition, operations.pause)
+        wait_for_rest(session, definition.topic)
+
+    return done(statement.text, "PAUSE MATERIALIZED VIEW", run)
 
 
 def resume(session: Host, statement: Statement, _: Any) -> Ready:

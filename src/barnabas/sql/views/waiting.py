@@ -21,6 +21,7 @@ from barnabas.sql.views.jobs import AGE_S, WORKING, ViewJobs
 
 POLL_S = 0.01
 ENGINE_S = 3.0  # for an engine that starts to be found
+REST_S = 10.0  # for a job that was paused to rest
 READ_S = 10.0  # that a query waits for a view to have what its session wrote
 NO_ENGINE = "`barnabas engine start`, or `barnabas start`, runs one"
 Ends = dict[int, int]
@@ -54,6 +55,20 @@ def wait_for_rows(session: Waiting, job: Job) -> None:
             text = f'the view "{job.name}" has no rows yet: {state.error}'
             session.notify(Notice(text, "WARNING", "01000", "barnabas.views shows its state"))
             return
+        time.sleep(POLL_S)
+
+
+def wait_for_rest(session: Waiting, name: str) -> None:
+    """Wait until a job that was paused rests, if an engine runs, and REST_S at most. Raises SqlError."""
+    jobs = session.view_jobs
+    until_s = time.monotonic() + REST_S
+    if not jobs.has_engine(0, session.running.check):
+        return
+    while time.monotonic() < until_s:
+        state = jobs.states(POLL_S).get(name)
+        if state is None or state.state not in WORKING:
+            return
+        session.running.check()
         time.sleep(POLL_S)
 
 
