@@ -85,7 +85,8 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
     for name in relation.keys:
         wanted.setdefault(name, everything[name])
     for name in wanted:
-        _check_name(name)
+        if name != ROW or name not in relation.keys:  # a view without a key has rows with this one
+            _check_name(name)
     node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
