@@ -51,6 +51,7 @@ ALSO = {
     "barnabas registry start": ("-X", "kafkastore.init.timeout.ms=300"),
     "barnabas services start": ("-X", "kafkastore.init.timeout.ms=300"),
     "barnabas sql start": ("-X", "kafkastore.init.timeout.ms=300", "--postgres=127.0.0.1:0", "--listener=http://127.0.0.1:0"),
+    "barnabas engine start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 ANOTHER_FAULT = (  # errors that a command may find before the odd value

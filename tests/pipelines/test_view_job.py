@@ -21,6 +21,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
 SPARK_S = 300.0  # the first read of a session starts processes of Spark
 
 

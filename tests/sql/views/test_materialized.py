@@ -9,6 +9,7 @@ import pytest
 from barnabas.sql.engine import SqlEngine
 from tests.sql.engine.asking import Asking, asking
 from tests.sql.views.fake_engine import FakeEngine
+from tests.waiting import wait_until
 
 
 def both(ask: Asking, view: str, query: str) -> list[tuple[Any, ...]]:
@@ -126,7 +127,8 @@ def test_pause_and_resume(ask: Asking, engine: SqlEngine) -> None:
     ask("create table paused_in (a int)")
     ask("create materialized view paused as select a from paused_in")
     assert ask.tag("pause materialized view paused") == "PAUSE MATERIALIZED VIEW"
-    assert ask.rows("select state from barnabas.views where name = 'paused'") == [("paused",)]
+    state = "select state from barnabas.views where name = 'paused'"
+    wait_until(lambda: ask.rows(state) == [("paused",)])
     ask("wait for paused_in")
     other = asking(engine)
     other("insert into paused_in values (1)")

@@ -88,13 +88,14 @@ class Access:
         candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
         for name in candidates:
-            found = self.declared(name) or self._sequence(name) or self._topic(name)
+            found = self.declared(name) or self._sequence(name)
             if found is not None:
                 return found
+        # another server may have declared it at this moment, with the topic that is there
         self._shared.definitions.refresh(self._running, max_age_s=0)
         self._shared.sequences.refresh(self._running, max_age_s=0)
         for name in candidates:
-            found = self.declared(name) or self._sequence(name)
+            found = self.declared(name) or self._sequence(name) or self._topic(name)
             if found is not None:
                 return found
         raise self.unknown(".".join(parts), position)

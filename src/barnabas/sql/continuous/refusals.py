@@ -20,7 +20,9 @@ CLOCK = frozenset((
     "current_localtimestamp", "get_current_timestamp", "get_current_time", "transaction_timestamp",
 ))  # fmt: skip
 CHANCE = frozenset(("random", "rand", "randn", "gen_random_uuid", "uuid", "uuidv4", "uuidv7", "setseed", "shuffle"))
-OTHER = frozenset(("nextval", "currval", "setval", "txid_current", "pg_sleep", "sleep_ms", "current_query", "write_log"))
+OTHER = frozenset(
+    ("nextval", "currval", "lastval", "setval", "txid_current", "pg_sleep", "sleep_ms", "current_query", "write_log")
+)
 TEMPORARY = "pg_temp_"
 _WORD = re.compile(r"\w+")
 
