@@ -63,7 +63,10 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Command:
         monkeypatch.delenv(name)
 
     def execute(*arguments: object, stdin: bytes = b"") -> Ended:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        out, err = (  # with the error handlers of the program's own streams
+            io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
+            for errors in ("surrogateescape", "backslashreplace")
+        )
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
             patch.setattr(sys, "stdout", out)

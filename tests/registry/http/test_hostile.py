@@ -152,7 +152,7 @@ def test_others_get_answers_while_a_large_schema_is_at_work(
     working.join()
     large.connection.close()
     assert made[0] in {200, 404, 422}
-    assert answered > 10
+    assert answered > 3  # without the threads there is none before the large one has ended
 
 
 def test_a_client_that_stops_inside_a_body_holds_up_nobody(url: str, client: Client) -> None:

@@ -30,7 +30,6 @@ def refused(text: str) -> SqlError:
         ("SELECT random() FROM people", "random"),
         ("SELECT id, gen_random_uuid() FROM people", "gen_random_uuid"),
         ("SELECT id FROM people WHERE rand() < 0.5", "rand"),
-        ("SELECT lastval() FROM people", "lastval"),
         ("SELECT id FROM people TABLESAMPLE (10 PERCENT)", "sample"),
         ("SELECT id FROM people WHERE age = $1", "parameters"),
         (

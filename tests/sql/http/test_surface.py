@@ -189,7 +189,8 @@ async def test_bad_requests_are_told_what_is_wrong(
 
 
 async def test_an_error_after_the_first_rows_stands_in_the_stream() -> None:
-    late = "select case when range > 450000 then error('late') else range end as n from range(500000)"
+    # so many rows that no thread of DuckDB comes to the last ones before the first are sent
+    late = "select case when range > 1950000 then error('late') else range end as n from range(2000000)"
     async with serving() as (_, port):
         status, body = await posted(port, late)
         assert (status, json.loads(body)["error"]["sqlstate"]) == (200, "22000")
