@@ -7,6 +7,8 @@ The driver reads small micro-batches itself, by the reader of Spark's tasks (`sm
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+# Queries start one after the other: Spark changes the environment of a Python source while it plans, and cannot serialize the tasks of
+# another query at that moment ("Illegal size 5 of collection, expected 6").
+_starting = threading.Lock()
+PLAN_S = 5.0
+IDLE = "Waiting for"  # the beginning of a query's status when there is nothing to read
 IDLE_WAIT_MS = 2_000  # an idle job asks so often; records end the wait
 NO_RECORDS = pa.table({})
 
@@ -59,8 +66,18 @@ class ViewJob:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", view.job.pool or f"job-{self._name}")
         stream = self._spark.readStream.format("barnabas").options(**self._options).load()
         writer = stream.writeStream.queryName(self._name).option("checkpointLocation", str(self._folder / "checkpoint"))
-        self._query = writer.foreachBatch(self._micro_batch).start()
+        with _starting:
+            self._query = writer.foreachBatch(self._micro_batch).start()
+            self._wait_for_plan(self._query)
         return self._query
+
+    def _wait_for_plan(self, query: StreamingQuery) -> None:
+        """Wait until the query has planned its first micro-batch, or has found none."""
+        deadline_s = time.monotonic() + PLAN_S
+        while query.isActive and time.monotonic() < deadline_s:
+            if query.lastProgress is not None or query.status["message"].startswith(IDLE):
+                return
+            time.sleep(0.05)
 
     def _micro_batch(self, frame: DataFrame, batch: int) -> None:
         try:
