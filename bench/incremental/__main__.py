@@ -5,8 +5,6 @@ The state is a file; a step ends with its commit.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
@@ -15,8 +13,9 @@ from pathlib import Path
 
 from barnabas.incremental.flow import DuckFlow, open_flow
 from bench import report
+from bench.front import parser_of, tell
 from bench.incremental.plans import CASES, Case, Inputs
-from bench.storage.result import Result, lines_of, measured
+from bench.storage.result import Result, measured
 
 STATES, QUICK_STATES = (1_000_000, 5_000_000), (1_000_000,)
 STEPS = (100, 10_000, 500_000)
@@ -24,21 +23,14 @@ MEMORY_BYTES, THREADS = 1 << 30, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.incremental", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3, help="steps of each size (default 3)")
-    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
+    parser = parser_of("bench.incremental", __doc__)
     parser.add_argument("--case", choices=sorted(CASES), help="only this one")
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
     options = parser.parse_args(arguments)
     cases = {options.case: CASES[options.case]} if options.case else CASES
     states = QUICK_STATES if options.quick else STATES
     command = report.command_of("bench.incremental", arguments)
     page = measured(lambda: measure(cases, states, STEPS, options.repeat), command, quick=options.quick)
-    for each in page["results"]:
-        print("\n".join(lines_of(Result(**each))), flush=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
-    return 0
+    return tell(page, options.json)
 
 
 def measure(cases: Mapping[str, Case], states: Sequence[int], steps: Sequence[int], repeat: int) -> list[Result]:

@@ -3,13 +3,11 @@ broker."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import Producer
@@ -17,12 +15,13 @@ from confluent_kafka import Producer
 from barnabas.registry.core.entities import Draft, Version
 from barnabas.registry.core.records import encode, schema_record
 from bench import report
+from bench.front import parser_of, tell
 from bench.peers.peer import PeerUnavailable
 from bench.peers.process import cpu_of, resident_mb
 from bench.registry import load
 from bench.registry.systems import MAKERS, OURS, Bare, RegistryProcess, Together, call
 from bench.servers import Barnabas, create_topic
-from bench.storage.result import Result, judge, lines_of, measured
+from bench.storage.result import Result, judge, measured
 
 CONNECTIONS = 8
 PACED_PER_S = 500
@@ -42,21 +41,13 @@ FULL, QUICK = Amounts(2_000, 3.0, STORED), Amounts(300, 1.0, 10_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.registry", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions (default 3)")
-    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
+    parser = parser_of("bench.registry", __doc__)
     options = parser.parse_args(arguments)
     absent: dict[str, str] = {}
     amounts = QUICK if options.quick else FULL
     command = report.command_of("bench.registry", arguments)
     page = measured(lambda: measure(options.repeat, amounts, absent), command, quick=options.quick)
-    for each in page["results"]:
-        print("\n".join(lines_of(Result(**each))), flush=True)
-    if options.json:
-        page = {**page, "reader": "wrk" if load.WRK else "a client in Python", "absent": absent}
-        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
-    return 0
+    return tell(page, options.json, reader="wrk" if load.WRK else "a client in Python", absent=absent)
 
 
 def measure(repeat: int, amounts: Amounts, absent: dict[str, str]) -> list[Result]:

@@ -3,26 +3,24 @@ HTTP."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.pq import ExecStatus
 
 from bench import report
+from bench.front import parser_of, tell
 from bench.latency import percentile
 from bench.peers.process import cpu_of, resident_mb
 from bench.registry.systems import call
 from bench.servers import Barnabas
 from bench.sql import load
 from bench.sql.systems import OURS, SqlServer
-from bench.storage.result import Result, judge, lines_of, measured
+from bench.storage.result import Result, judge, measured
 from bench.tables.topics import FIRST_ID, fill
 
 CONNECTIONS = (1, 4, 8)
@@ -53,19 +51,12 @@ FULL, QUICK = Amounts(100_000, 5_000_000, 5_000, 3.0), Amounts(10_000, 500_000, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.sql", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions (default 3)")
-    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
+    parser = parser_of("bench.sql", __doc__)
     options = parser.parse_args(arguments)
     amounts = QUICK if options.quick else FULL
     command = report.command_of("bench.sql", arguments)
     page = measured(lambda: measure(options.repeat, amounts), command, quick=options.quick)
-    for each in page["results"]:
-        print("\n".join(lines_of(Result(**each))), flush=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
-    return 0
+    return tell(page, options.json)
 
 
 def measure(repeat: int, amounts: Amounts) -> list[Result]:

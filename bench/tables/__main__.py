@@ -3,7 +3,6 @@ few rows in a large topic."""
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import shutil
@@ -23,8 +22,9 @@ from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.serializer import Deserializer, Serializer
 from barnabas.tables import Table, table
 from bench import report
+from bench.front import parser_of, tell
 from bench.servers import resident_mb
-from bench.storage.result import Result, judge, lines_of, measured, ratio
+from bench.storage.result import Result, judge, measured, ratio
 from bench.storage.servers import OURS, Ours
 from bench.tables import loop
 from bench.tables.topics import COLUMNS, FIRST_ID, NAMES, RECORD_BYTES, fill, fill_with, row
@@ -65,22 +65,15 @@ FULL, QUICK = Amounts(5_000_000, 500_000, 20_000_000_000), Amounts(1_000_000, 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.tables", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions (default 3)")
-    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
+    parser = parser_of("bench.tables", __doc__)
     parser.add_argument("--large-mb", type=int, help="of the large topic, in place of 20,000 or what the disk holds")
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
     options = parser.parse_args(arguments)
     amounts = QUICK if options.quick else FULL
     if options.large_mb:
         amounts = amounts._replace(large_bytes=options.large_mb * 1_000_000)
     command = report.command_of("bench.tables", arguments)
     page = measured(lambda: measure(options.repeat, amounts), command, quick=options.quick)
-    for each in page["results"]:
-        print("\n".join(lines_of(Result(**each))), flush=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
-    return 0
+    return tell(page, options.json)
 
 
 def measure(repeat: int, amounts: Amounts) -> list[Result]:

@@ -3,9 +3,7 @@ views beside each other."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -18,12 +16,13 @@ from typing import Any, NamedTuple
 
 from barnabas.testing.children import Child
 from bench import report
+from bench.front import parser_of, tell
 from bench.latency import percentile
 from bench.peers.process import cpu_of
 from bench.servers import Barnabas, create_topic
 from bench.sql import load
 from bench.sql.systems import SqlServer
-from bench.storage.result import Result, judge, lines_of, measured, ratio
+from bench.storage.result import Result, judge, measured, ratio
 from bench.tables.topics import COLUMNS as LARGE_COLUMNS
 from bench.tables.topics import batches, fill, send
 from bench.views import feed, lateness
@@ -74,19 +73,12 @@ QUICK = Amounts(1_000_000, 500_000, 500_000, 1_000, 5.0, 2.0, 15.0, 5.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.views", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions of what takes little time (default 3)")
-    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
+    parser = parser_of("bench.views", __doc__)
     options = parser.parse_args(arguments)
     amounts = QUICK if options.quick else FULL
     command = report.command_of("bench.views", arguments)
     page = measured(lambda: measure(options.repeat, amounts), command, quick=options.quick)
-    for each in page["results"]:
-        print("\n".join(lines_of(Result(**each))), flush=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
-    return 0
+    return tell(page, options.json)
 
 
 def measure(repeat: int, amounts: Amounts) -> list[Result]:

@@ -48,6 +48,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     log = RotatingLog(tmp_path / "file" / "log")
     log.write(b"lost\n")
     log.close()
+    assert (tmp_path / "file").read_text() == ""
 
 
 def test_many_threads_write_whole_lines(tmp_path: Path) -> None:

@@ -197,3 +197,4 @@ def test_processes_end_with_a_supervisor_that_is_killed_and_another_goes_on(clus
         wait_until(lambda: cluster.driver not in (None, before))
         wait_until(lambda: all(each.state == "running" and each.error is None for each in cluster.states.follow().values()))
         wait_until(mark.exists)
+        assert set(cluster.states.records) == {"a", "p"}

@@ -317,6 +317,7 @@ async def test_a_client_that_goes_away_ends_a_stream_that_waits() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /stream/silent HTTP/1.1\r\nHost: a\r\n\r\n")
         await service.reached.wait()
+        assert service.streams_ended == 0
         writer.close()
         await until(lambda: service.streams_ended == 1)
 
@@ -327,6 +328,7 @@ async def test_a_client_that_reads_nothing_ends_its_stream(monkeypatch: pytest.M
         with socket.create_connection(("127.0.0.1", port)) as still:
             still.sendall(b"GET /stream/endless HTTP/1.1\r\nHost: a\r\n\r\n")
             await until(lambda: service.streams_ended == 1)
+            assert (await asked(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))[0] == 200
 
 
 async def test_a_stop_ends_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,7 @@ async def test_a_protocol_that_cannot_be_loaded_refuses_clients(monkeypatch: pyt
     await service.start()
     _, writer = await asyncio.open_connection("127.0.0.1", int(service.ready_lines[0].rpartition(":")[2]))
     await until(lambda: _is_refused(int(service.ready_lines[0].rpartition(":")[2])))
+    assert service.is_ready(), "HTTP goes on"
     writer.close()
     await service.close()
 

@@ -22,7 +22,7 @@ from barnabas.sql.listening import DEFAULT_POSTGRES, POSTGRES
 
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
-ENGINE_FOLDER = "engine.data.dir"
+ENGINE_FOLDER, REGISTRY = "engine.data.dir", "schema.registry.url"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -131,15 +131,24 @@ def _supervisor(
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:
         raise BadInput(f"the services need --services-config FILE to reach the listener {protocol}")
-    if "registry" in listeners and "confluent.schema.registry.url" not in properties:
-        properties |= _registry_settings(listeners["registry"], settings)
+    if "registry" in listeners:
+        url = _reached(listeners["registry"])
+        if "confluent.schema.registry.url" not in properties:
+            properties |= _registry_settings(url, settings)
+        if url.startswith("http:"):  # SQL and the engine have no log-in at a registry of their own
+            settings.setdefault(REGISTRY, url)
     return Supervisor(listeners, settings, log_level.lower())
+
+
+def _reached(url: str) -> str:
+    """The URL of a listener on every address, as this machine reaches it."""
+    for everywhere, here in (("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
+        url = url.replace(everywhere, here)
+    return url
 
 
 def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
     """The broker's settings for the registry beside it: with BASIC it logs in as the user of the services."""
-    for everywhere, here in (("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
-        url = url.replace(everywhere, here)
     result = {"confluent.schema.registry.url": url}
     if "BASIC" in settings.get("authentication.method", "").upper():
         from barnabas.client.config import credentials_from

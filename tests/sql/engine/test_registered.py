@@ -31,6 +31,8 @@ def test_a_topic_has_the_columns_of_its_schema(broker: Broker) -> None:
         assert (answer.names, answer.rows) == (["id", "name"], [(0, "n0"), (1, "n1"), (2, "n2")])
         assert ask.rows("select _key, name from typed where id = $1", 1) == [(b"k", "n1")]
         assert ask.rows("select value from untyped") == [("plain",)]
+        columns = "select table_name, column_name from information_schema.columns where table_name in ('typed', 'untyped') order by 1, 2"
+        assert ask.rows(columns) == [("typed", "id"), ("typed", "name"), ("untyped", "key"), ("untyped", "value")]
     finally:
         engine.close()
 
@@ -45,5 +47,6 @@ def test_a_registry_that_is_not_there(broker: Broker) -> None:
         ask("create table declared (a int)")
         assert ask.rows("select * from declared") == []
         assert ask.error("select * from bare").sqlstate == "08006"
+        assert ("bare",) in ask.rows("select relname from pg_class")
     finally:
         engine.close()

@@ -208,6 +208,7 @@ async def test_a_client_that_goes_away_ends_its_statement(statement: str) -> Non
         writer.write(b"POST /sql HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(statement), statement.encode()))
         await writer.drain()
         await until(lambda: len(engine.sessions) == 1)
+        assert not engine.sessions[0].closed.is_set()
         writer.close()
         await until(lambda: engine.sessions[0].closed.is_set())
 
@@ -314,4 +315,5 @@ async def test_a_session_waits_for_sql_idle_session_s(monkeypatch: pytest.Monkey
     for _ in range(2):
         idle.give(Caller(), engine.session(Caller()))
         await until(lambda: engine.sessions[-1].closed.is_set() and not len(idle))
+    assert len(engine.sessions) == 2
     await idle.close()

@@ -206,6 +206,7 @@ def test_a_client_that_reads_nothing_is_dropped(server: Running, monkeypatch: py
         session = server.engine.sessions[-1]
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.send(query("select repeat('x', 1000) from range(1000000)"))
+        assert not session.closed
         wait_until(lambda: session.closed)
 
 

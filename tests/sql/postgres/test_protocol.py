@@ -296,6 +296,7 @@ def test_a_client_that_goes_away_ends_its_statement(server: Running) -> None:
     session = server.engine.sessions[-1]
     client.send(query(SLOW))
     wait_until(session.sleeps.is_set)
+    assert not session.closed
     client.close()
     wait_until(lambda: session.closed)
 

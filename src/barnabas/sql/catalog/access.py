@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.errors import PartitionError
 from barnabas.client.operations import fetch
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError
+from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
@@ -39,6 +40,7 @@ from barnabas.tables.scan import Columns
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
 
+logger = logging.getLogger(__name__)
 R = TypeVar("R")
 OWN_TOPICS = "_barnabas_"  # of definitions, jobs and sinks: SHOW TABLES does not list them
 PUBLIC, TEMPORARY = "public", "pg_temp_"
@@ -170,15 +172,25 @@ class Access:
         self._shared.definitions.refresh(self._running)
         definitions = self._shared.definitions.tables
         described = []
+        with_schemas = self._shared.samples.with_schemas()
         for name in self.names():
             if name in definitions:
                 described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
             else:
-                described.append(Described(name, undeclared(name, is_text_key=True, is_text_value=True).columns))
+                described.append(Described(name, self._columns_of_topic(name, has_schema=name in with_schemas)))
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
         names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
         return Facts(self._user, database, list(self._settings), described, sequences)
+
+    def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
+        """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""
+        try:
+            found = self._shared.samples.registered(name) if has_schema else None
+        except BarnabasError as error:
+            logger.warning("event=schema-without-columns topic=%s error=%r", name, str(error))
+            found = None
+        return (found or undeclared(name, is_text_key=True, is_text_value=True)).columns
 
     def _known_jobs(self) -> Known:
         self._shared.definitions.refresh(self._running)

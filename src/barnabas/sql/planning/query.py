@@ -142,14 +142,7 @@ def plan_query(
     relations = [find(parts_of(table), position_in(table)) for table in tables]
     has_point = len(relations) == 1 and relations[0].name not in pending
     point = point_of(tree, relations[0]) if has_point else None
-    named, is_natural = _named(tree), _is_natural(tree)
-    inputs, has_star = [], is_natural or _has_star(tree, is_alone=len(relations) == 1)
-    for number, relation in enumerate(relations):
-        shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
-        is_pending = relation.name in pending and not isinstance(relation, MemoryRelation)  # those are rows of one statement
-        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=is_pending))
-    if is_natural and any(each.extra for each in inputs):  # DuckDB would compare the hidden columns too
-        raise SqlError("0A000", "NATURAL JOIN with a hidden column is not supported", hint="name the common columns by USING")
+    inputs = _inputs(tree, tables, relations, pending)
     field_of = _columns(tables, relations)
 
     def type_of_column(column: exp.Column) -> pa.DataType | None:
@@ -170,6 +163,19 @@ def plan_query(
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
     return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
+
+
+def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation], pending: Collection[str]) -> list[Input]:
+    """The relations under DuckDB's names, each with the columns that the tree needs. Raises SqlError."""
+    named, is_natural = _named(tree), _is_natural(tree)
+    inputs, has_star = [], is_natural or _has_star(tree, is_alone=len(relations) == 1)
+    for number, relation in enumerate(relations):
+        shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
+        is_pending = relation.name in pending and not isinstance(relation, MemoryRelation)  # those are rows of one statement
+        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=is_pending))
+    if is_natural and any(each.extra for each in inputs):  # DuckDB would compare the hidden columns too
+        raise SqlError("0A000", "NATURAL JOIN with a hidden column is not supported", hint="name the common columns by USING")
+    return inputs
 
 
 def _rewritten(tree: Any, find: Find) -> Any:
