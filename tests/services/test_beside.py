@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import signal
@@ -13,11 +14,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.cli.services_beside import ServicesAsked, ServicesBeside, beside
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.schemas.serializer import Serializer
 from barnabas.testing import Broker
 from tests.processes import is_alive
 from tests.waiting import wait_until
@@ -77,6 +81,30 @@ def test_the_child_restarts_and_dies_with_the_broker(tmp_path: Path, how: signal
         process.wait(30)
         wait_until(lambda: not is_alive(child), "the services outlive the broker")
     assert "the services ended with exit code -9" in (tmp_path / "errors").read_text()
+
+
+def test_sql_beside_a_broker_knows_the_registry(tmp_path: Path) -> None:
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]})
+    places = (
+        "--registry-listener",
+        "http://127.0.0.1:0",
+        "--sql-listener",
+        "http://127.0.0.1:0",
+        "--postgres-listener",
+        "127.0.0.1:0",
+    )
+    with started(tmp_path, *HERE, *places) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(4)]
+        (broker,) = re.findall(r"PLAINTEXT://(\S+)", lines[0])
+        registry, sql = re.findall(r"http://\S+", "".join(lines))
+        with RegistryClient(registry) as client:
+            value = Serializer(client, "typed", schema=schema).encode({"id": 7})
+        producer = Producer({"bootstrap.servers": broker})
+        producer.produce("typed", value)
+        assert producer.flush(30) == 0
+        with urlopen(Request(f"{sql}/sql", data=b"select * from typed", method="POST"), timeout=60) as answer:
+            assert json.loads(answer.read())["rows"] == [[7]]
 
 
 def test_a_broker_on_another_listener_runs_alone_unless_asked(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from barnabas.errors import BarnabasError, KafkaError
 logger = logging.getLogger(__name__)
 POLL_S = 0.1
 STATES_AGE_S = 0.5
-END_S = 10.0
+END_S = 5.0  # the supervisor kills the driver after eight seconds
 
 
 class Driver:
@@ -47,8 +47,11 @@ class Driver:
                 logger.warning("event=driver-hindered error=%r", str(error))
             stopping.wait(POLL_S)
             alive = self._is_alive()
-        for each in self._running.values():
-            each.end(END_S if alive else 0)
+        ends = [threading.Thread(target=each.end, args=(END_S if alive else 0.0,)) for each in self._running.values()]
+        for end in ends:
+            end.start()
+        for end in ends:
+            end.join()
         for store in (self._jobs, self._states):
             store.close()
         self._client.close()

@@ -25,6 +25,9 @@ class Work(Protocol):
     def failure(self) -> str | None:
         """Why it has ended, in one line; None while it runs."""
 
+    def has_settled(self) -> bool:
+        """Whether it has taken a micro-batch since its start, or found nothing to take."""
+
     def stop(self) -> None:
         """End, and release everything; safe in any state."""
 
@@ -42,6 +45,7 @@ class RunningJob:
         self._work: Work | None = None
         self._thread: threading.Thread | None = None
         self._outcome: tuple[str | None] | None = None  # of the thread: the error, or that there is none
+        self._fault: str | None = None  # of the last run, until this one has settled: it may fail in the same way
 
     def step(self, job: Job | None, now_s: float) -> None:
         """Look at the job, and do what its life needs.
@@ -52,7 +56,7 @@ class RunningJob:
         self._look(now_s)
         is_same = job is not None and _signature(job) == _signature(self.job)
         if job is not None and not is_same and not self.life.is_there:
-            self.job, self.life = job, Life()
+            self.job, self.life, self._fault = job, Life(), None
             is_same = True
         if job is not None and is_same:
             self.job = job
@@ -102,8 +106,11 @@ class RunningJob:
         if self._work is not None and self.life.phase is Phase.RUNNING:
             failure = self._work.failure()
             if failure is not None:
+                self._fault = failure
                 self._release()
                 self.life.ended(now_s, failure)
+            elif self._fault is not None and self._work.has_settled():
+                self._fault = None
 
     def state(self, known: JobState | None, now_s: float, now_ms: int) -> JobState | None:
         """Its state for the topic; None while it does not tell."""
@@ -112,6 +119,8 @@ class RunningJob:
         match self.life.phase:
             case Phase.WAITING:
                 return waiting(self.job, known, self.life, now_s, now_ms)
+            case Phase.RUNNING if self._fault is not None:
+                return made(self.job, known, State.STARTING, now_ms, tries=self.life.tries, error=self._fault)
             case Phase.RUNNING:
                 return made(self.job, known, State.RUNNING, now_ms, tries=self.life.tries)
             case Phase.STARTING:

@@ -48,6 +48,7 @@ class ViewJob:
         self._name = view.job.name
         self._error: BaseException | None = None  # that ended the query, as it was raised
         self._query: StreamingQuery | None = None
+        self._took = False
         self._options = {
             "subscribe": ",".join(view.topics),
             "startingOffsets": "earliest",
@@ -85,6 +86,7 @@ class ViewJob:
             start, end = self._planned()
             records = NO_RECORDS if self._view.has(number) else self._records(frame, start, end)
             self._view.take(number, records, _by_topic(end))
+            self._took = True
         except BaseException as error:
             self._error = error
             self._log.error("event=batch-failed number=%d error=%r", batch + 1, one_line(error))
@@ -99,6 +101,11 @@ class ViewJob:
         query = self._query or next(each for each in self._spark.streams.active if each.name == self._name)
         execution = query._jsq.streamingQuery()
         return offsets_of(execution.committedOffsets()), offsets_of(execution.availableOffsets())
+
+    def has_settled(self) -> bool:
+        """Whether a micro-batch was taken since the start, or there is nothing to take."""
+        query = self._query
+        return self._took or (query is not None and query.status["message"].startswith(IDLE))
 
     def failure(self) -> str | None:
         """Why the query has ended, in one line; None while it runs."""
