@@ -11,7 +11,6 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
-from sqlalchemy.schema import CreateTable
 
 from barnabas.testing import Broker
 from tests.sql.engine.asking import engine_of
@@ -61,9 +60,7 @@ def alchemy(numbering: Running, request: pytest.FixtureRequest) -> Iterator[sa.E
 
 
 def test_the_first_steps_of_sqlalchemys_orm(alchemy: sa.Engine) -> None:
-    with alchemy.begin() as connection:
-        for table in Base.metadata.sorted_tables:
-            connection.execute(CreateTable(table, include_foreign_key_constraints=[]))  # they are refused
+    Base.metadata.create_all(alchemy)
     with Session(alchemy) as session:
         sandy = User(name="sandy", addresses=[Address(email_address="s@x"), Address(email_address="s@y")])
         session.add_all([User(name="bob", fullname="Bob", addresses=[Address(email_address="b@x")]), sandy, User(name="pat")])

@@ -15,11 +15,11 @@ from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import FORMATS, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement, parse, words_of
-from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
-from barnabas.sql.statements.columns import columns_of, folded, key_column
+from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready, done
@@ -70,12 +70,17 @@ class Options(NamedTuple):
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
+    has_foreign_keys = isinstance(tree.this, exp.Schema) and drop_foreign_keys(tree.this)
     definition, options, numbered = definition_of(tree)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
+        if has_foreign_keys:
+            session.notify(
+                Notice("foreign keys are not enforced", "WARNING", "01000", "a row may refer to one that is not there")
+            )
         return Done("CREATE TABLE")
 
     return Ready(statement.text, run)
