@@ -67,6 +67,16 @@ class Barnabas(Postgres):
                 self._match_r_paren()
             return made
 
+        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
+            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+            if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
+                self._advance(2)
+                time = self._parse_field(any_token=True)
+                if not self._match(TokenType.ALIAS):
+                    self.raise_error("AS follows the column of a WATERMARK")
+                return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
+            return super()._parse_unnamed_constraint(constraints)
+
         def _warn_unsupported(self) -> None:
             """Nothing: the statement gets an error, and its text belongs into no log."""
 
