@@ -6,11 +6,12 @@ Late rows are left out of the tables when they come; by the same rule, but on va
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+from msgspec import Struct
 
 from barnabas.incremental.interface import DELETED, KEY, ROW, FlowError, Size
 from barnabas.incremental.plan import Input, OnTime, Plan, quoted
@@ -19,21 +20,28 @@ Key = tuple[Any, ...]
 Rows = list[tuple[bytes | None, Mapping[str, Any]]]
 
 
-class Open:
+class Open(Struct):
     """A step that is not committed."""
 
-    def __init__(
-        self, number: int, tables: dict[str, Rows], result: dict[Key, dict[str, Any]], marks: dict[int, Any], late: int
-    ) -> None:
-        self.number, self.tables, self.result, self.marks, self.late = number, tables, result, marks, late
+    number: int
+    tables: dict[str, Rows]
+    result: dict[Key, dict[str, Any]]
+    marks: dict[int, Any]
+    late: int
 
 
 class WholeFlow:
-    """Keeps all rows of the tables in memory."""
+    """Keeps all rows of the tables in memory.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        setup: statements that define functions which the plan uses.
+    """
+
+    def __init__(self, plan: Plan, setup: Sequence[str] = ()) -> None:
         self.plan, self.position = plan, -1
         self._connection = duckdb.connect()
+        for statement in setup:
+            self._connection.execute(statement)
         self._tables: dict[str, Rows] = {name: [] for name in plan.tables}
         self._result: dict[Key, dict[str, Any]] = {}
         self._marks: dict[int, Any] = dict.fromkeys(plan.marks)
