@@ -63,7 +63,7 @@ class WholeFlow:
         self._open = Open(number, tables, result, marks, self._late + late)
         changed = [{**row, DELETED: False} for key, row in result.items() if self._result.get(key) != row]
         names = self.plan.key or (ROW,)
-        gone = [{**dict(zip(names, key, strict=True)), DELETED: True} for key in self._result if key not in result]
+        gone = [{**{name: row[name] for name in names}, DELETED: True} for key, row in self._result.items() if key not in result]
         return pa.Table.from_pylist(changed + gone, self._changes_schema())
 
     def _table_of(self, node: OnTime) -> str:
@@ -135,7 +135,7 @@ class WholeFlow:
         seen: Counter[str] = Counter()
         for row in rows.to_pylist():
             if self.plan.key is not None:
-                key: Key = tuple(row[name] for name in self.plan.key)
+                key: Key = tuple(repr(value) if isinstance(value := row[name], (dict, list)) else value for name in self.plan.key)
                 if key in found:
                     raise FlowError(f"two rows of the result have the key {key}")
             else:

@@ -23,6 +23,7 @@ from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
+from barnabas.sql.table_words import with_plain_windows
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 IDENTITY_OPTIONS = "identity_options"  # the mark of an identity column
@@ -247,6 +248,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
     `ORDER BY x USING <`, and the functions `div` and `window`."""
+    tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
