@@ -77,7 +77,8 @@ def test_session_of_a_group() -> None:
     )
     assert found == [("10:00", "10:05", 1), ("10:09", "10:16", 2)]
     found = rows(
-        "SELECT price > 1 AS p, session_window(at, '5 minutes').end AS e, sum(price) AS s FROM bids GROUP BY p, session_window(at, '5 minutes') "
+        "SELECT price > 1 AS p, session_window(at, '5 minutes').end AS e, sum(price) AS s FROM bids "
+        "GROUP BY p, session_window(at, '5 minutes') "
         "ORDER BY e, s"
     )
     assert found == [(False, "10:05", 0), (False, "10:14", 1), (True, "10:16", 2)]

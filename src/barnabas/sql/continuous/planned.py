@@ -96,7 +96,8 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
             _check_name(name)
     node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
     if mark is not None:
-        node = nodes.add(OnTime(node, nodes.columns(node), mark.column, f"input_0.{mark.value}"))
+        value = f"input_0.{quoted(mark.column)}{f' - {mark.delay}' if mark.delay else ''}"
+        node = nodes.add(OnTime(node, nodes.columns(node), mark.column, value))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
         unique.append(frozenset((PARTITION, OFFSET)))
