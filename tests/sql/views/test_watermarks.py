@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from tests.docs.pasted import ROOT
 from tests.sql.engine.asking import Asking
 
 TIMES = "to_char(window_start, 'HH24:MI'), n"
@@ -117,3 +120,22 @@ def test_plan_says_what_is_forgotten(ask: Asking) -> None:
     assert 'until "window_end" <' in lines
     assert "that are final" in lines
     ask("drop table told")
+
+
+def test_the_guide_works_as_pasted(ask: Asking) -> None:
+    chapters = (
+        (ROOT / "docs/guides/views.md").read_text().partition("\n## Windows\n")[2].partition("\n## Reading what you wrote\n")[0]
+    )
+    shown = []
+    for block in re.findall(r"```sql\n(.*?)```", chapters, re.DOTALL):
+        shown += [ask.rows(each) for each in block.split(";\n") if each.strip()]
+    times = [
+        sorted(tuple(str(value)[11:16] if isinstance(value, datetime) else value for value in row) for row in rows)
+        for rows in shown
+        if rows
+    ]
+    assert times == [
+        [("ann", 2), ("bob", 1)], [("10:00", 1), ("11:00", 1)], [(1, 2)], [("10:00", 1)], [("10:00", 1), ("11:00", 1)],
+    ]  # fmt: skip
+    ask("drop table clicks cascade")
+    ask("drop table visits_of_today cascade")
