@@ -135,7 +135,7 @@ def test_the_guide_works_as_pasted(ask: Asking) -> None:
         if rows
     ]
     assert times == [
-        [("ann", 2), ("bob", 1)], [("10:00", 1), ("11:00", 1)], [(1,)], [("10:00", 1)], [("10:00", 1), ("11:00", 1)],
+        [("ann", 2), ("bob", 1)], [("10:00", 1), ("11:00", 1)], [(1,)], [("10:00", 2)], [("10:00", 2), ("11:00", 1)],
     ]  # fmt: skip
     ask("drop table clicks cascade")
     ask("drop table visits_of_today cascade")
