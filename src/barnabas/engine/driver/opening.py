@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.view_job import ViewJob
-from barnabas.engine.folders import job_folder, job_log
+from barnabas.engine.folders import job_folder
 from barnabas.engine.jobs import Job, JobProgress, ViewWork
-from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.incremental.flow import open_flow
@@ -54,7 +53,7 @@ class Opener:
         self._registry = None if url is None else RegistryAddress(url)
         self._settings = {name: value for name, value in settings.items() if name != REGISTRY}
         self._config = ClientConfig.from_options(self._settings)
-        self._logs: dict[str, logging.Logger] = {}
+        self._logs = JobLogs(folder)
 
     def open(self, job: Job) -> ViewJob:
         """Raises CheckpointLost, FlowError, ClientError, OSError."""
@@ -68,7 +67,7 @@ class Opener:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
-        log = self._log(job.name)
+        log = self._logs.open(job.name)
         try:
             view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
         except BaseException:
@@ -83,22 +82,3 @@ class Opener:
         finally:
             store.close()
         return found if found is not None and found.generation == job.generation else None
-
-    def _log(self, name: str) -> logging.Logger:
-        found = self._logs.get(name)
-        if found is None:
-            found = self._logs[name] = logging.getLogger(f"barnabas.job.{name.replace('.', '_')}")
-            found.addHandler(_JobLog(RotatingLog(job_log(self._folder, name))))
-        return found
-
-
-class _JobLog(logging.Handler):
-    """Writes lines to the log of one job."""
-
-    def __init__(self, log: RotatingLog) -> None:
-        super().__init__()
-        self._log = log
-        self.setFormatter(logging.Formatter("%(asctime)s level=%(levelname)s %(message)s"))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._log.write(self.format(record).encode(errors="replace") + b"\n")

@@ -56,6 +56,18 @@ def wait_for_rows(session: Waiting, job: Job) -> None:
             session.notify(Notice(text, "WARNING", "01000", "barnabas.views shows its state"))
             return
         time.sleep(POLL_S)
+    wait_for_running(session, job)
+
+
+def wait_for_running(session: Waiting, job: Job) -> None:
+    """Wait until a job that has rows has told its state too: the driver writes it at its next look. ENGINE_S at most. Raises SqlError."""
+    until_s = time.monotonic() + ENGINE_S
+    while time.monotonic() < until_s:
+        state = session.view_jobs.states(POLL_S).get(job.name)
+        if not _works(job, state) or (state is not None and _is_of(state, job) and state.state is State.RUNNING):
+            return
+        session.running.check()
+        time.sleep(POLL_S)
 
 
 def wait_for_rest(session: Waiting, name: str) -> None:
@@ -113,6 +125,8 @@ class CatchingUp:
             state = self._session.view_jobs.states().get(late[0])
             reason = "it has not started" if state is None else state.error or f"it is {state.state}"
             raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint="RESUME MATERIALIZED VIEW lets it go on")
+        if name in jobs:
+            wait_for_running(self._session, jobs[name])
 
     def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float, *, from_first: bool = False) -> list[str]:
         """Wait for views; those that were not waited for to the end, as they do not work or take too long.
@@ -188,10 +202,13 @@ def _works(job: Job, state: JobState | None) -> bool:
     """Whether a job runs, or will when the engine has seen it."""
     if job.desired is Desired.PAUSED:
         return False
-    is_of_job = state is not None and (state.generation, state.restarts) == (job.generation, job.restarts)
-    if not is_of_job or state is None:
+    if state is None or not _is_of(state, job):
         return True
     return state.state in (*WORKING, State.PAUSED) or (state.state is State.WAITING and state.tries < 2)
+
+
+def _is_of(state: JobState, job: Job) -> bool:
+    return (state.generation, state.restarts) == (job.generation, job.restarts)
 
 
 def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -> bool:
