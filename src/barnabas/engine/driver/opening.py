@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from barnabas.client.config import ClientConfig
 from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.kept_view import KeptView
+from barnabas.engine.driver.reasons import rebuild
 from barnabas.engine.driver.view_job import ViewJob
 from barnabas.engine.folders import job_folder
 from barnabas.engine.jobs import Job, JobProgress, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.incremental.flow import open_flow
+from barnabas.incremental.interface import FlowError
 from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
 
@@ -29,14 +31,14 @@ REGISTRY = "schema.registry.url"
 
 
 class CheckpointLost(BarnabasError):
-    """A job has rows in its topic, and its folder does not have the state that made them."""
+    """A job has rows in its topic, and its folder does not have the state that made them, or it cannot be read."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        super().__init__(name, folder)
-        self.name = name
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, why)
+        self.name, self.why = name, why
 
     def __str__(self) -> str:
-        return f"the state of {self.name} is gone from its folder; `barnabas job restart {self.name} --rebuild` computes it again"
+        return f"the state of {self.name} {self.why}; {rebuild(self.name)}"
 
 
 class Opener:
@@ -56,17 +58,20 @@ class Opener:
         self._logs = JobLogs(folder)
 
     def open(self, job: Job) -> ViewJob:
-        """Raises CheckpointLost, FlowError, ClientError, OSError."""
+        """Raises CheckpointLost, ClientError, OSError."""
         assert isinstance(job.work, ViewWork)
         progress = self._progress(job)
         folder = job_folder(self._folder, job.name, job.generation)
         has_state, has_checkpoint = (folder / STATE).exists(), (folder / "checkpoint").exists()
         if progress is not None and progress.batch > 0 and not (has_state and has_checkpoint):
-            raise CheckpointLost(job.name, folder)
+            raise CheckpointLost(job.name, "is gone from its folder")
         if not (has_state and has_checkpoint):
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
+        try:
+            flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
+        except FlowError as error:
+            raise CheckpointLost(job.name, f"cannot be read: {error}") from error
         log = self._logs.open(job.name)
         try:
             view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)

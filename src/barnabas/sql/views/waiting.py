@@ -59,15 +59,22 @@ def wait_for_rows(session: Waiting, job: Job) -> None:
     wait_for_running(session, job)
 
 
-def wait_for_running(session: Waiting, job: Job) -> None:
-    """Wait until a job that has rows has told its state too: the driver writes it at its next look. ENGINE_S at most. Raises SqlError."""
+def wait_for_running(session: Waiting, job: Job) -> bool:
+    """Wait until a job that has rows has told its state too: the driver writes it at its next look. ENGINE_S at most. Raises SqlError.
+
+    Returns:
+        Whether it works.
+    """
     until_s = time.monotonic() + ENGINE_S
     while time.monotonic() < until_s:
         state = session.view_jobs.states(POLL_S).get(job.name)
-        if not _works(job, state) or (state is not None and _is_of(state, job) and state.state is State.RUNNING):
-            return
+        if not _works(job, state):
+            return False
+        if state is not None and _is_of(state, job) and state.state is State.RUNNING:
+            return True
         session.running.check()
         time.sleep(POLL_S)
+    return True
 
 
 def wait_for_rest(session: Waiting, name: str) -> None:
@@ -121,12 +128,12 @@ class CatchingUp:
         topics = _tables_below(jobs, name)
         ends = _by_topic(self._session, topics, read_committed=True)
         late = self._wait([name], ends, math.inf, from_first=True)
+        if not late and name in jobs and jobs[name].desired is Desired.RUNNING and not wait_for_running(self._session, jobs[name]):
+            late = [name]
         if late:
             state = self._session.view_jobs.states().get(late[0])
             reason = "it has not started" if state is None else state.error or f"it is {state.state}"
             raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint="RESUME MATERIALIZED VIEW lets it go on")
-        if name in jobs:
-            wait_for_running(self._session, jobs[name])
 
     def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float, *, from_first: bool = False) -> list[str]:
         """Wait for views; those that were not waited for to the end, as they do not work or take too long.
