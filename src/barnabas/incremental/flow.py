@@ -22,9 +22,24 @@ from barnabas.incremental.final import FinalRows
 from barnabas.incremental.groups import GroupedRows, WholeRows
 from barnabas.incremental.inputs import AddedRows, KeyedRows
 from barnabas.incremental.interface import DELETED, FlowError, Size
-from barnabas.incremental.join import JoinedRows
+from barnabas.incremental.join import JoinedRows, LookedUpRows
 from barnabas.incremental.marks import Marks, OnTimeRows
-from barnabas.incremental.plan import Final, Groups, Input, Join, Less, OnTime, Plan, Rows, Sessions, Sums, Union, decode, encode
+from barnabas.incremental.plan import (
+    Final,
+    Groups,
+    Input,
+    Join,
+    Less,
+    Lookup,
+    OnTime,
+    Plan,
+    Rows,
+    Sessions,
+    Sums,
+    Union,
+    decode,
+    encode,
+)
 from barnabas.incremental.result import CountedResult, KeyedResult, SummedResult, is_of_groups, let_go
 from barnabas.incremental.rows import AllRows, FewerRows, MadeRows
 from barnabas.incremental.sessions import SessionRows, as_groups
@@ -240,6 +255,8 @@ class DuckFlow:
                 return FewerRows(number, node, plan.columns_of(number))
             case Join(left=left, right=right) as node:
                 return JoinedRows(number, node, self._bag(left), self._bag(right))
+            case Lookup(left=left, right=right) as node:
+                return LookedUpRows(number, node, plan.columns_of(left), self._bag(right))
             case Sums() as node:
                 return self._sums(number, node)
             case Groups() as node:

@@ -1,11 +1,16 @@
-"""The inner join of two inputs: with the rows L and R before the step and the changes l and r, its change is lR + Lr + lr."""
+"""Joins of two inputs.
+
+With the rows L and R before the step and the changes l and r, the change of the inner join is lR + Lr + lr. That of a lookup is l(R + r).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from barnabas.incremental.bag import Bag
-from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing
+from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, merging
 from barnabas.incremental.database import Database
-from barnabas.incremental.plan import Join, listed
+from barnabas.incremental.plan import Column, Join, Lookup, listed
 
 
 class JoinedRows:
@@ -44,3 +49,36 @@ class JoinedRows:
 
     def keep(self, step: Step) -> None:
         """Its bags keep all."""
+
+
+class LookedUpRows:
+    """The rows of the left input with those of the right one after the step.
+
+    Args:
+        right: has the rows before the step.
+    """
+
+    def __init__(self, number: int, node: Lookup, left: Sequence[Column], right: Bag) -> None:
+        self._number, self._node, self._left, self._right = number, node, left, right
+        right.lets_go(None)
+
+    def change(self, step: Step) -> Change:
+        change, right = step.merged(self._node.left, self._left), self._right
+        if change.rows == 0:
+            return NOTHING
+        rows, theirs = right.weighted(), step.merged(right.node, right.columns)
+        if theirs.rows:
+            names = f"{listing(right.columns)}, {WEIGHT}"
+            rows = f"{rows} UNION ALL SELECT {names} FROM {theirs.relation}"
+            rows = merging(right.columns, rows) if theirs.lowest < 0 else rows
+        weight = f"input_0.{WEIGHT} * coalesce(input_1.{WEIGHT}, 1) AS {WEIGHT}"
+        return step.change(f"_change_{self._number}", self._node.joined(f"SELECT * FROM {change.relation}", rows, weight))
+
+    def create(self, database: Database) -> None:
+        """The bag keeps all."""
+
+    def rehash(self, database: Database) -> None:
+        """It has no hashes."""
+
+    def keep(self, step: Step) -> None:
+        """The bag keeps all."""

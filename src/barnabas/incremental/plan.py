@@ -158,6 +158,28 @@ class Join(Struct, frozen=True, tag="join"):
     until: tuple[Until | None, Until | None] = (None, None)
 
 
+class Lookup(Struct, frozen=True, tag="lookup"):
+    """Each row of the left input joined with the rows that the right one has after the step of the row. Later changes of the right input
+    change nothing.
+
+    Args:
+        left: rows are only added to it.
+        is_left: whether a row without a partner stays, with nulls.
+    """
+
+    left: int
+    right: int
+    on: str | None
+    columns: tuple[Named, ...]
+    is_left: bool = False
+
+    def joined(self, left: str, right: str, *extra: str) -> str:
+        """The query over two relations."""
+        word = "LEFT JOIN" if self.is_left else "JOIN"
+        columns = ", ".join([listed(self.columns), *extra])
+        return f"SELECT {columns} FROM ({left}) AS input_0 {word} ({right}) AS input_1 ON {self.on or 'true'}"
+
+
 class Sum(Struct, frozen=True):
     """An aggregate that one row can be added to, and one of `count` and `sum` taken from.
 
@@ -223,7 +245,7 @@ class Less(Struct, frozen=True, tag="less"):
     less: int
 
 
-Node = Input | OnTime | Rows | Join | Sums | Groups | Sessions | Union | Less | Final
+Node = Input | OnTime | Rows | Join | Lookup | Sums | Groups | Sessions | Union | Less | Final
 
 
 class Plan(Struct, frozen=True):
@@ -265,7 +287,7 @@ class Plan(Struct, frozen=True):
                 return ()
             case Rows(input=one) | Sums(input=one) | OnTime(input=one) | Sessions(input=one) | Final(input=one):
                 return (one,)
-            case Join(left=left, right=right) | Less(input=left, less=right):
+            case Join(left=left, right=right) | Lookup(left=left, right=right) | Less(input=left, less=right):
                 return left, right
             case Groups(inputs=inputs) | Union(inputs=inputs):
                 return inputs
@@ -277,23 +299,34 @@ class Plan(Struct, frozen=True):
                 return not is_keyed
             case Final():
                 return True
+            case Lookup(left=left):
+                return self.only_grows(left)
             case Rows() | Join() | Union() | OnTime():
                 return all(self.only_grows(each) for each in self.inputs_of(number))
             case _:
                 return False
 
     @property
+    def lookups(self) -> Mapping[int, Lookup]:
+        """The nodes whose rows depend on the step in which they came, by their numbers."""
+        return {number: each for number, each in enumerate(self.nodes) if isinstance(each, Lookup)}
+
+    @property
     def marks(self) -> Mapping[int, OnTime]:
         """The nodes with watermarks, by their numbers."""
         return {number: each for number, each in enumerate(self.nodes) if isinstance(each, OnTime)}
 
-    def query(self) -> str:
-        """The whole query, over relations with the names of the tables, and `marks` if there are watermarks.
+    def query(self, last: int | None = None) -> str:
+        """The whole query, over relations with the names of the tables, `marks` if there are watermarks, and `looked_3` for a lookup 3.
 
         Late rows are not among those of the tables.
+
+        Args:
+            last: another node than the last.
         """
-        parts = [f"n{number} AS ({self._text(number)})" for number in range(len(self.nodes))]
-        return f"WITH {', '.join(parts)} SELECT * FROM n{len(self.nodes) - 1}"
+        last = len(self.nodes) - 1 if last is None else last
+        parts = [f"n{number} AS ({self._text(number)})" for number in range(last + 1)]
+        return f"WITH {', '.join(parts)} SELECT * FROM n{last}"
 
     def _text(self, number: int) -> str:
         node = self.nodes[number]
@@ -311,6 +344,8 @@ class Plan(Struct, frozen=True):
                 return f"WITH {inputs} SELECT {listed(columns)} FROM (SELECT {', '.join(inner)} FROM input_0{grouped})"
             case OnTime():
                 return f"SELECT * FROM n{node.input}"
+            case Lookup(columns=columns):
+                return f"SELECT {', '.join(quoted(each.name) for each in columns)} FROM looked_{number}"
             case Final(input=one, until=until):
                 return f"SELECT input_0.* FROM n{one} AS input_0, marks WHERE {until.condition}"
             case Groups(query=query, columns=columns) | Sessions(query=query, columns=columns):

@@ -20,6 +20,13 @@ Key = tuple[Any, ...]
 Rows = list[tuple[bytes | None, Mapping[str, Any]]]
 
 
+class Looked(Struct):
+    """What a lookup has seen and made."""
+
+    seen: pa.Table
+    made: pa.Table
+
+
 class Open(Struct):
     """A step that is not committed."""
 
@@ -28,6 +35,7 @@ class Open(Struct):
     result: dict[Key, dict[str, Any]]
     marks: dict[int, Any]
     late: int
+    looked: dict[int, Looked]
 
 
 class WholeFlow:
@@ -47,7 +55,10 @@ class WholeFlow:
         self._marks: dict[int, Any] = dict.fromkeys(plan.marks)
         self._late = 0
         self._open: Open | None = None
-        self._schema = self._query({name: [] for name in plan.tables}, self._marks).schema
+        nothing: dict[str, Rows] = {name: [] for name in plan.tables}
+        self._looked: dict[int, Looked] = {}
+        self._looked = self._looking(nothing)
+        self._schema = self._query(nothing, self._marks, self._looked).schema
 
     def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
         if number != self.position + 1:
@@ -59,12 +70,31 @@ class WholeFlow:
                 on_time[name], marks[place] = self._on_time(node, inputs[name], marks[place])
                 late += inputs[name].num_rows - on_time[name].num_rows
         tables = {name: self._applied(self.plan.tables[name], rows, on_time.get(name)) for name, rows in self._tables.items()}
-        result = self._by_key(self._query(tables, marks))
-        self._open = Open(number, tables, result, marks, self._late + late)
+        looked = self._looking(tables)
+        result = self._by_key(self._query(tables, marks, looked))
+        self._open = Open(number, tables, result, marks, self._late + late, looked)
         changed = [{**row, DELETED: False} for key, row in result.items() if self._result.get(key) != row]
         names = self.plan.key or (ROW,)
         gone = [{**{name: row[name] for name in names}, DELETED: True} for key, row in self._result.items() if key not in result]
         return pa.Table.from_pylist(changed + gone, self._changes_schema())
+
+    def _looking(self, tables: Mapping[str, Any]) -> dict[int, Looked]:
+        """The lookups after a step: the rows that came on the left meet those that are on the right now."""
+        found: dict[int, Looked] = {}
+        for number, node in self.plan.lookups.items():
+            left = self._query(tables, self._marks, found, node.left)
+            right = self._query(tables, self._marks, found, node.right)
+            cursor = self._connection.cursor()
+            try:
+                old = self._looked.get(number, Looked(left.slice(0, 0), left.slice(0, 0)))
+                for name, rows in (("seen", old.seen), ("now", left), ("beside", right)):
+                    cursor.register(name, rows)
+                made = cursor.sql(node.joined("SELECT * FROM now EXCEPT ALL SELECT * FROM seen", "SELECT * FROM beside"))
+                rows = made.to_arrow_table()
+                found[number] = Looked(left, pa.concat_tables([old.made, rows]) if number in self._looked else rows)
+            finally:
+                cursor.close()
+        return found
 
     def _table_of(self, node: OnTime) -> str:
         found = self.plan.nodes[node.input]
@@ -108,9 +138,13 @@ class WholeFlow:
                 newest[row[KEY]] = {name: row[name] for name in names}
         return list(newest.items())
 
-    def _query(self, tables: Mapping[str, Any], marks: Mapping[int, Any]) -> pa.Table:
+    def _query(
+        self, tables: Mapping[str, Any], marks: Mapping[int, Any], looked: Mapping[int, Looked], last: int | None = None
+    ) -> pa.Table:
         cursor = self._connection.cursor()
         try:
+            for number, each in looked.items():
+                cursor.register(f"looked_{number}", each.made)
             if marks:
                 columns = ", ".join(f"w{place} {node.kind}" for place, node in self.plan.marks.items())
                 cursor.execute(f"CREATE OR REPLACE TEMP TABLE marks ({columns})")
@@ -123,7 +157,7 @@ class WholeFlow:
                     rows = pa.Table.from_pylist([dict(row) for _, row in tables[name]], empty)
                     cursor.register("given", rows)
                     cursor.execute(f"INSERT INTO {quoted(name)} FROM given")
-            found: pa.Table = cursor.sql(self.plan.query()).to_arrow_table()
+            found: pa.Table = cursor.sql(self.plan.query(last)).to_arrow_table()
             return found
         except duckdb.Error as error:
             raise FlowError(str(error).splitlines()[0]) from error
@@ -149,7 +183,8 @@ class WholeFlow:
     def commit(self) -> None:
         assert self._open is not None
         self.position, self._tables, self._result = self._open.number, self._open.tables, self._open.result
-        self._marks, self._late, self._open = self._open.marks, self._open.late, None
+        self._marks, self._late, self._looked = self._open.marks, self._open.late, self._open.looked
+        self._open = None
 
     def rollback(self) -> None:
         self._open = None

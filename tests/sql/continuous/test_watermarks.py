@@ -55,13 +55,18 @@ QUERIES = {
     "session of a group": "SELECT session_window.end AS e, sum(x) AS s FROM a GROUP BY session_window(at, '4 minutes')",
     "sessions joined": f"SELECT a.window_end AS e, x, y FROM {SESSION} AS a JOIN session(b, at, INTERVAL '5 minutes') AS b "
     "ON a.window_end = b.window_end",
+    "looked up": "SELECT at, a.k, x, name FROM a JOIN people FOR SYSTEM_TIME AS OF PROCTIME() AS p ON a.k = p.k WHERE x > 1",
+    "looked up or not": f"SELECT window_start, name, count(*) AS n FROM {A} AS a "
+    "LEFT JOIN people FOR SYSTEM_TIME AS OF PROCTIME() USING (k) GROUP BY 1, 2",
+    "counts looked up": "WITH c AS (SELECT k, count(*) AS n FROM b GROUP BY k) "
+    "SELECT a.at, x, n FROM a LEFT JOIN c FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = c.k AND n > 2",
     "all": "SELECT count(*) AS n, max(at) AS m FROM a",
     "all keys": "SELECT k, count(*) AS n FROM a JOIN b USING (k) GROUP BY k",
 }
 NEVER_FINAL = ("table", "all", "all keys", "full", "pairs")  # their rows may change whenever
 FINAL = (
     "tumble", "struct hop", "rows", "first", "union", "within", "within 3", "left", "right", "in", "windows left joined", "sessions",
-    "sessions joined",
+    "sessions joined", "looked up or not",
 )  # fmt: skip
 BOUNDED = ("tumble", "struct hop", "query", "first", "within", "left", "not exists", "windows left joined", "sessions", "all")
 THEN = st.sampled_from(("commit", "commit", "commit", "rollback", "reopen", "release"))

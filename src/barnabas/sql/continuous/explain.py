@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.incremental.plan import Final, Groups, Input, Join, Less, OnTime, Plan, Rows, Sessions, Sums, Union, Until
+from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, OnTime, Plan, Rows, Sessions, Sums, Union, Until
 
 GROWS = "a change costs the rows that come"
 ROWS = "a change costs the rows that it touches"
@@ -27,6 +27,8 @@ def what(plan: Plan, number: int) -> str:
             return " ".join([*parts, *([f"where {where}"] if where else [])])
         case Join(left=left, right=right, on=on):
             return f"join of {left} and {right}{f' on {on}' if on else ', all pairs'}"
+        case Lookup(left=left, right=right, on=on):
+            return f"rows of {left} with those that {right} has when they come{f' on {on}' if on else ''}"
         case Sums(input=one, keys=keys, sums=sums):
             calls = ", ".join(f"{each.call}({each.argument or '*'})" for each in sums)
             return f"{calls or 'distinct rows'} of {one}{f' by {_listed([each.sql for each in keys])}' if keys else ''}"
@@ -71,6 +73,8 @@ def _keeps(plan: Plan, number: int) -> str:
             return "keeps the newest row of each key"
         case Join(left=left, right=right):
             return f"keeps the rows of {left} and {right}"
+        case Lookup(right=right):
+            return f"keeps the rows of {right}"
         case Sums(keys=keys, input=one):
             line = "keeps a line of each group" if keys else "keeps one line"
             return line if is_added_up(plan, number) else f"{line}, and the rows of {one}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from barnabas.incremental.plan import Column, Groups, Join, Less, Named, Rows, Sum, Sums, Union, quoted
+from barnabas.incremental.plan import Column, Groups, Join, Less, Lookup, Named, Rows, Sum, Sums, Union, quoted
 from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import NotSplit, Of, Part, free_name, minimal, narrowed, sources_in, text, used_by
 
@@ -55,6 +55,17 @@ class Joining:
         never = {both[each] for each in compared(conditions) if each in both}
         never |= {both[of] for part in (left, right) for of, name in part.columns.items() if name in part.not_null and of in both}
         return Part(node, both, minimal(pairs), frozenset(never), plain)
+
+    def lookup(self, left: Part, right: Part, conditions: Sequence[Any], *, is_left: bool) -> Part:
+        """The rows of the left part with those that the right one has when they come."""
+        joined = self.inner(left, right, conditions)
+        node = self._nodes.node(joined.node)
+        assert isinstance(node, Join)
+        number = self._nodes.add(Lookup(node.left, node.right, node.on, node.columns, is_left))
+        if not is_left:
+            return joined.renamed(node=number)
+        stays = {joined.columns[of] for of, name in left.columns.items() if of in joined.columns and name in left.not_null}
+        return joined.renamed(node=number, not_null=joined.not_null & stays)
 
     def _both(self, left: Part, right: Part) -> tuple[dict[Of, str], tuple[Named, ...], dict[str, tuple[str | None, str]]]:
         """The columns of two parts that are needed, by names that differ."""

@@ -14,6 +14,7 @@ from barnabas.incremental.plan import (
     Input,
     Join,
     Less,
+    Lookup,
     Node,
     OnTime,
     Plan,
@@ -105,6 +106,8 @@ def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
             return Rows(numbers[node.input], node.columns, node.where, node.source)
         case Join():
             return Join(numbers[node.left], numbers[node.right], node.on, node.columns)
+        case Lookup():
+            return replace(node, left=numbers[node.left], right=numbers[node.right])
         case Sums():
             return Sums(numbers[node.input], node.keys, node.sums, node.columns)
         case Groups():

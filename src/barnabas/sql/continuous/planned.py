@@ -123,7 +123,13 @@ def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[st
     last = made.node
     if [(each.name, each.kind) for each in columns] != list(kinds.items()):
         last = nodes.add(Rows(made.node, tuple(columns)))
-    return Planned(nodes.plan(last, found, hidden), tables, tuple(notices), frozenset(never))
+    plan = nodes.plan(last, found, hidden)
+    if any(not plan.only_grows(each.left) for each in plan.lookups.values()):
+        raise not_supported(
+            "FOR SYSTEM_TIME AS OF PROCTIME() needs rows on the left that are only added",
+            hint="a table without a primary key; or leave the words out, and the join follows the changes of both sides",
+        )
+    return Planned(plan, tables, tuple(notices), frozenset(never))
 
 
 def _hidden(columns: Sequence[str], shown: Sequence[str]) -> list[tuple[str, str]]:

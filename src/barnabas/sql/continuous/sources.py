@@ -24,7 +24,8 @@ from barnabas.sql.continuous.parts import (
 from barnabas.sql.continuous.scope import Scope, Source
 from barnabas.sql.continuous.steps import Step, lateral, with_lateral
 from barnabas.sql.dialect import to_duckdb
-from barnabas.sql.planning.names import tables_of
+from barnabas.sql.planning.names import AS_OF, tables_of
+from barnabas.sql.states import not_supported
 
 CLAUSES = ("pivots", "sample", "match", "connect", "prewhere")
 
@@ -75,10 +76,12 @@ class Sources:
             return
         source = Source(self._planner.source_number(), self._alias(item), self._renamed(item, made))
         self.scope.add(source)
-        step = Step(part_of(made, source), side)
+        step = Step(part_of(made, source), side, is_lookup=bool(item.meta.get(AS_OF)))
+        if step.is_lookup and (side not in ("", "LEFT") or not before):
+            raise not_supported("FOR SYSTEM_TIME AS OF PROCTIME() belongs to the right table of a JOIN or LEFT JOIN")
         self.steps.append(step)
         conditions = self._on(join, before, source, side)
-        if side:
+        if side or step.is_lookup:
             step.conditions = conditions
         else:
             self._conditions += [(len(self.steps) - 1, each) for each in conditions]
@@ -192,7 +195,7 @@ class Sources:
         self.joining = Joining(self.nodes, needed)
         pool: list[Part] = []
         for place, step in enumerate(self.steps):
-            if step.part is not None and not step.side:
+            if step.part is not None and not step.side and not step.is_lookup:
                 pool.append(step.part)
                 continue
             part = self._all(pool, self._taken(pool, place))
@@ -218,6 +221,8 @@ class Sources:
     def _outer(self, left: Part, step: Step) -> Part:
         assert step.part is not None
         right, conditions = step.part, list(step.conditions)
+        if step.is_lookup:
+            return self.joining.lookup(left, right, conditions, is_left=step.side == "LEFT")
         if step.side in ("SEMI", "ANTI"):
             return self.joining.semi(left, right, conditions, is_anti=step.side == "ANTI")
         if step.side == "RIGHT":

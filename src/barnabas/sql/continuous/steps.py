@@ -24,6 +24,7 @@ class Step(Struct):
         side: of an outer join: LEFT, RIGHT or FULL; SEMI or ANTI; empty for an inner join.
         lateral: the source of each row, resolved.
         source: of the lateral one.
+        is_lookup: whether a row meets the rows that are there when it comes.
     """
 
     part: Part | None
@@ -32,6 +33,7 @@ class Step(Struct):
     lateral: Any = None
     source: Source | None = None
     kinds: Sequence[str] = ()
+    is_lookup: bool = False
 
 
 def lateral(nodes: Nodes, scope: Scope, steps: Sequence[Step], number: int, item: Any, join: Any, side: str) -> Step:

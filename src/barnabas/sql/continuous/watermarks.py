@@ -20,6 +20,7 @@ from barnabas.incremental.plan import (
     Groups,
     Join,
     Less,
+    Lookup,
     Named,
     Node,
     OnTime,
@@ -117,6 +118,9 @@ class Bounding:
                 return self._rows(node)
             case Join() as node:
                 return self._join(number, node)
+            case Lookup(left=left, columns=columns):
+                own = of_columns(self._bounds[left])
+                return self._named(columns, lambda column: own(column) if column.table == "input_0" else None)
             case Sums() as node:
                 return self._sums(number, node)
             case Groups() as node:

@@ -7,7 +7,29 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.sql.interface import SqlError
+
 OF_VIEW = "of_view"  # the mark of a table in the query of a view: common table expressions around it do not hide it
+
+
+AS_OF = "as_of"  # the mark of a table that a row meets as it is when the row comes
+
+
+def take_as_of(table: Any) -> None:
+    """FOR SYSTEM_TIME AS OF PROCTIME() of a table becomes a mark. Raises SqlError for another time."""
+    version = table.args.get("version")
+    if version is None:
+        return
+    value = version.expression
+    if not (isinstance(value, exp.Anonymous) and str(value.this).lower() == "proctime"):
+        raise SqlError(
+            "0A000",
+            "a table AS OF another time is not supported",
+            position=position_in(table),
+            hint="FOR SYSTEM_TIME AS OF PROCTIME()",
+        )
+    table.set("version", None)
+    table.meta[AS_OF] = True
 
 
 def tables_of(tree: exp.Expression) -> list[exp.Table]:

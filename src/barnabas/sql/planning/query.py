@@ -24,7 +24,7 @@ from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_compared_arrays, read_literals
-from barnabas.sql.planning.names import parts_of, position_in, tables_of
+from barnabas.sql.planning.names import AS_OF, parts_of, position_in, tables_of, take_as_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
@@ -130,6 +130,8 @@ def plan_query(
         pending: relations with rows in the open transaction.
     """
     _refuse(tree)
+    for table in tree.find_all(exp.Table):
+        take_as_of(table)
     tree = with_names(tree)
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
@@ -296,6 +298,8 @@ def _place(table: Any, made: Input) -> None:
         if table.args.get(name):
             source.set(name, table.args[name])
     source.set("alias", alias)
+    if table.meta.get(AS_OF):
+        source.meta[AS_OF] = True
     table.replace(source)
 
 

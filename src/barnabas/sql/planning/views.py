@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.names import OF_VIEW, parts_of, tables_of
+from barnabas.sql.planning.names import AS_OF, OF_VIEW, parts_of, tables_of, take_as_of
 from barnabas.sql.states import LIMIT_EXCEEDED
 
 MAX_DEPTH = 32  # of views that read views
@@ -111,6 +111,9 @@ def _place(table: Any, columns: Sequence[str], query: Any) -> None:
     if columns and not alias.args.get("columns"):
         alias.set("columns", [exp.to_identifier(each, quoted=True) for each in columns])
     made = exp.Subquery(this=query, alias=alias)
+    take_as_of(table)
+    if table.meta.get(AS_OF):
+        made.meta[AS_OF] = True
     for clause in ("joins", "laterals", "pivots", "sample"):
         if table.args.get(clause):
             made.set(clause, table.args[clause])
