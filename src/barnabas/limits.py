@@ -165,6 +165,7 @@ SQL_IDLE_SESSION_S = 30.0  # that such a session waits
 MAX_SQL_SPARK_SESSIONS = 4  # sessions of one SQL engine with a Spark of their own; each takes some 500 MB
 MAX_SQL_TEMPORARY_VIEWS = 1_000  # views of one session
 MAX_SQL_VIEW_NODES = 100_000  # parts of the queries of views that stand in one statement
+MAX_SQL_HOPS = 10_000  # windows of `hop` that one row is in; `incremental/macros.sql` has the number
 MAX_SQL_NOTICES = 100  # that one session keeps until they are taken
 MAX_SQL_PREPARED = 10_000  # statements that one session prepares by name
 MAX_SQL_PLANS = 100  # statements that one session keeps checked by their text

@@ -136,10 +136,15 @@ CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
 CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
 
--- Windows of time, from the epoch on.
-CREATE MACRO __bucket(size, t) AS time_bucket(size, t, INTERVAL '-10959 days'); -- DuckDB's begin at 2000-01-03
+-- Windows of time, from the epoch on. Those of months begin with a month; DuckDB's other ones begin at 2000-01-03. A date is its midnight.
+CREATE MACRO __bucket(size, t) AS time_bucket(size, t + INTERVAL '0 seconds',
+  CASE WHEN extract('year' FROM size) = 0 AND extract('month' FROM size) = 0 THEN INTERVAL '-10959 days' ELSE INTERVAL '0 days' END);
 CREATE MACRO __window(size, t) AS {'start': __bucket(size, t), 'end': __bucket(size, t) + size};
 CREATE MACRO __session(a, b) AS {'start': a, 'end': b};
+CREATE MACRO __hop_count(size, slide) AS CASE
+  WHEN size <= INTERVAL '0 seconds' OR slide <= INTERVAL '0 seconds' THEN error('the size and the slide of a window must be greater than zero')
+  WHEN epoch(size) / epoch(slide) > 10000 THEN error('a row is in more than MAX_SQL_HOPS (10,000) windows')
+  ELSE ceil(epoch(size) / epoch(slide))::BIGINT END;
 CREATE MACRO __hops(size, slide, t) AS list_transform(list_filter(list_transform(
-  range(ceil(epoch(size) / epoch(slide))::BIGINT), lambda k: __bucket(slide, t) - slide * k), lambda s: s + size > t),
+  range(__hop_count(size, slide)), lambda k: __bucket(slide, t) - slide * k), lambda s: s + size > t),
   lambda s: {'start': s, 'end': s + size});

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient
@@ -16,23 +17,18 @@ from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.jobs import PROGRESS, InputTable, Job, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.incremental.flow import open_flow
-from barnabas.incremental.plan import Column, Input, Named, Plan, Sum, Sums
+from barnabas.incremental.plan import Column, Final, Input, Named, OnTime, Plan, Sum, Sums, Until
 from barnabas.protocol.records.record import build_batch
 from barnabas.tables.table import Table, table
 
 COLUMNS = (Column("k", "VARCHAR"), Column("x", "BIGINT"))
-COUNTS = Plan(
-    (
-        Input("t", COLUMNS),
-        Sums(
-            0,
-            (Named("k", "VARCHAR", "k"),),
-            (Sum("c", "BIGINT", "count"), Sum("s", "HUGEINT", "sum", "x")),
-            (Named("k", "VARCHAR", "k"), Named("c", "BIGINT", "c"), Named("s", "BIGINT", "s")),
-        ),
-    ),
-    ("k",),
+COUNTED = Sums(
+    0,
+    (Named("k", "VARCHAR", "k"),),
+    (Sum("c", "BIGINT", "count"), Sum("s", "HUGEINT", "sum", "x")),
+    (Named("k", "VARCHAR", "k"), Named("c", "BIGINT", "c"), Named("s", "BIGINT", "s")),
 )
+COUNTS = Plan((Input("t", COLUMNS), COUNTED), ("k",))
 RENAMES = {"_key": "key", "_value": "value", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
 
 
@@ -41,6 +37,15 @@ def work(*, is_keyed: bool = False, mode: str = "permissive") -> ViewWork:
     plan = Plan((Input("t", COLUMNS, is_keyed), *COUNTS.nodes[1:]), COUNTS.key)
     read = InputTable("t", "json", ("k", "x"), columns="k text, x bigint", mode=mode, is_keyed=is_keyed)
     return ViewWork("select k, count(*), sum(x) from t group by k", plan, {"t": read}, "v", "k text", "c bigint, s bigint")
+
+
+def final_work() -> ViewWork:
+    """Counts and sums of the rows of `t` by `x`, which is their time too: each once, when the greatest `x` is two larger."""
+    until, columns = Until("x", "w1"), (Named("k", "VARCHAR", "x"), *COUNTED.columns[1:])
+    counted = Sums(1, (Named("x", "BIGINT", "x"),), COUNTED.sums, columns, until)
+    final = Final(2, tuple(Column(each.name, each.kind) for each in columns), Until("input_0.k::BIGINT", "w1"))
+    plan = Plan((Input("t", COLUMNS), OnTime(0, COLUMNS, "x", "input_0.x - 1"), counted, final), ("k",), (), final.until)
+    return msgspec.structs.replace(work(), plan=plan)
 
 
 class Keeping:

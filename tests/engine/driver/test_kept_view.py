@@ -13,7 +13,7 @@ from barnabas.incremental.interface import FlowError
 from barnabas.pipelines.stream_writer import MicroBatches, MicroBatchFailed
 from barnabas.tables.errors import BadRecord
 from barnabas.testing import Broker
-from tests.engine.driver.keeping import Keeping, work
+from tests.engine.driver.keeping import Keeping, final_work, work
 
 FIRST = [{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}]
 
@@ -117,6 +117,30 @@ def test_the_first_rows_are_written_once_wherever_the_process_dies(
     keeping.take(1, 0, 3)
     assert sorted(keeping.written()) == [("a", 2), ("b", 1)]
     assert keeping.progress().batch == 1
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_final_rows_are_written_once_wherever_the_process_dies(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    keeping.produce({"k": "", "x": 1}, {"k": "", "x": 1})
+    keeping.open(final_work()).begin()
+    keeping.take(1, 0, 2)
+    assert keeping.written() == []
+    keeping.produce({"k": "", "x": 4}, {"k": "", "x": 2}, {"k": "", "x": 0}, {"k": "", "x": None})
+    with monkeypatch.context() as patched:
+        fail_at(patched, place)
+        with pytest.raises(Died):
+            keeping.take(2, 2, 5)  # the watermark before is 0, and after it 3
+    keeping.open(final_work()).begin()
+    keeping.take(2, 2, 5)
+    assert sorted(keeping.written()) == [("0", 1), ("1", 2), ("2", 1)]
+    keeping.take(3, 5, 6)  # without a time
+    keeping.produce({"k": "", "x": 2}, {"k": "", "x": 9})
+    keeping.take(4, 6, 8)
+    assert keeping.rows() == {"0": (1, 0), "1": (2, 2), "2": (1, 2), "4": (1, 4)}
+    assert len(keeping.written()) == 4
+    assert keeping.progress().late_rows == 2
 
 
 def test_another_generation_replaces_the_rows_of_the_one_before(keeping: Keeping) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+from barnabas import limits
+from barnabas.incremental.macros import MACROS
 from barnabas.sql.interface import SqlError
 from tests.sql.continuous.cases import tables
 from tests.sql.continuous.harness import CURSOR, queried
@@ -117,3 +120,30 @@ def test_windows_that_are_not_there(text: str, sqlstate: str) -> None:
     with pytest.raises(SqlError) as caught:
         queried(text, tables("views"))
     assert caught.value.sqlstate == sqlstate
+
+
+def bounds(call: str) -> Any:
+    (found,) = CURSOR.execute(f"SELECT {call}").fetchone()
+    return found
+
+
+def test_windows_of_months_and_dates() -> None:
+    assert bounds("__bucket(INTERVAL '1 month', TIMESTAMP '2024-02-05 10:00')") == dt.datetime(2024, 2, 1)  # noqa: DTZ001 - it has no zone
+    assert bounds("__bucket(INTERVAL '1 year', DATE '1969-02-05')") == dt.datetime(1969, 1, 1)  # noqa: DTZ001
+    assert bounds("__bucket(INTERVAL '30 minutes', DATE '2024-02-05')") == dt.datetime(2024, 2, 5)  # noqa: DTZ001
+    assert bounds("__hops(INTERVAL '1 month', INTERVAL '1 month', DATE '2024-02-05')")[0]["start"] == dt.datetime(2024, 2, 1)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "words"),
+    [
+        ("1 hour", "0 minutes", "greater than zero"),
+        ("-1 hour", "1 hour", "greater than zero"),
+        ("1 hour", "0.1 seconds", "MAX_SQL_HOPS"),
+    ],
+)
+def test_windows_that_a_row_cannot_have(size: str, slide: str, words: str) -> None:
+    assert f"{limits.MAX_SQL_HOPS:,}" in MACROS
+    assert bounds("len(__hops(INTERVAL '1000 seconds', INTERVAL '0.1 seconds', TIMESTAMP '2024-01-01'))") == limits.MAX_SQL_HOPS
+    with pytest.raises(duckdb.Error, match=words):
+        bounds(f"__hops(INTERVAL '{size}', INTERVAL '{slide}', TIMESTAMP '2024-01-01')")
