@@ -133,7 +133,9 @@ class CatchingUp:
         if late:
             state = self._session.view_jobs.states().get(late[0])
             reason = "it has not started" if state is None else state.error or f"it is {state.state}"
-            raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint="RESUME MATERIALIZED VIEW lets it go on")
+            is_paused = late[0] in jobs and jobs[late[0]].desired is Desired.PAUSED
+            hint = "RESUME MATERIALIZED VIEW lets it go on" if is_paused else None
+            raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint=hint)
 
     def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float, *, from_first: bool = False) -> list[str]:
         """Wait for views; those that were not waited for to the end, as they do not work or take too long.
