@@ -149,6 +149,7 @@ class JobProgress(Struct, frozen=True):
         took_ms: of the last micro-batch, from its planning to its last write.
         at_ms: when it was written, in milliseconds since the epoch.
         lag: records behind the ends of the topics, for a pipeline; None for a view, whose offsets say it.
+        late_rows: that came behind a watermark and were dropped, since the generation began.
     """
 
     name: str
@@ -164,6 +165,7 @@ class JobProgress(Struct, frozen=True):
     took_ms: float = 0.0
     at_ms: int = 0
     lag: int | None = None
+    late_rows: int = 0
 
 
 class BadRecord(BarnabasError):

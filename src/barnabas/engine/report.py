@@ -90,5 +90,6 @@ def shown(report: Report) -> dict[str, Any]:
             "every_s": job.work.every_s,
             "conf": dict(job.conf),
         }
-    fields = ("batch", "rows_in", "rows_out", "total_in", "total_out", "state_rows", "state_bytes", "took_ms", "at_ms", "offsets")
+    counts = ("rows_in", "rows_out", "total_in", "total_out", "late_rows", "state_rows", "state_bytes")
+    fields = ("batch", *counts, "took_ms", "at_ms", "offsets")
     return {**found, "progress": None if progress is None else {each: getattr(progress, each) for each in fields}}

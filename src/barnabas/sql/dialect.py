@@ -23,6 +23,7 @@ from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
+from barnabas.sql.table_words import with_plain_windows
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 IDENTITY_OPTIONS = "identity_options"  # the mark of an identity column
@@ -66,6 +67,16 @@ class Barnabas(Postgres):
                 made.meta[IDENTITY_OPTIONS] = Statement(self.sql, self._tokens[start : self._index])
                 self._match_r_paren()
             return made
+
+        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
+            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+            if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
+                self._advance(2)
+                time = self._parse_field(any_token=True)
+                if not self._match(TokenType.ALIAS):
+                    self.raise_error("AS follows the column of a WATERMARK")
+                return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
+            return super()._parse_unnamed_constraint(constraints)
 
         def _warn_unsupported(self) -> None:
             """Nothing: the statement gets an error, and its text belongs into no log."""
@@ -237,6 +248,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
     `ORDER BY x USING <`, and the functions `div` and `window`."""
+    tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None

@@ -62,6 +62,7 @@ class _View:
         if self._batch < 0:
             batches.append([self._gone(made.column("key").to_pylist())])
         self._batch += 1
+        self.flow.release()
         self._offsets = ends
         self._rows_in = 0 if records is None else records.num_rows
         key, value = self.job.name.encode(), encode(self._progress())
@@ -93,7 +94,7 @@ class _View:
         rows = self.flow.size().rows
         return JobProgress(
             self.job.name, self.job.generation, self._batch, offsets, self._rows_in, state_rows=rows, took_ms=1.5,
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=time.time_ns() // 1_000_000, late_rows=self.flow.late(),
         )  # fmt: skip
 
 

@@ -81,6 +81,8 @@ class KeptView:
             self.flow.commit()
         if not self._published and self._has_caught_up():
             self._publish(0, 0, time.monotonic())
+        if self._published:
+            self.flow.release()
 
     def has(self, number: int) -> bool:
         """Whether the flow has a step, so that its records are not needed."""
@@ -131,6 +133,7 @@ class KeptView:
         result = self.flow.snapshot()
         self._write(number, self._replacing(result), rows, result.num_rows, began_s)
         self._published = True
+        self.flow.release()
         self._log.info("event=published rows=%d", result.num_rows)
 
     def _replacing(self, result: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -156,6 +159,7 @@ class KeptView:
             size.size,
             round((time.monotonic() - began_s) * 1000, 1),
             time.time_ns() // 1_000_000,
+            late_rows=self.flow.late(),
         )
         told = _sink_rows(pa.array([self.job.name.encode()], pa.binary()), pa.array([encode(progress)], pa.binary()), PROGRESS)
 

@@ -9,14 +9,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from barnabas.incremental.interface import DELETED, ROW
-from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
+from barnabas.incremental.plan import Column, Input, Named, OnTime, Plan, Rows, quoted
 from barnabas.sql.catalog.relations import KEY, META, Relation
 from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import Made, NotSplit, free_name
 from barnabas.sql.continuous.planner import Planner
 from barnabas.sql.continuous.refusals import refuse
+from barnabas.sql.continuous.watermarks import with_watermarks
 from barnabas.sql.duck.types import arrow_of, duckdb_of, with_marks
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import Input as Reading
@@ -45,22 +47,24 @@ class Planned(Struct, frozen=True):
     not_null: frozenset[str] = frozenset()
 
 
-def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Planned:
+def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = (), *, is_final: bool = False) -> Planned:
     """The plan that keeps the result of a query.
 
     Args:
         query: as `plan_query` made it, without rows of an open transaction.
         cursor: of a DuckDB that knows the functions of the dialect, such as `session.planner()`.
         names: of the first columns, instead of the query's own.
+        is_final: whether the view gives a row when it cannot change any more.
 
     Raises:
         SqlError: 0A000 if the result cannot be kept, 42701 if two columns have one name, and whatever DuckDB says about the query.
     """
     refuse(query)
     try:
-        return _planned(query, cursor, names)
+        found = _planned(query, cursor, names)
     except duckdb.Error as error:
         raise of_duckdb(error) from None
+    return replace(found, plan=with_watermarks(found.plan, is_final=is_final))
 
 
 def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
@@ -84,10 +88,16 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
     everything = {field.name: field for field in (*relation.hidden, *relation.columns)}  # a key of a view may be hidden
     for name in relation.keys:
         wanted.setdefault(name, everything[name])
+    mark = getattr(getattr(relation, "definition", None), "watermark", None)
+    if mark is not None:
+        wanted.setdefault(mark.column, everything[mark.column])
     for name in wanted:
         if name != ROW or name not in relation.keys:  # a view without a key has rows with this one
             _check_name(name)
     node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
+    if mark is not None:
+        value = f"input_0.{quoted(mark.column)}{f' - {mark.delay}' if mark.delay else ''}"
+        node = nodes.add(OnTime(node, nodes.columns(node), mark.column, value))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
         unique.append(frozenset((PARTITION, OFFSET)))

@@ -17,6 +17,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Listing
+from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import planned, without_data
 from barnabas.sql.statements.naming import name_at
@@ -57,7 +58,7 @@ def explain(session: Host, statement: Statement, given: Sequence[pa.DataType | N
 def _of_new_view(session: Host, statement: Statement) -> Ready:
     """How a view would be kept; nothing is created."""
     statement, _ = without_data(statement)
-    tree = parse(statement, spark_order=session.is_spark)
+    tree = parse(without_emit(statement), spark_order=session.is_spark)
     if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", statement.position(0))
     view = planned(session, statement, tree)

@@ -24,6 +24,7 @@ from barnabas.sql.statements import (
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, create_index, tree_of
 from barnabas.sql.statements.create_as import create_as
+from barnabas.sql.statements.emit import refused_emit
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import insert
@@ -41,6 +42,9 @@ Make = Callable[[Host, Statement, Sequence["pa.DataType | None"]], Ready]
 
 def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """A statement that begins like a query; after WITH it may also write."""
+    refused = refused_emit(statement)
+    if refused is not None:
+        raise refused
     tree = parse(statement, spark_order=session.is_spark)
     match tree:
         case exp.Insert():

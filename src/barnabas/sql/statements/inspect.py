@@ -22,7 +22,7 @@ from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
-_COLUMNS = ("column", "type", "nullable", "key", "default", "comment")
+_COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
 
 
 def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
@@ -117,7 +117,9 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
             key = "key"
         default, comment = (column.default, column.comment) if column is not None else (None, None)
         nullable = "yes" if column is None or column.nullable else "no"
-        rows.append((each.name, type_name(each), nullable, key, default, comment))
+        own = definition.watermark if definition is not None else None
+        mark = own.value if own is not None and own.column == each.name else None
+        rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
     return rows
 
 
@@ -159,6 +161,8 @@ def create_text(relation: Any) -> str:
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
     if definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
+    if definition.watermark is not None:
+        lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")

@@ -16,6 +16,7 @@ from barnabas.sql.dialect import Statement, parse_tokens
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
 from barnabas.sql.statements.create import Options, exists
+from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import replace, view_of
 from barnabas.sql.statements.naming import name_at
@@ -120,7 +121,7 @@ def alter_view(session: Host, statement: Statement) -> Ready:
         raise not_supported(
             f"this form of {tag} is not supported", statement.position(end), f"{tag} name RENAME TO name, or AS query"
         )
-    query = parse_tokens(statement.text, statement.tokens[end + 1 :], spark_order=session.is_spark)
+    query = parse_tokens(statement.text, without_emit(statement).tokens[end + 1 :], spark_order=session.is_spark)
     if not isinstance(query, (exp.Query, exp.Values)):
         raise syntax_error("a query follows AS", statement.position(end + 1))
     shown = [each.name for each in definition.columns if definition.view is None or each.name not in definition.view.hidden]
