@@ -52,6 +52,7 @@ class InputTable(Struct, frozen=True):
         is_keyed: whether a record replaces the one with the same key.
         names: the columns that the plan reads, in the order of its node.
         renamed: the format's names of columns that the plan names otherwise.
+        skips_deletions: whether records without a key or a value are left out.
     """
 
     topic: str
@@ -62,6 +63,7 @@ class InputTable(Struct, frozen=True):
     mode: str = "permissive"
     is_keyed: bool = False
     renamed: Mapping[str, str] = {}
+    skips_deletions: bool = False
 
 
 class ViewWork(Struct, frozen=True, tag="view"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
 from barnabas.engine.jobs import InputTable, ViewWork
 from barnabas.incremental.interface import DELETED, KEY
@@ -25,6 +26,7 @@ class TableRows:
         self._layout = columns_of(
             table.topic, format=table.format, columns=table.columns, key=table.key, registry=registry, mode=table.mode
         )
+        self._layout = structs.replace(self._layout, skips_deletions=table.skips_deletions)
 
     @property
     def uses_headers(self) -> bool:

@@ -19,6 +19,7 @@ from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -113,7 +114,7 @@ def view_of(
     cursor = session.planner()
     try:
         found = plan_view(plan, cursor, columns if not only_all or len(columns) == len(plan.schema) else ())
-        read = [relation.name for relation in found.tables.values()]
+        read = [relation.source for relation in found.tables.values() if isinstance(relation, TopicRelation)]
         definition = layout.definition_of(
             name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
         )
