@@ -19,8 +19,8 @@ def explain(plan: Plan) -> str:
 def what(plan: Plan, number: int) -> str:
     """A node in words."""
     match plan.nodes[number]:
-        case Input(table=table):
-            return f"table {table}"
+        case Input(table=table, is_stream=is_stream):
+            return table if is_stream else f"table {table}"
         case Rows(input=one, where=where, source=source):
             parts = [f"rows of {one}"]
             parts += [f"with {source.removeprefix('input_0').strip(', ')}"] if source != "input_0" else []

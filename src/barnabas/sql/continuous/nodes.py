@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from barnabas.incremental.plan import Column, Groups, Input, Join, Less, Node, Plan, Rows, Sums, Union, quoted
 from barnabas.sql.continuous.simplify import is_identity, simplified
 
@@ -91,7 +93,7 @@ def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
         case Sums():
             return Sums(numbers[node.input], node.keys, node.sums, node.columns)
         case Groups():
-            return Groups(tuple(numbers[each] for each in node.inputs), node.keys, node.query, node.columns)
+            return replace(node, inputs=tuple(numbers[each] for each in node.inputs))
         case Union():
             return Union(tuple(numbers[each] for each in node.inputs))
         case Less():

@@ -8,8 +8,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from barnabas.incremental.append_only import NO_STREAM, reason_against
 from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
 from barnabas.sql.catalog.relations import KEY, META, Relation
@@ -26,6 +27,7 @@ from barnabas.tables.scan import OFFSET, PARTITION
 
 META_NAMES = (*(each.name for each in META), KEY, ROW, DELETED)  # columns that topics and results have
 _OWN = re.compile(r"_([whrno]|k\d+|text|after|count|come|total|same|row|deleted)")  # names in the tables of a state
+JOB = "a job"
 ONLY = "_only"  # the key of a result that has one row
 
 
@@ -63,7 +65,34 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Plann
         raise of_duckdb(error) from None
 
 
-def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
+def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = ()) -> Planned:
+    """The plan whose rows are appended: nothing identifies a row.
+
+    Args:
+        query, cursor: as for `plan_view`.
+        more: columns behind those of the query, which may call a clock.
+
+    Raises:
+        SqlError: as `plan_view`, and 0A000 if a later row could take back what an earlier one made.
+    """
+    refuse(query, JOB)
+    try:
+        found = _planned(query, cursor, (), identifies=False)
+    except duckdb.Error as error:
+        raise of_duckdb(error) from None
+    reason = reason_against(found.plan)
+    if reason is not None:
+        why = f": {found.notices[0]}" if found.notices and reason.startswith("a part") else ""
+        hint = "read a stream: FROM STREAM t" if reason == NO_STREAM else "CREATE MATERIALIZED VIEW keeps such a query"
+        raise not_supported(f"a job cannot append the rows of this query: {reason}{why}", hint=hint)
+    if not more:
+        return found
+    own = tuple(Named(each.name, each.kind, quoted(each.name)) for each in found.plan.columns)
+    plan = Plan((*found.plan.nodes, Rows(len(found.plan.nodes) - 1, (*own, *more))))
+    return structs.replace(found, plan=plan)
+
+
+def _planned(query: QueryPlan, cursor: Any, names: Sequence[str], *, identifies: bool = True) -> Planned:
     nodes = Nodes(cursor)
     tables = {each.relation.name: each.relation for each in query.inputs}
     inputs = {each.alias: _input(query, each, nodes) for each in query.inputs}
@@ -74,6 +103,8 @@ def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
         if isinstance(error.__cause__, duckdb.Error):
             raise error.__cause__ from None
         raise not_supported(f"a view cannot have {error}") from None
+    if not identifies:
+        made = Made(made.node, made.names, (), made.not_null)
     return _finished(nodes, made, _named([name for name, _ in made.names], names), tables, planner.notices)
 
 
@@ -87,7 +118,8 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
     for name in wanted:
         if name != ROW or name not in relation.keys:  # a view without a key has rows with this one
             _check_name(name)
-    node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
+    columns = _columns(nodes.cursor, list(wanted.values()))
+    node = nodes.add(Input(relation.name, columns, bool(relation.keys), getattr(relation, "is_stream", False)))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
         unique.append(frozenset((PARTITION, OFFSET)))
