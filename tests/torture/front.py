@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 
 class Numbered(Protocol):
-    """What a round tells: it has the round's number."""
+    """A round of a torture run."""
 
     @property
     def number(self) -> int: ...
