@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.appended import Appended
 from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.view_job import ViewJob
 from barnabas.engine.folders import job_folder
-from barnabas.engine.jobs import Job, JobProgress, ViewWork
+from barnabas.engine.jobs import STREAMING, InsertWork, Job, JobProgress, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
+from barnabas.incremental.appending import open_appending
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
@@ -28,15 +31,43 @@ STATE = "state.duckdb"
 REGISTRY = "schema.registry.url"
 
 
+def opened(
+    job: Job, settings: Mapping[str, str], path: Path, *, progress: JobProgress | None, registry: RegistryAddress | None = None,
+    log: logging.Logger | None = None,
+) -> KeptView | Appended:  # fmt: skip
+    """What takes the micro-batches of a job. Raises FlowError, TableError.
+
+    Args:
+        path: of the state.
+    """
+    if isinstance(job.work, InsertWork):
+        appending = open_appending(job.work.plan, path, MEMORY_BYTES, THREADS, [MACROS])
+        try:
+            return Appended(job, settings, appending, progress=progress, registry=registry, log=log)
+        except BaseException:
+            appending.close()
+            raise
+    assert isinstance(job.work, ViewWork)
+    flow = open_flow(job.work.plan, path, MEMORY_BYTES, THREADS, [MACROS])
+    try:
+        return KeptView(job, settings, flow, progress=progress, registry=registry, log=log)
+    except BaseException:
+        flow.close()
+        raise
+
+
 class CheckpointLost(BarnabasError):
     """A job has rows in its topic, and its folder does not have the state that made them."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, *, appends: bool = False) -> None:
         super().__init__(name, folder)
-        self.name = name
+        self.name, self.appends = name, appends
 
     def __str__(self) -> str:
-        return f"the state of {self.name} is gone from its folder; `barnabas job restart {self.name} --rebuild` computes it again"
+        text = f"the state of {self.name} is gone from its folder"
+        if self.appends:
+            return f"{text}; DROP JOB ends it, and INSERT … WITH (start = 'latest') goes on with new records"
+        return f"{text}; `barnabas job restart {self.name} --rebuild` computes it again"
 
 
 class Opener:
@@ -57,23 +88,19 @@ class Opener:
 
     def open(self, job: Job) -> ViewJob:
         """Raises CheckpointLost, FlowError, ClientError, OSError."""
-        assert isinstance(job.work, ViewWork)
+        work = job.work
+        assert isinstance(work, STREAMING)
         progress = self._progress(job)
         folder = job_folder(self._folder, job.name, job.generation)
         has_state, has_checkpoint = (folder / STATE).exists(), (folder / "checkpoint").exists()
         if progress is not None and progress.batch > 0 and not (has_state and has_checkpoint):
-            raise CheckpointLost(job.name, folder)
+            raise CheckpointLost(job.name, folder, appends=isinstance(work, InsertWork) and not work.target.is_keyed)
         if not (has_state and has_checkpoint):
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
         log = self._logs.open(job.name)
-        try:
-            view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
-        except BaseException:
-            flow.close()
-            raise
-        return ViewJob(self._spark, view, self._settings, folder, log)
+        taking = opened(job, self._settings, folder / STATE, progress=progress, registry=self._registry, log=log)
+        return ViewJob(self._spark, taking, self._settings, folder, log)
 
     def _progress(self, job: Job) -> JobProgress | None:
         store = progress_of(self._config)
