@@ -72,6 +72,8 @@ class Decoder:
 
     def inputs(self, records: pa.Table) -> dict[str, pa.Table]:
         """The rows by the names of the tables. Raises BadRecord."""
+        if not records.num_rows:
+            return {}
         names = [name for name in RECORDS if name in records.schema.names]
         found = {}
         for name, rows in self._tables.items():

@@ -70,6 +70,16 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
     created_ms: int = 0
 
 
+class StreamDefinition(Struct, frozen=True, omit_defaults=True):
+    """What CREATE STREAM said.
+
+    Args:
+        query: the text of the query whose rows a job appends; empty without one.
+    """
+
+    query: str = ""
+
+
 class TableDefinition(Struct, frozen=True, omit_defaults=True):
     """A table.
 
@@ -82,6 +92,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         mode: of records that do not fit.
         is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
         view: what makes the rows; None for a table that statements write to.
+        stream: for a table of CREATE STREAM, whose rows never change.
     """
 
     name: str
@@ -95,6 +106,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     mode: str = "permissive"
     is_key_object: bool = False
     view: ViewDefinition | None = None
+    stream: StreamDefinition | None = None
 
     @property
     def is_plain_view(self) -> bool:

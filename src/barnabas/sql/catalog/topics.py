@@ -53,8 +53,14 @@ class TopicRelation(Struct, frozen=True):
 
     @property
     def is_view(self) -> bool:
-        """Whether a job writes its rows."""
+        """Whether a job alone writes its rows."""
         return self.definition is not None and self.definition.view is not None
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a job was created with it, and writes its rows."""
+        definition = self.definition
+        return self.is_view or (definition is not None and definition.stream is not None and bool(definition.stream.query))
 
     @property
     def keys(self) -> Sequence[str]:

@@ -47,8 +47,9 @@ def _refuse_tables(query: QueryPlan, what: str) -> None:
         raise not_supported(f"{what} needs a table to read", hint="its result would never change; CREATE TABLE … AS keeps it")
     for each in query.inputs:
         relation = each.relation
-        if relation.name.startswith(TEMPORARY):
-            name = relation.name.rpartition(".")[2]
+        source = relation.source if isinstance(relation, TopicRelation) else relation.name
+        if source.startswith(TEMPORARY):
+            name = source.rpartition(".")[2]
             raise not_supported(f'{what} cannot read the temporary table "{name}"', hint="it ends with its session")
         if not isinstance(relation, TopicRelation):
             raise not_supported(f'{what} cannot read "{relation.name}"', hint="it is not a topic, so nothing tells its changes")

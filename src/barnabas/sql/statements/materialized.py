@@ -33,6 +33,7 @@ from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.dependents import dependents
+from barnabas.sql.views.inserts import check_no_loop
 from barnabas.sql.views.waiting import wait_for_rows
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
@@ -207,6 +208,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         made = msgspec.structs.replace(new, topic=old.topic, comment=old.comment)
         return {} if made == old else {new.name: made}
 
+    check_no_loop(session.view_jobs.jobs(), {each.topic for each in view.work.tables.values()}, new.topic)
     session.definitions.change(session.client, session.running, decide)
     made: list[Job] = []
 

@@ -48,6 +48,11 @@ def check_no_view(definition: TableDefinition, position: int | None) -> None:
 def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
     """A relation with a primary key. Raises SqlError."""
     relation = target_of(session, table)
+    if relation.definition is not None and relation.definition.stream is not None:
+        raise SqlError(
+            "55000", f'cannot {word} stream "{relation.name}": its rows never change', position=position_in(table),
+            hint="INSERT adds rows; CREATE TABLE … PRIMARY KEY makes a table whose rows change",
+        )  # fmt: skip
     if not relation.is_keyed:
         raise SqlError(
             "55000",

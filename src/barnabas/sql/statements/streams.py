@@ -1,0 +1,125 @@
+"""CREATE STREAM: a table whose rows never change, over a topic; with a query, a job appends the query's rows.
+
+The order of the steps is that of a materialized view: the topic and the definition, then the job. DROP STREAM removes whatever is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from barnabas.errors import BarnabasError
+from barnabas.sql.catalog.definitions import StreamDefinition, TableDefinition
+from barnabas.sql.catalog.topics import declared
+from barnabas.sql.dialect import Statement
+from barnabas.sql.interface import Notice, Result, SqlError
+from barnabas.sql.results import Done, Listing
+from barnabas.sql.statements.alter import drop_table
+from barnabas.sql.statements.create import check_defaults, definition_of, make_table, options_of, tree_of
+from barnabas.sql.statements.create_as import definition_as
+from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.inserting import check_rights, insert_of, is_latest, mark_streams, start, wait, without_emit
+from barnabas.sql.statements.materialized import query_text
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.select import checked
+from barnabas.sql.states import INVALID_TABLE, not_supported
+from barnabas.sql.views.inserts import job_of_stream
+
+FORM = "CREATE STREAM [IF NOT EXISTS] name (columns) [WITH (…)], or name [WITH (…)] AS query"
+
+
+def create_stream(session: Host, statement: Statement) -> Ready:
+    """CREATE STREAM [IF NOT EXISTS] name (columns) [WITH (…)] | [(columns)] [WITH (…)] AS query [EMIT CHANGES]."""
+    statement = without_emit(statement)
+    if statement.word(1) != "STREAM":
+        words = " ".join(statement.word(at) for at in range(1, 4)).partition(" STREAM")[0]
+        raise not_supported(f"CREATE {words} STREAM is not supported", statement.position(1), FORM)
+    tree = tree_of(as_table(statement, 1))
+    if isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
+        return _of_query(session, statement, tree)
+    definition, options, numbered = definition_of(tree)
+    if definition.is_keyed:
+        hint = "CREATE TABLE … PRIMARY KEY has one row for each key; STREAM t reads its changes"
+        raise SqlError(INVALID_TABLE, "a stream has no primary key, because its rows never change", hint=hint)
+    definition = msgspec.structs.replace(definition, stream=StreamDefinition())
+    check_defaults(session, definition, statement.text)
+    if_not_exists = bool(tree.args.get("exists"))
+
+    def run(_: Sequence[Any]) -> Result:
+        if not make_table(session, definition, options, numbered, if_not_exists=if_not_exists):
+            _tell_of(session, definition)
+        return Done("CREATE STREAM")
+
+    return Ready(statement.text, run)
+
+
+def as_table(statement: Statement, at: int) -> Statement:
+    """The statement with TABLE in place of STREAM."""
+    word = statement.tokens[at]
+    table = Token(TokenType.TABLE, "TABLE", word.line, word.col, word.start, word.end)
+    return Statement(statement.text, [*statement.tokens[:at], table, *statement.tokens[at + 1 :]])
+
+
+def _tell_of(session: Host, definition: TableDefinition) -> None:
+    session.notify(Notice(f'relation "{definition.name}" already exists, skipping', sqlstate="42P07"))
+
+
+def _of_query(session: Host, statement: Statement, tree: Any) -> Ready:
+    source, properties = tree.args["expression"], tree.args.get("properties")
+    late = False
+    for each in list(properties.expressions) if properties is not None else ():
+        if isinstance(each, exp.Property) and getattr(each.this, "name", each.this).lower() == "start":
+            late = is_latest(each.args["value"].name)
+            each.pop()
+    options = options_of(properties)
+    mark_streams(session, source)
+    plan = checked(session, source.copy(), statement.text, with_pending=False)
+    query = query_text(statement)
+    definition = msgspec.structs.replace(definition_as(tree, plan, options), stream=StreamDefinition(query))
+    relation = declared(definition)
+    names = list(relation.columns.names)
+    made = insert_of(session, statement, relation, source, names, is_late=late, sql=query, creates=definition.name)
+    made = msgspec.structs.replace(made, wanted=definition.topic)
+    if_not_exists = bool(tree.args.get("exists"))
+
+    def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
+        check_rights(session, made)
+        if not make_table(session, definition, options, if_not_exists=if_not_exists):
+            _tell_of(session, definition)
+            return Done("CREATE STREAM")
+        try:
+            job = start(session, made)
+        except BarnabasError:
+            with contextlib.suppress(BarnabasError):  # DROP removes it otherwise
+                drop_table(session.definitions, session.sequences, session.client, session.running, definition.name)
+            raise
+        wait(session, job, made)
+        return Done("CREATE STREAM")
+
+    return Ready(statement.text, run, version=session.version)
+
+
+STREAMS = ("name", "topic", "format", "state", "error", "query")
+
+
+def listed(session: Host) -> Listing:
+    """SHOW STREAMS: the streams, with the states of their jobs."""
+    session.definitions.refresh(session.running, max_age_s=0)
+    jobs, states = session.view_jobs.jobs(), session.view_jobs.states()
+    rows: list[tuple[str | None, ...]] = []
+    for name, each in sorted(session.definitions.tables.items()):
+        if each.stream is None:
+            continue
+        job = job_of_stream(jobs, name)
+        state = None if job is None else states.get(job.name)
+        told = (None, None) if state is None else (str(state.state), state.error)
+        if job is None and each.stream.query:
+            told = "incomplete", "it has no job; DROP removes it"
+        rows.append((name, each.topic, each.format, *told, each.stream.query or None))
+    return Listing.of("SHOW", {name: [row[place] for row in rows] for place, name in enumerate(STREAMS)})
