@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -92,7 +94,7 @@ def given(found: Planned, steps: dict[str, list[Row]]) -> dict[str, pa.Table]:
 
 
 def expected(query: QueryPlan, rows: Rows, step: dict[str, list[Row]]) -> object:
-    """What DuckDB makes of the rows of the streams in this step, and of all rows of the tables."""
+    """The rows that DuckDB makes of the rows of the streams in this step, and of all rows of the tables."""
     cursor = CURSOR.cursor()
     try:
         for each in query.inputs:
@@ -158,9 +160,9 @@ def test_rows_keep_the_order_of_the_stream() -> None:
     flow.close()
 
 
-def test_a_state_that_was_begun_goes_on(tmp_path: object) -> None:
+def test_a_state_that_was_begun_goes_on(tmp_path: Path) -> None:
     _, found = planned("select c.id, names.name from stream clicks as c join names using (k)")
-    path = tmp_path / "state.duckdb"  # type: ignore[operator]
+    path = tmp_path / "state.duckdb"
     names = pa.table({"k": ["a"], "name": ["A"], KEY: [b"a"], DELETED: [False]})
     flow = open_appending(found.plan, path, MEMORY, 1, [MACROS])
     assert (flow.position, flow.note) == (-1, None)

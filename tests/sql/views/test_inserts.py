@@ -43,9 +43,8 @@ def test_an_insert_from_a_stream_goes_on(topics: Asking) -> None:
     topics("insert into clicks values (1, 'a', 5), (2, 'b', 0)")
     statement = "insert into target (id, name) select id, k || '!' from stream clicks where n > 1"
     assert topics.tag(statement) == "INSERT 0 0"
-    assert [each.message for each in topics.session.take_notices()][
-        0
-    ] == 'the job "target_from_clicks" inserts the rows from now on'
+    told = [each.message for each in topics.session.take_notices()]
+    assert told[0] == 'the job "target_from_clicks" inserts the rows from now on'
     assert topics.rows("select * from target") == [(1, "a!", "none")]
     topics("insert into clicks values (3, 'c', 7), (4, 'd', 1)")
     query = "select id, k || '!', 'none' from clicks where n > 1"

@@ -71,7 +71,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
 
 
 class StreamDefinition(Struct, frozen=True, omit_defaults=True):
-    """What CREATE STREAM said.
+    """The query of CREATE STREAM.
 
     Args:
         query: the text of the query whose rows a job appends; empty without one.

@@ -26,7 +26,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.streams import as_table
 from barnabas.sql.states import DEPENDENT, UNDEFINED_TABLE, WRONG_OBJECT, not_supported
 from barnabas.sql.views.dependents import check_unused, dependents, kind_of
-from barnabas.sql.views.inserts import inserts, shown
+from barnabas.sql.views.insert_jobs import inserts, shown
 
 
 def drop(session: Host, statement: Statement) -> Ready:

@@ -32,7 +32,7 @@ from barnabas.sql.statements.select import checked
 from barnabas.sql.statements.target import cast_to, columns_named, default_of, target_of
 from barnabas.sql.states import DUPLICATE_TABLE, INVALID_PARAMETER, not_supported, syntax_error
 from barnabas.sql.views import layout
-from barnabas.sql.views.inserts import check_no_loop, free_job_name
+from barnabas.sql.views.insert_jobs import check_no_loop, free_job_name
 from barnabas.sql.views.waiting import ends_of, wait_for_rows
 from barnabas.tables.formats import Raw
 

@@ -17,7 +17,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.states import UNDEFINED_OBJECT, WRONG_OBJECT, syntax_error
-from barnabas.sql.views.inserts import job_of_stream
+from barnabas.sql.views.insert_jobs import job_of_stream
 from barnabas.sql.views.waiting import wait_for_rest
 
 JOBS = ("name", "kind", "state", "rows_behind", "error", "topic", "statement")

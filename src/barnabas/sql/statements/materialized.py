@@ -33,7 +33,7 @@ from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.dependents import dependents
-from barnabas.sql.views.inserts import check_no_loop
+from barnabas.sql.views.insert_jobs import check_no_loop
 from barnabas.sql.views.waiting import wait_for_rows
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed

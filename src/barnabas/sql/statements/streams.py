@@ -28,7 +28,7 @@ from barnabas.sql.statements.materialized import query_text
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import INVALID_TABLE, not_supported
-from barnabas.sql.views.inserts import job_of_stream
+from barnabas.sql.views.insert_jobs import job_of_stream
 
 FORM = "CREATE STREAM [IF NOT EXISTS] name (columns) [WITH (…)], or name [WITH (…)] AS query"
 
