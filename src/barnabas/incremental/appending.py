@@ -17,9 +17,10 @@ from barnabas.incremental.bag import Bag
 from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, nothing
 from barnabas.incremental.database import Database
 from barnabas.incremental.flow import META, DuckFlow, Kept, Result, opened
-from barnabas.incremental.inputs import ORDER, given
+from barnabas.incremental.inputs import ORDER, KeyedRows, given
 from barnabas.incremental.interface import FlowError
 from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Union, listed, quoted
+from barnabas.limits import MAX_JOB_APPENDED_ROWS
 
 NOTE = "state.begun"
 
@@ -139,7 +140,12 @@ class AppendedRows:
                     step.database.give(given_names[-1], rows.append_column(ORDER, pa.array(np.arange(rows.num_rows))))
             parts = [f"n{number} AS ({self._text(number, taken)})" for number in sorted({*self._streams, *self._bags})]
             last = f"SELECT {listing(self._plan.columns)} FROM n{len(self._plan.nodes) - 1} ORDER BY {ORDER}"
-            return step.database.table(f"WITH {', '.join(parts)} {last}")
+            found = step.database.table(f"WITH {', '.join(parts)} {last} LIMIT {MAX_JOB_APPENDED_ROWS + 1}")
+            if found.num_rows > MAX_JOB_APPENDED_ROWS:
+                raise FlowError(
+                    f"the records of one micro-batch make more than MAX_JOB_APPENDED_ROWS ({MAX_JOB_APPENDED_ROWS:,}) rows"
+                )
+            return found
         finally:
             for name in given_names:
                 step.database.take_back(name)
@@ -148,6 +154,8 @@ class AppendedRows:
         """A node as a query; a node over streams has the column `_o`, the place of its row among those of the step."""
         if number in self._bags:
             bag = self._bags[number]
+            if isinstance(bag, KeyedRows):
+                return f"SELECT {listing(bag.columns)} FROM {bag.table}"
             return f"SELECT * EXCLUDE _n FROM (SELECT {listing(bag.columns)}, unnest(range({WEIGHT})) AS _n FROM {bag.table})"
         inputs = ", ".join(f"input_{place} AS (SELECT * FROM n{each})" for place, each in enumerate(self._plan.inputs_of(number)))
         match self._plan.nodes[number]:

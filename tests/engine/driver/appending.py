@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
@@ -104,8 +105,7 @@ class Appending:
         with table(topic, self.servers) as found:
             rows = found.arrow([*RENAMES])
         rows = rows.rename_columns([RENAMES[name] for name in rows.schema.names])
-        mask = [start <= each < end for each in rows.column("offset").to_pylist()]
-        rows = rows.filter(pa.array(mask, pa.bool_()))
+        rows = rows.filter((pc.field("offset") >= start) & (pc.field("offset") < end))
         return rows.append_column("topic", pa.array([topic] * rows.num_rows, pa.string()))
 
     def written(self, columns: Sequence[str] = ("id", "name")) -> list[tuple[Any, ...]]:

@@ -160,6 +160,20 @@ def test_rows_keep_the_order_of_the_stream() -> None:
     flow.close()
 
 
+def test_a_micro_batch_makes_so_many_rows_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.incremental.appending.MAX_JOB_APPENDED_ROWS", 100)
+    _, found = planned("select n from stream clicks, unnest(range(n)) as r(x)")
+    flow = open_appending(found.plan, None, MEMORY, 1, [MACROS])
+    flow.begin([], "")
+    clicks = [pa.table({"n": pa.array([n], pa.int64())}) for n in (100, 101)]
+    assert flow.step(1, {"STREAM(clicks)": clicks[0]}).num_rows == 100
+    flow.commit()
+    with pytest.raises(FlowError, match="MAX_JOB_APPENDED_ROWS"):
+        flow.step(2, {"STREAM(clicks)": clicks[1]})
+    assert flow.position == 1
+    flow.close()
+
+
 def test_a_state_that_was_begun_goes_on(tmp_path: Path) -> None:
     _, found = planned("select c.id, names.name from stream clicks as c join names using (k)")
     path = tmp_path / "state.duckdb"

@@ -249,6 +249,29 @@ def test_values_that_do_not_fit_end_a_job_with_the_reason(topics: Asking, engine
     topics("drop table strict cascade")
 
 
+def explained(ask: Asking, statement: str) -> list[str]:
+    return [row[0] for row in ask.rows(f"explain {statement}")]
+
+
+def test_explain_tells_how_rows_are_appended(topics: Asking) -> None:
+    joined = "select c.id, names.name from stream clicks as c join names on c.k = names.k"
+    lines = explained(topics, f"create stream joined as {joined} emit changes")
+    assert [line.partition("; ")[2] for line in lines[:-1]] == [
+        "keeps nothing; each record is read once", "keeps the newest row of each key; a change costs the rows that it touches",
+        *["keeps nothing; each record is read once"] * 2,
+    ]  # fmt: skip
+    assert explained(topics, f"insert into target (id, name) with (start = 'latest') {joined}")[-1] == lines[-1]
+    assert topics.rows("show jobs") == []
+    topics(f"create stream joined as {joined}")
+    topics("insert into clicks values (1, 'a', 1)")
+    topics("flush")
+    assert explained(topics, "joined")[-1].startswith("last micro-batch: 1 rows in, 1 changes")
+    topics("create streaming table other as select id from stream(clicks)")
+    assert [row[0] for row in topics.rows("show streams")] == ["joined", "other"]
+    assert topics.rows("describe stream other")[0][:2] == ("id", "int")
+    assert topics.error("explain create stream s (a int)").sqlstate == "0A000"
+
+
 def test_other_sessions_and_prepared_statements(topics: Asking, engine: SqlEngine) -> None:
     assert topics.error("insert into target (id) select id from stream clicks where n > $1", 3).sqlstate == "0A000"
     other = asking(engine)

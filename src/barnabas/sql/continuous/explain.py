@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from barnabas.incremental.append_only import streamed
 from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Sums, Union
 
 GROWS = "a change costs the rows that come"
 ROWS = "a change costs the rows that it touches"
 GROUP = "a change recomputes its group"
+RECORDS = "each record is read once"
 EVERYTHING = "a change recomputes everything"
 
 
@@ -14,6 +16,21 @@ def explain(plan: Plan) -> str:
     """One line a node: what it is, what it keeps, and what a change costs; then the key of the result."""
     found = [f"{number}: {what(plan, number)}; {keeps(plan, number)}; {cost(plan, number)}" for number in range(len(plan.nodes))]
     return "\n".join([*found, f"result: {_key(plan)}"])
+
+
+def explain_appends(plan: Plan) -> str:
+    """The same of a plan whose rows are appended."""
+    streams = streamed(plan)
+    beside = {each for number in streams for each in plan.inputs_of(number)} - streams
+    found = []
+    for number in range(len(plan.nodes)):
+        if number in streams:
+            found.append(f"{number}: {what(plan, number)}; keeps nothing; {RECORDS}")
+            continue
+        kept = "keeps its rows" if number in beside and not isinstance(plan.nodes[number], Input) else keeps(plan, number)
+        is_added = number in beside and isinstance(node := plan.nodes[number], Input) and not node.is_keyed
+        found.append(f"{number}: {what(plan, number)}; {'keeps its rows' if is_added else kept}; {cost(plan, number)}")
+    return "\n".join([*found, "result: rows that are appended, and never change"])
 
 
 def what(plan: Plan, number: int) -> str:

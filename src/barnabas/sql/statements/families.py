@@ -32,7 +32,7 @@ from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import select
 from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
-from barnabas.sql.statements.streams import as_table, create_stream
+from barnabas.sql.statements.streams import as_stream_statement, as_table, create_stream
 from barnabas.sql.statements.subscribe import subscribe
 from barnabas.sql.statements.views import create_view
 from barnabas.sql.statements.wait import wait
@@ -66,6 +66,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return materialized.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
+    if (statement.word(1), statement.word(2)) == ("STREAMING", "TABLE"):  # Databricks' words
+        return create_stream(session, as_stream_statement(statement))
     if "STREAM" in (statement.word(1), statement.word(2), statement.word(3)) and statement.word(1) in _BEFORE_STREAM:
         return create_stream(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):

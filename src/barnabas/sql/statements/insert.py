@@ -40,9 +40,6 @@ def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if tree.args.get("overwrite"):
         raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
     if reads_stream(tree.args.get("expression")) or reads_stream(tree.args.get("with_")):
-        source = tree.args["expression"]
-        if tree.args.get("with_") is not None:
-            source.set("with_", tree.args["with_"])
         return continuous(session, statement, tree, options)
     if options:
         raise not_supported("an INSERT that reads no STREAM has no options", statement.position(1), "SELECT … FROM STREAM t")

@@ -116,24 +116,7 @@ def is_latest(text: str) -> bool:
 
 def continuous(session: Host, statement: Statement, tree: Any, options: Mapping[str, str]) -> Ready:
     """INSERT INTO … SELECT … FROM STREAM …: the job begins when the statement runs."""
-    for name, word in (("conflict", "ON CONFLICT"), ("returning", "RETURNING")):
-        if tree.args.get(name) is not None:
-            hint = "a row of a table with a primary key takes the place of the row with its key" if name == "conflict" else None
-            raise not_supported(f"{word} of an INSERT that reads a STREAM is not supported", position_in(tree), hint)
-    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    relation = target_of(session, table)
-    if relation.name.startswith(TEMPORARY):
-        raise not_supported("a job cannot write to a temporary table", position_in(table), "it ends with its session")
-    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
-    source = tree.args["expression"]
-    check_generated(relation, names, source)
-    made = insert_of(session, statement, relation, source, names, is_late=is_latest(options.get("start", "earliest")))
-    if "job" in options:
-        try:
-            check_name(options["job"])
-        except JobError as error:
-            raise SqlError(INVALID_PARAMETER, str(error)) from None
-        made = msgspec.structs.replace(made, job=options["job"])
+    made = planned_insert(session, statement, tree, options)
 
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()
@@ -144,6 +127,31 @@ def continuous(session: Host, statement: Statement, tree: Any, options: Mapping[
         return Done("INSERT 0 0")
 
     return Ready(statement.text, run, version=session.version)
+
+
+def planned_insert(session: Host, statement: Statement, tree: Any, options: Mapping[str, str]) -> Insert:
+    """The job that an INSERT describes. Raises SqlError."""
+    source = tree.args["expression"]
+    if tree.args.get("with_") is not None:
+        source.set("with_", tree.args["with_"])
+    for name, word in (("conflict", "ON CONFLICT"), ("returning", "RETURNING")):
+        if tree.args.get(name) is not None:
+            hint = "a row of a table with a primary key takes the place of the row with its key" if name == "conflict" else None
+            raise not_supported(f"{word} of an INSERT that reads a STREAM is not supported", position_in(tree), hint)
+    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    relation = target_of(session, table)
+    if relation.name.startswith(TEMPORARY):
+        raise not_supported("a job cannot write to a temporary table", position_in(table), "it ends with its session")
+    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
+    check_generated(relation, names, source)
+    made = insert_of(session, statement, relation, source, names, is_late=is_latest(options.get("start", "earliest")))
+    if "job" in options:
+        try:
+            check_name(options["job"])
+        except JobError as error:
+            raise SqlError(INVALID_PARAMETER, str(error)) from None
+        made = msgspec.structs.replace(made, job=options["job"])
+    return made
 
 
 def insert_of(

@@ -98,7 +98,7 @@ def _tables(session: Host) -> list[tuple[str | None, ...]]:
 
 def describe(session: Host, statement: Statement, given: Any) -> Ready:
     """DESCRIBE [TABLE] name, or a query: its columns."""
-    at = 2 if statement.word(1) in ("TABLE", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
+    at = 2 if statement.word(1) in ("TABLE", "STREAM", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
     if statement.word(at) in ("SELECT", "WITH", "VALUES", "("):
         inner = session.ready(Statement(statement.text, statement.tokens[at:]), given)
         assert inner.schema is not None

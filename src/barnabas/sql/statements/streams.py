@@ -20,10 +20,10 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.alter import drop_table
-from barnabas.sql.statements.create import check_defaults, definition_of, make_table, options_of, tree_of
+from barnabas.sql.statements.create import Options, check_defaults, definition_of, make_table, options_of, tree_of
 from barnabas.sql.statements.create_as import definition_as
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.inserting import check_rights, insert_of, is_latest, mark_streams, start, wait, without_emit
+from barnabas.sql.statements.inserting import Insert, check_rights, insert_of, is_latest, mark_streams, start, wait, without_emit
 from barnabas.sql.statements.materialized import query_text
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
@@ -65,11 +65,27 @@ def as_table(statement: Statement, at: int) -> Statement:
     return Statement(statement.text, [*statement.tokens[:at], table, *statement.tokens[at + 1 :]])
 
 
+def as_stream_statement(statement: Statement) -> Statement:
+    """CREATE STREAMING TABLE as CREATE STREAM."""
+    word = statement.tokens[1]
+    stream = Token(TokenType.STREAM, "STREAM", word.line, word.col, word.start, word.end)
+    return Statement(statement.text, [statement.tokens[0], stream, *statement.tokens[3:]])
+
+
 def _tell_of(session: Host, definition: TableDefinition) -> None:
     session.notify(Notice(f'relation "{definition.name}" already exists, skipping', sqlstate="42P07"))
 
 
-def _of_query(session: Host, statement: Statement, tree: Any) -> Ready:
+class NewStream(msgspec.Struct, frozen=True):
+    """A stream of a query that was planned."""
+
+    definition: TableDefinition
+    options: Options
+    insert: Insert
+
+
+def planned_stream(session: Host, statement: Statement, tree: Any) -> NewStream:
+    """The stream that CREATE STREAM … AS describes. Raises SqlError."""
     source, properties = tree.args["expression"], tree.args.get("properties")
     late = False
     for each in list(properties.expressions) if properties is not None else ():
@@ -84,7 +100,12 @@ def _of_query(session: Host, statement: Statement, tree: Any) -> Ready:
     relation = declared(definition)
     names = list(relation.columns.names)
     made = insert_of(session, statement, relation, source, names, is_late=late, sql=query, creates=definition.name)
-    made = msgspec.structs.replace(made, wanted=definition.topic)
+    return NewStream(definition, options, msgspec.structs.replace(made, wanted=definition.topic))
+
+
+def _of_query(session: Host, statement: Statement, tree: Any) -> Ready:
+    planned = planned_stream(session, statement, tree)
+    definition, options, made = planned.definition, planned.options, planned.insert
     if_not_exists = bool(tree.args.get("exists"))
 
     def run(_: Sequence[Any]) -> Result:
