@@ -25,7 +25,7 @@ from barnabas.sql.statements.materialized import planned, without_data
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
-from barnabas.sql.statements.streams import as_table, planned_stream
+from barnabas.sql.statements.streams import as_table, planned_stream, without_start
 from barnabas.sql.statements.view_control import view_named
 from barnabas.sql.states import not_supported, syntax_error
 from barnabas.sql.views.insert_jobs import job_of_stream
@@ -80,10 +80,11 @@ def _of_new_view(session: Host, statement: Statement) -> Ready:
 
 def _of_new_stream(session: Host, statement: Statement) -> Ready:
     """How the job of a stream would append its rows; nothing is created."""
-    tree = tree_of(as_table(without_emit(statement), 1))
+    told, late = without_start(without_emit(statement))
+    tree = tree_of(as_table(told, 1))
     if not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("EXPLAIN of a stream without a query is not supported", statement.position(0))
-    return _of_insert(session, statement, planned_stream(session, without_emit(statement), tree).insert)
+    return _of_insert(session, statement, planned_stream(session, told, tree, late=late).insert)
 
 
 def _of_insert(session: Host, statement: Statement, insert: Insert) -> Ready:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
@@ -34,6 +35,7 @@ from barnabas.sql.states import DUPLICATE_TABLE, INVALID_PARAMETER, not_supporte
 from barnabas.sql.views import layout
 from barnabas.sql.views.insert_jobs import check_no_loop, free_job_name
 from barnabas.sql.views.waiting import ends_of, wait_for_rows
+from barnabas.tables.column_types import mark_of
 from barnabas.tables.formats import Raw
 
 STARTS = ("earliest", "latest")
@@ -174,7 +176,7 @@ def insert_of(
     if count > len(names):
         raise syntax_error("INSERT has more expressions than target columns", position_in(source))
     given = list(names[:count])
-    plan = checked(session, _cast(relation, source, given), statement.text, with_pending=False)
+    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
     cursor = session.planner()
     try:
         planned = plan_appends(plan, cursor, _defaults(session, relation, given, statement.text))
@@ -204,13 +206,17 @@ def mark_streams(session: Host, query: Any) -> None:
                 table.meta[STREAM] = True
 
 
-def _cast(relation: TopicRelation, source: Any, names: Sequence[str]) -> Any:
-    """The query with the names and types of the target's columns."""
+def _cast(relation: TopicRelation, source: Any, names: Sequence[str], kinds: Sequence[pa.DataType]) -> Any:
+    """The query, whose columns have these types, with the names and types of the target's columns."""
     aliases = [f"c{number}" for number in range(len(names))]
     fields = [relation.columns.field(name) for name in names]
     items = [
-        exp.alias_(cast_to(exp.column(alias), field), field.name, quoted=True)
-        for alias, field in zip(aliases, fields, strict=True)
+        exp.alias_(
+            exp.column(alias) if kind == field.type and not mark_of(field) else cast_to(exp.column(alias), field),
+            field.name,
+            quoted=True,
+        )
+        for alias, field, kind in zip(aliases, fields, kinds, strict=True)
     ]
     alias = exp.TableAlias(this=exp.to_identifier("s"), columns=[exp.to_identifier(each) for each in aliases])
     return exp.select(*items, copy=False).from_(exp.Subquery(this=source, alias=alias), copy=False)

@@ -39,9 +39,12 @@ def create_stream(session: Host, statement: Statement) -> Ready:
     if statement.word(1) != "STREAM":
         words = " ".join(statement.word(at) for at in range(1, 4)).partition(" STREAM")[0]
         raise not_supported(f"CREATE {words} STREAM is not supported", statement.position(1), FORM)
-    tree = tree_of(as_table(statement, 1))
+    told, late = without_start(statement)
+    tree = tree_of(as_table(told, 1))
     if isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
-        return _of_query(session, statement, tree)
+        return _of_query(session, statement, tree, late=late)
+    if told is not statement:
+        raise not_supported("a stream without a query has no start", statement.position(1), "CREATE STREAM … AS query")
     definition, options, numbered = definition_of(tree)
     if definition.is_keyed:
         hint = "CREATE TABLE … PRIMARY KEY has one row for each key; STREAM t reads its changes"
@@ -84,15 +87,14 @@ class NewStream(msgspec.Struct, frozen=True):
     insert: Insert
 
 
-def planned_stream(session: Host, statement: Statement, tree: Any) -> NewStream:
-    """The stream that CREATE STREAM … AS describes. Raises SqlError."""
-    source, properties = tree.args["expression"], tree.args.get("properties")
-    late = False
-    for each in list(properties.expressions) if properties is not None else ():
-        if isinstance(each, exp.Property) and getattr(each.this, "name", each.this).lower() == "start":
-            late = is_latest(each.args["value"].name)
-            each.pop()
-    options = options_of(properties)
+def planned_stream(session: Host, statement: Statement, tree: Any, *, late: bool = False) -> NewStream:
+    """The stream that CREATE STREAM … AS describes. Raises SqlError.
+
+    Args:
+        late: whether it leaves out the records that are there.
+    """
+    source = tree.args["expression"]
+    options = options_of(tree.args.get("properties"))
     mark_streams(session, source)
     plan = checked(session, source.copy(), statement.text, with_pending=False)
     query = query_text(statement)
@@ -103,8 +105,27 @@ def planned_stream(session: Host, statement: Statement, tree: Any) -> NewStream:
     return NewStream(definition, options, msgspec.structs.replace(made, wanted=definition.topic))
 
 
-def _of_query(session: Host, statement: Statement, tree: Any) -> Ready:
-    planned = planned_stream(session, statement, tree)
+def without_start(statement: Statement) -> tuple[Statement, bool]:
+    """The statement without the option `start`, which sqlglot takes for one of a sequence; whether it is `latest`. Raises SqlError."""
+    tokens = list(statement.tokens)
+    for at in range(len(tokens) - 2):
+        if statement.word(at) == "AS":
+            break
+        if statement.word(at) == "START" and tokens[at + 1].token_type == TokenType.EQ:
+            late = is_latest(str(tokens[at + 2].text))
+            before, behind = tokens[:at], tokens[at + 3 :]
+            if behind and behind[0].token_type == TokenType.COMMA:
+                behind = behind[1:]
+            elif before[-1].token_type == TokenType.COMMA:
+                before = before[:-1]
+            elif behind and behind[0].token_type == TokenType.R_PAREN:  # it stands alone behind WITH
+                before, behind = before[:-2], behind[1:]
+            return Statement(statement.text, [*before, *behind]), late
+    return statement, False
+
+
+def _of_query(session: Host, statement: Statement, tree: Any, *, late: bool) -> Ready:
+    planned = planned_stream(session, statement, tree, late=late)
     definition, options, made = planned.definition, planned.options, planned.insert
     if_not_exists = bool(tree.args.get("exists"))
 
