@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import duckdb
 import msgspec
@@ -68,6 +68,16 @@ class Forgetting(Protocol):
         """Forget what cannot change after the step."""
 
 
+class Result(State, Forgetting, Protocol):
+    """The result, from the changes of the nodes."""
+
+    def change(self, step: Step) -> pa.Table:
+        """The changes that the caller gets."""
+
+    def rows(self) -> str:
+        """All rows, as a query."""
+
+
 class Kept(State, Protocol):
     """A node of the plan."""
 
@@ -86,9 +96,17 @@ def open_flow(plan: Plan, path: Path | None, memory_bytes: int, threads: int, se
     Raises:
         FlowError: the file belongs to another plan or process, or is none; or a text of the plan is wrong.
     """
+    return opened(DuckFlow, plan, path, memory_bytes, threads, setup)
+
+
+F = TypeVar("F", bound="DuckFlow")
+
+
+def opened(kind: type[F], plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> F:
+    """The same for one kind of flow."""
     database = Database(path, memory_bytes, threads, setup)
     try:
-        return DuckFlow(plan, database)
+        return kind(plan, database)
     except BaseException:
         database.close()
         raise
@@ -105,7 +123,7 @@ class DuckFlow:
         self._nodes: list[Kept] = []
         for number in range(len(plan.nodes)):
             self._nodes.append(self._node(number))
-        self._result = self._shown()
+        self._result: Result = self._shown()
         bags = [each for each in self._bags.values() if not isinstance(each, KeyedRows)]
         self._states: list[State] = [*self._nodes, *bags, *self._own, self._result]
         forgetting: list[Forgetting] = [*bags, self._result]
@@ -223,7 +241,7 @@ class DuckFlow:
                 each.rehash(self._database)
             self._database.run(f"UPDATE {META} SET version = ?", [duckdb.__version__])
 
-    def _shown(self) -> KeyedResult | CountedResult | SummedResult:
+    def _shown(self) -> Result:
         plan, last = self._plan, len(self._plan.nodes) - 1
         node = self._nodes[last]
         if plan.key is None:

@@ -36,11 +36,13 @@ class Input(Struct, frozen=True, tag="input"):
     Args:
         table: its name among the inputs of a step.
         is_keyed: whether a row replaces the row with the same `_key`, and a deletion removes it; otherwise rows are only added.
+        is_stream: whether the query reads it as a stream. A flow that appends rows gives each row of a stream once, and forgets it.
     """
 
     table: str
     columns: tuple[Column, ...]
     is_keyed: bool = False
+    is_stream: bool = False
 
 
 class Until(Struct, frozen=True):
@@ -220,6 +222,7 @@ class Groups(Struct, frozen=True, tag="groups"):
         keys: for each input the expressions of its keys, as many for each; none: every change recomputes everything.
         query: over `input_0`, … .
         until: of the rows of each input; none: all of them stay.
+        is_filter: whether it is `SELECT * FROM input_0` with a condition that depends on the row and on other inputs.
     """
 
     inputs: tuple[int, ...]
@@ -227,6 +230,7 @@ class Groups(Struct, frozen=True, tag="groups"):
     query: str
     columns: tuple[Column, ...]
     until: tuple[Until | None, ...] = ()
+    is_filter: bool = False
 
 
 class Union(Struct, frozen=True, tag="union"):

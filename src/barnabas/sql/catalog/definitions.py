@@ -93,6 +93,16 @@ class WatermarkDefinition(Struct, frozen=True):
         return f"{identifier(self.column)}{f' - {self.delay}' if self.delay else ''}"
 
 
+class StreamDefinition(Struct, frozen=True, omit_defaults=True):
+    """The query of CREATE STREAM.
+
+    Args:
+        query: the text of the query whose rows a job appends; empty without one.
+    """
+
+    query: str = ""
+
+
 class TableDefinition(Struct, frozen=True, omit_defaults=True):
     """A table.
 
@@ -106,6 +116,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
         view: what makes the rows; None for a table that statements write to.
         watermark: which rows come too late for views; None: all of them count.
+        stream: for a table of CREATE STREAM, whose rows never change.
     """
 
     name: str
@@ -120,6 +131,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     is_key_object: bool = False
     view: ViewDefinition | None = None
     watermark: WatermarkDefinition | None = None
+    stream: StreamDefinition | None = None
 
     @property
     def is_plain_view(self) -> bool:

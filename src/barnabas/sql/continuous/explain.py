@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from barnabas.incremental.append_only import streamed
 from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, OnTime, Plan, Rows, Sessions, Sums, Union, Until
 
 GROWS = "a change costs the rows that come"
 ROWS = "a change costs the rows that it touches"
 GROUP = "a change recomputes its group"
+RECORDS = "each record is read once"
 EVERYTHING = "a change recomputes everything"
 
 
@@ -16,11 +18,26 @@ def explain(plan: Plan) -> str:
     return "\n".join([*found, f"result: {_key(plan)}"])
 
 
+def explain_appends(plan: Plan) -> str:
+    """The same of a plan whose rows are appended."""
+    streams = streamed(plan)
+    beside = {each for number in streams for each in plan.inputs_of(number)} - streams
+    found = []
+    for number in range(len(plan.nodes)):
+        if number in streams:
+            found.append(f"{number}: {what(plan, number)}; keeps nothing; {RECORDS}")
+            continue
+        kept = "keeps its rows" if number in beside and not isinstance(plan.nodes[number], Input) else keeps(plan, number)
+        is_added = number in beside and isinstance(node := plan.nodes[number], Input) and not node.is_keyed
+        found.append(f"{number}: {what(plan, number)}; {'keeps its rows' if is_added else kept}; {cost(plan, number)}")
+    return "\n".join([*found, "result: rows that are appended, and never change"])
+
+
 def what(plan: Plan, number: int) -> str:
     """A node in words."""
     match plan.nodes[number]:
-        case Input(table=table):
-            return f"table {table}"
+        case Input(table=table, is_stream=is_stream):
+            return table if is_stream else f"table {table}"
         case Rows(input=one, where=where, source=source):
             parts = [f"rows of {one}"]
             parts += [f"with {source.removeprefix('input_0').strip(', ')}"] if source != "input_0" else []

@@ -111,7 +111,7 @@ def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
         case Sums():
             return Sums(numbers[node.input], node.keys, node.sums, node.columns)
         case Groups():
-            return Groups(tuple(numbers[each] for each in node.inputs), node.keys, node.query, node.columns)
+            return replace(node, inputs=tuple(numbers[each] for each in node.inputs))
         case Union():
             return Union(tuple(numbers[each] for each in node.inputs))
         case Less():

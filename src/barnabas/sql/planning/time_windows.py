@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.sql.dialect import STREAM
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.session_windows import END, START, meant_groups, read_session_groups, sessions, taken_keys
@@ -104,6 +105,10 @@ def _back(value: Any, offset: Any) -> Any:
 
 
 def _named(rows: Any) -> Any:
+    if isinstance(rows, exp.Anonymous) and str(rows.this).lower() == STREAM and len(rows.expressions) == 1:
+        found = _named(rows.expressions[0])
+        found.meta[STREAM] = True
+        return found
     if not isinstance(rows, exp.Column):
         raise SqlError("42883", "a window of time is over a table", position=position_in(rows))
     parts = [each.copy() for each in rows.parts]

@@ -48,7 +48,6 @@ _OTHER = {
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
-    "STREAM": "CREATE TABLE without a primary key declares a stream, and CREATE MATERIALIZED VIEW keeps a query",
     "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
     "SINK": "the topic of a materialized view has its rows and changes",
 }

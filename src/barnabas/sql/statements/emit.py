@@ -24,6 +24,17 @@ def without_emit(statement: Statement) -> Statement:
     return Statement(statement.text, statement.tokens[: -len(words)]) if words else statement
 
 
+def without_changes(statement: Statement) -> Statement:
+    """A statement of a stream without EMIT CHANGES at its end. Raises SqlError for EMIT FINAL."""
+    if emits_final(statement):
+        raise not_supported(
+            "EMIT FINAL belongs to a view",
+            statement.position(len(statement.tokens) - len(_words(statement))),
+            "CREATE MATERIALIZED VIEW v AS … EMIT FINAL, and STREAM v here",
+        )
+    return without_emit(statement)
+
+
 def emits_final(statement: Statement) -> bool:
     """Whether rows are given when they are final."""
     return _FORMS.get(_words(statement), False)

@@ -19,6 +19,7 @@ from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -33,6 +34,7 @@ from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.dependents import dependents
+from barnabas.sql.views.insert_jobs import check_no_loop
 from barnabas.sql.views.waiting import wait_for_rows
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
@@ -115,7 +117,7 @@ def view_of(
     try:
         names = columns if not only_all or len(columns) == len(plan.schema) else ()
         found = plan_view(plan, cursor, names, is_final=emits_final(statement))
-        read = [relation.name for relation in found.tables.values()]
+        read = [relation.source for relation in found.tables.values() if isinstance(relation, TopicRelation)]
         definition = layout.definition_of(
             name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
         )
@@ -208,6 +210,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         made = msgspec.structs.replace(new, topic=old.topic, comment=old.comment)
         return {} if made == old else {new.name: made}
 
+    check_no_loop(session.view_jobs.jobs(), {each.topic for each in view.work.tables.values()}, new.topic)
     session.definitions.change(session.client, session.running, decide)
     made: list[Job] = []
 

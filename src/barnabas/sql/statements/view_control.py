@@ -15,6 +15,7 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement, parse_tokens
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
+from barnabas.sql.statements import job_control
 from barnabas.sql.statements.create import Options, exists
 from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.statements.host import Host
@@ -55,7 +56,9 @@ def _behind_words(statement: Statement) -> int:
 
 
 def pause(session: Host, statement: Statement, _: Any) -> Ready:
-    """PAUSE [MATERIALIZED VIEW] name: its job rests when the statement ends, and its rows stay."""
+    """PAUSE [MATERIALIZED VIEW | JOB | STREAM] name: its job rests when the statement ends, and its rows stay."""
+    if job_control.is_about_job(statement):
+        return job_control.pause(session, statement)
     definition = view_at(session, statement, _behind_words(statement))
 
     def run() -> None:
@@ -66,7 +69,9 @@ def pause(session: Host, statement: Statement, _: Any) -> Ready:
 
 
 def resume(session: Host, statement: Statement, _: Any) -> Ready:
-    """RESUME [MATERIALIZED VIEW] name: its job goes on, also one that failed."""
+    """RESUME [MATERIALIZED VIEW | JOB | STREAM] name: its job goes on, also one that failed."""
+    if job_control.is_about_job(statement):
+        return job_control.resume(session, statement)
     definition = view_at(session, statement, _behind_words(statement))
 
     def run() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from barnabas.engine.jobs import JobState, ViewWork
+from barnabas.engine.jobs import JobState
 from barnabas.engine.report import Report
 from barnabas.sql.catalog.definitions import TableDefinition
 
@@ -84,7 +84,7 @@ def _views(known: Known) -> list[Row]:
 def _job(report: Report) -> Row:
     job, state, progress = report.job, report.state, report.progress
     row: Row = {
-        "name": job.name, "kind": "view" if isinstance(job.work, ViewWork) else "pipeline", "desired": str(job.desired),
+        "name": job.name, "kind": job.kind, "desired": str(job.desired),
         "rows_behind": report.lag, "generation": job.generation, "restarts": job.restarts, **_state(state),
     }  # fmt: skip
     if progress is not None:
