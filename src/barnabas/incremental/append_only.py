@@ -2,19 +2,23 @@
 
 A stream has rows of the present step alone. A table has all of its rows after the step. A row of a stream is joined with the rows that a
 table has in the step of the row; a later change of the table changes nothing that was written.
+
+A node Final gives rows that are never taken back, whatever the nodes below it do. These are kept as in every flow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Sums, Union
+from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, Plan, Sums, Union
 
 NO_STREAM = "it reads no stream"
 
 
 def reason_against(plan: Plan) -> str | None:
     """Why the rows of a plan cannot be appended, as the end of a sentence; None if they can."""
+    if not any(isinstance(each, Input) and each.is_stream for each in plan.nodes):
+        return NO_STREAM
     streams = streamed(plan)
     for number in sorted(streams):
         reason = _reason(plan, number, streams)
@@ -24,12 +28,24 @@ def reason_against(plan: Plan) -> str | None:
 
 
 def streamed(plan: Plan) -> frozenset[int]:
-    """The nodes whose rows come from streams."""
+    """The nodes whose rows come from streams, without those below a node Final."""
     found: set[int] = set()
     for number, node in enumerate(plan.nodes):
-        if (isinstance(node, Input) and node.is_stream) or found & set(plan.inputs_of(number)):
+        if isinstance(node, Final) or (isinstance(node, Input) and node.is_stream) or found & set(plan.inputs_of(number)):
             found.add(number)
-    return frozenset(found)
+    return frozenset(found - _below_final(plan))
+
+
+def _below_final(plan: Plan) -> set[int]:
+    """The nodes that a node Final reads, directly or not."""
+    pending = [each.input for each in plan.nodes if isinstance(each, Final)]
+    found: set[int] = set()
+    while pending:
+        number = pending.pop()
+        if number not in found:
+            found.add(number)
+            pending += plan.inputs_of(number)
+    return found
 
 
 def _reason(plan: Plan, number: int, streams: Collection[int]) -> str | None:
@@ -44,6 +60,8 @@ def _reason(plan: Plan, number: int, streams: Collection[int]) -> str | None:
             )
         case Join(left=left, right=right) if left in streams and right in streams:
             return "two streams are joined, so a row would have to wait for rows that come later"
+        case Lookup(right=right) if right in streams:
+            return "a stream is read as a table that a row meets"
         case Union(inputs=inputs) if not set(inputs) <= set(streams):
             return "a stream and a table are combined, and the rows of the table would come again with each row of the stream"
         case Less(input=one, less=less) if not {one, less} <= set(streams):

@@ -1,7 +1,7 @@
 """A flow whose result only grows: it keeps the tables beside a stream, and gives the rows that the rows of each step make.
 
 The nodes over tables alone are kept as in every flow. All nodes over streams are one query: over the rows of the step, and over the rows
-that the tables have after it. The rows come in the order of the stream's rows.
+that the tables have after it. The rows come in the order of the stream's rows. A node Final, and the nodes below it, are kept.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from barnabas.incremental.append_only import reason_against, streamed
 from barnabas.incremental.bag import Bag
-from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, nothing
+from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, nothing, repeating
 from barnabas.incremental.database import Database
 from barnabas.incremental.flow import META, DuckFlow, Kept, Result, opened
 from barnabas.incremental.inputs import ORDER, KeyedRows, given
 from barnabas.incremental.interface import FlowError
-from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Union, listed, quoted
+from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, Plan, Rows, Union, listed, quoted
 from barnabas.limits import MAX_JOB_APPENDED_ROWS
 
 NOTE = "state.begun"
@@ -72,18 +72,23 @@ class AppendFlow(DuckFlow):
 
     def _keep(self, step: Step, *, drops: bool = True) -> None:
         """Bring the tables up to a step."""
+        self._marks.begin(step)
         for number, node in enumerate(self._nodes):
             step.changes[number] = node.change(step)
         for each in self._states:
             each.keep(step)
+        for one in self._forgetting:
+            one.forget(step)
         if drops:
             step.drop()
 
     def _node(self, number: int) -> Kept:
-        return _Streamed() if number in self._streams else super()._node(number)
+        is_kept = number not in self._streams or isinstance(self.plan.nodes[number], Final)
+        return super()._node(number) if is_kept else _Streamed()
 
     def _shown(self) -> Result:
-        beside = {each for number in self._streams for each in self.plan.inputs_of(number)} - self._streams
+        above = [each for each in self._streams if not isinstance(self.plan.nodes[each], Final)]
+        beside = {each for number in above for each in self.plan.inputs_of(number)} - self._streams
         return AppendedRows(self.plan, self._streams, {number: self._bag(number) for number in sorted(beside)})
 
 
@@ -133,7 +138,8 @@ class AppendedRows:
     def change(self, step: Step) -> pa.Table:
         """The rows of a step, after the tables were brought up to it."""
         taken = {number: given(step, node.table, [each.name for each in node.columns]) for number, node in self._inputs.items()}
-        if all(each is None for each in taken.values()):
+        finals = [number for number in self._streams if isinstance(self._plan.nodes[number], Final)]
+        if all(each is None for each in taken.values()) and not any(step.changes[each].rows for each in finals):
             return step.database.table(f"SELECT {nothing(self._plan.columns)} WHERE false")
         given_names = []
         try:
@@ -141,7 +147,7 @@ class AppendedRows:
                 if rows is not None:
                     given_names.append(f"_given_{number}")
                     step.database.give(given_names[-1], rows.append_column(ORDER, pa.array(np.arange(rows.num_rows))))
-            parts = [f"n{number} AS ({self._text(number, taken)})" for number in sorted({*self._streams, *self._bags})]
+            parts = [f"n{number} AS ({self._text(number, taken, step)})" for number in sorted({*self._streams, *self._bags})]
             last = f"SELECT {listing(self._plan.columns)} FROM n{len(self._plan.nodes) - 1} ORDER BY {ORDER}"
             found = step.database.table(f"WITH {', '.join(parts)} {last} LIMIT {MAX_JOB_APPENDED_ROWS + 1}")
             if found.num_rows > MAX_JOB_APPENDED_ROWS:
@@ -153,7 +159,7 @@ class AppendedRows:
             for name in given_names:
                 step.database.take_back(name)
 
-    def _text(self, number: int, taken: Mapping[int, pa.Table | None]) -> str:
+    def _text(self, number: int, taken: Mapping[int, pa.Table | None], step: Step) -> str:
         """A node as a query; a node over streams has the column `_o`, the place of its row among those of the step."""
         if number in self._bags:
             bag = self._bags[number]
@@ -167,6 +173,10 @@ class AppendedRows:
                     return f"SELECT {nothing(columns)}, 0 AS {ORDER} WHERE false"
                 cast = "".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}, " for each in columns)
                 return f"SELECT {cast}{ORDER} FROM _given_{number}"
+            case Final(columns=columns):
+                return f"SELECT *, 0 AS {ORDER} FROM ({repeating(columns, step.changes[number])})"
+            case Lookup() as node:
+                return f"WITH {inputs} {node.joined('FROM input_0', 'FROM input_1', f'input_0.{ORDER}')}"
             case Rows(columns=columns, where=where, source=source):
                 made = f"WITH {inputs} SELECT {listed(columns)}, input_0.{ORDER} FROM {source}"
                 return made + (f" WHERE {where}" if where else "")

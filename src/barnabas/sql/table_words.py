@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 WINDOWS = ("TUMBLE", "HOP", "SESSION")
 PARTITION = "partition_by"
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
 def with_plain_windows(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -56,11 +57,22 @@ def _read(tokens: list[Token], at: int) -> int:
     while inner < _closing(tokens, at + 1):
         if tokens[inner].token_type == TokenType.TABLE:
             del tokens[inner]
+        if tokens[inner].token_type == TokenType.STREAM and tokens[inner + 1].token_type in _NAMES:
+            _bracket(tokens, inner + 1)
         elif tokens[inner].token_type == TokenType.PARTITION_BY:
             stop = _end_of_list(tokens, inner + 1, _closing(tokens, at + 1))
             tokens[inner:stop] = _partition(tokens[inner], tokens[inner + 1 : stop])
         inner += 1
     return at
+
+
+def _bracket(tokens: list[Token], at: int) -> None:
+    """Put the name of a table into brackets."""
+    stop = at + 1
+    while stop + 1 < len(tokens) and tokens[stop].token_type == TokenType.DOT:
+        stop += 2
+    tokens.insert(stop, _like(tokens[at], TokenType.R_PAREN, ")"))
+    tokens.insert(at, _like(tokens[at], TokenType.L_PAREN, "("))
 
 
 def _move_partition(tokens: list[Token], end: int) -> None:
@@ -80,9 +92,7 @@ def _continues(tokens: Sequence[Token], at: int, start: int) -> bool:
     kind, is_first = tokens[at].token_type, at == start
     if kind in (TokenType.COMMA, TokenType.DOT):
         return True
-    return kind in (TokenType.VAR, TokenType.IDENTIFIER) and (
-        is_first or tokens[at - 1].token_type in (TokenType.COMMA, TokenType.DOT)
-    )
+    return kind in _NAMES and (is_first or tokens[at - 1].token_type in (TokenType.COMMA, TokenType.DOT))
 
 
 def _end_of_list(tokens: Sequence[Token], at: int, end: int) -> int:

@@ -139,3 +139,84 @@ def test_the_guide_works_as_pasted(ask: Asking) -> None:
     ask("drop table clicks cascade")
     for table in ("visits_of_today", "orders", "prices"):
         ask(f"drop table {table} cascade")
+
+
+def test_stream_of_final_rows(ask: Asking) -> None:
+    ask("create stream taps (at timestamp, k text, watermark for at as at - interval '5 minutes')")
+    query = "select window_start, k, count(*) as n from tumble(taps, at, interval '10 minutes') group by window_start, k"
+    lines = "\n".join(row[0] for row in ask.rows(f"explain create stream counted as {query} emit final"))
+    assert "that are final; keeps the others" in lines
+    assert ask.tag(f"create stream counted as {query} emit final") == "CREATE STREAM"
+    ask("create table target (n bigint, at timestamp, note text default 'new')")
+    counted = "select count(*), window_start from tumble(stream taps, at, interval '10 minutes') group by window_start"
+    ask(f"insert into target (n, at) with (job = 'tapping') {counted} emit final")
+    events(ask, "taps", "10:01", "10:09")
+    assert ask.rows("select n from counted") == []
+    events(ask, "taps", "10:16", "10:08")
+    assert ask.rows(f"select {TIMES} from counted") == [("10:00", 3)]
+    assert ask.rows("select n, note from target") == [(3, "new")]
+    events(ask, "taps", "10:02", "10:31")  # the first is late
+    assert sorted(ask.rows(f"select {TIMES} from counted")) == [("10:00", 3), ("10:10", 1)]
+    assert sorted(ask.rows("select n from target")) == [(1,), (3,)]
+    jobs = "select late_rows from barnabas.jobs where kind <> 'view' and name in ('counted', 'tapping')"
+    assert ask.rows(jobs) == [(1,), (1,)]
+    (text,) = (row[-1] for row in ask.rows("show streams") if row[0] == "counted")
+    assert text.endswith("EMIT FINAL")
+    ask("drop job tapping")
+    ask("drop stream counted")
+    ask("drop table target")
+    ask("drop stream taps")
+
+
+def test_streams_joined_within_a_time(ask: Asking) -> None:
+    for name in ("shown_ads", "clicked"):
+        ask(f"create stream {name} (at timestamp, k text, watermark for at as at - interval '1 minute')")
+    within = "c.at between s.at and s.at + interval '10 minutes'"
+    query = f"select s.at as at, s.k, c.at as clicked from shown_ads s left join clicked c on s.k = c.k and {within}"
+    ask(f"create stream ads as {query} emit final")
+    events(ask, "shown_ads", "10:00", "10:20")
+    events(ask, "clicked", "10:05", "10:07")
+    events(ask, "shown_ads", "10:40")
+    assert ask.rows("select count(*) from ads") == [(0,)]
+    events(ask, "clicked", "10:38")
+    clicks = [
+        (f"{at:%H:%M}", clicked and f"{clicked:%H:%M}") for at, clicked in ask.rows("select at, clicked from ads order by 1, 2")
+    ]
+    assert clicks == [("10:00", "10:05"), ("10:00", "10:07"), ("10:20", None)]
+    for name in ("ads", "shown_ads", "clicked"):
+        ask(f"drop stream {name}")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("create stream s as select k, count(*) as n from fed group by k emit final", "no watermark passes"),
+        ("create stream s as select window_start, n from (select window_start, count(*) as n from tumble(plain, at, interval '1 hour') "
+         "group by 1) emit final", "reads no stream"),
+        ("create stream s (a int) emit final", "belongs to a query"),
+        ("insert into plain select * from plain emit final", "reads a STREAM"),
+    ],
+)  # fmt: skip
+def test_streams_that_are_refused(ask: Asking, statement: str, words: str) -> None:
+    ask("create table if not exists plain (at timestamp, x int, watermark for at as at)")
+    ask("create stream if not exists fed (at timestamp, k text, x int, watermark for at as at)")
+    error = ask.error(statement)
+    assert (error.sqlstate, words in error.message) == ("0A000", True), error.message
+
+
+def test_stream_that_looks_up(ask: Asking) -> None:
+    ask("create stream sold (id int, product text)")
+    ask("create table costs (product text primary key, cost int)")
+    ask("insert into costs values ('tea', 2)")
+    words = "left join costs for system_time as of proctime() using (product)"
+    ask(f"create stream paid_for as select id, cost from sold {words}")
+    ask("insert into sold values (1, 'tea'), (2, 'cake')")
+    ask("flush")
+    ask("update costs set cost = 3")
+    ask("flush")
+    ask("insert into sold values (3, 'tea')")
+    ask("flush")
+    assert sorted(ask.rows("select * from paid_for")) == [(1, 2), (2, None), (3, 3)]
+    ask("drop stream paid_for")
+    ask("drop stream sold")
+    ask("drop table costs")

@@ -153,7 +153,15 @@ class Appended:
             rows = self.flow.step(number, inputs)
             self._check(rows)
             self._sink.count(records.num_rows)
-            self._sink.write(number, self._encoder.records(rows), records.num_rows, rows.num_rows, self.flow.size(), began_s)
+            self._sink.write(
+                number,
+                self._encoder.records(rows),
+                records.num_rows,
+                rows.num_rows,
+                self.flow.size(),
+                began_s,
+                late_rows=self.flow.late(),
+            )
             self.flow.commit()
         except BaseException:
             self.flow.rollback()

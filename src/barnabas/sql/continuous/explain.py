@@ -21,11 +21,14 @@ def explain(plan: Plan) -> str:
 def explain_appends(plan: Plan) -> str:
     """The same of a plan whose rows are appended."""
     streams = streamed(plan)
-    beside = {each for number in streams for each in plan.inputs_of(number)} - streams
+    beside = {
+        each for number in streams for each in plan.inputs_of(number) if not isinstance(plan.nodes[number], Final)
+    } - streams
     found = []
     for number in range(len(plan.nodes)):
         if number in streams:
-            found.append(f"{number}: {what(plan, number)}; keeps nothing; {RECORDS}")
+            kept = keeps(plan, number) if isinstance(plan.nodes[number], Final) else "keeps nothing"
+            found.append(f"{number}: {what(plan, number)}; {kept}; {RECORDS}")
             continue
         kept = "keeps its rows" if number in beside and not isinstance(plan.nodes[number], Input) else keeps(plan, number)
         is_added = number in beside and isinstance(node := plan.nodes[number], Input) and not node.is_keyed

@@ -69,21 +69,24 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = (), *, is_fi
     return replace(found, plan=with_watermarks(found.plan, is_final=is_final))
 
 
-def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = ()) -> Planned:
+def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = (), *, is_final: bool = False) -> Planned:
     """The plan whose rows are appended: nothing identifies a row, and a row that comes late is appended like any other.
 
     Args:
         query, cursor: as for `plan_view`.
         more: columns behind those of the query, which may call a clock.
+        is_final: whether a row is appended when it cannot change any more; then rows that come late are left out.
 
     Raises:
         SqlError: as `plan_view`, and 0A000 if a later row could take back what an earlier one made.
     """
     refuse(query, JOB)
     try:
-        found = _planned(query, cursor, (), identifies=False)
+        found = _planned(query, cursor, (), identifies=False, judges_time=is_final)
     except duckdb.Error as error:
         raise of_duckdb(error) from None
+    if is_final:
+        found = replace(found, plan=replace(with_watermarks(found.plan, is_final=True), until=None))
     reason = reason_against(found.plan)
     if reason is not None:
         why = f": {found.notices[0]}" if found.notices and reason.startswith("a part") else ""
@@ -96,10 +99,12 @@ def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = ()) -> P
     return replace(found, plan=plan)
 
 
-def _planned(query: QueryPlan, cursor: Any, names: Sequence[str], *, identifies: bool = True) -> Planned:
+def _planned(
+    query: QueryPlan, cursor: Any, names: Sequence[str], *, identifies: bool = True, judges_time: bool = True
+) -> Planned:
     nodes = Nodes(cursor)
     tables = {each.relation.name: each.relation for each in query.inputs}
-    inputs = {each.alias: _input(query, each, nodes, judges_time=identifies) for each in query.inputs}
+    inputs = {each.alias: _input(query, each, nodes, judges_time=judges_time) for each in query.inputs}
     planner = Planner(nodes, inputs)
     try:
         made = planner.query(query.tree.copy(), {})

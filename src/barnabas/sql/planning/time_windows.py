@@ -40,6 +40,24 @@ def read_time_windows(tree: Any) -> None:
             call.replace(_window(call))
 
 
+def tables_in_windows(tree: Any) -> list[Any]:
+    """The names of tables that are arguments of windows in FROM: columns as they are read, or calls of `stream`."""
+    found = []
+    for table in tree.find_all(exp.Table):
+        call = table.this
+        if isinstance(call, exp.Anonymous) and str(call.this).lower() in _TABLES and call.expressions:
+            named = [
+                each.expression for each in call.expressions if isinstance(each, exp.Kwarg) and each.this.name.lower() == "data"
+            ]
+            found.append(named[0] if named else call.expressions[0])
+    return found
+
+
+def is_stream(tree: Any) -> bool:
+    """Whether an argument of a window is read as a stream."""
+    return isinstance(tree, exp.Anonymous) and str(tree.this).lower() == STREAM and len(tree.expressions) == 1
+
+
 def _arguments(table: Any, name: str, given: list[Any]) -> dict[str, Any]:
     """The arguments by their names. Raises SqlError."""
     names = _TABLES[name]
@@ -105,7 +123,7 @@ def _back(value: Any, offset: Any) -> Any:
 
 
 def _named(rows: Any) -> Any:
-    if isinstance(rows, exp.Anonymous) and str(rows.this).lower() == STREAM and len(rows.expressions) == 1:
+    if is_stream(rows):
         found = _named(rows.expressions[0])
         found.meta[STREAM] = True
         return found

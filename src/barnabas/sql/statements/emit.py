@@ -24,15 +24,9 @@ def without_emit(statement: Statement) -> Statement:
     return Statement(statement.text, statement.tokens[: -len(words)]) if words else statement
 
 
-def without_changes(statement: Statement) -> Statement:
-    """A statement of a stream without EMIT CHANGES at its end. Raises SqlError for EMIT FINAL."""
-    if emits_final(statement):
-        raise not_supported(
-            "EMIT FINAL belongs to a view",
-            statement.position(len(statement.tokens) - len(_words(statement))),
-            "CREATE MATERIALIZED VIEW v AS … EMIT FINAL, and STREAM v here",
-        )
-    return without_emit(statement)
+def taken_emit(statement: Statement) -> tuple[Statement, bool]:
+    """A statement without EMIT at its end, and whether rows are given when they are final."""
+    return without_emit(statement), emits_final(statement)
 
 
 def emits_final(statement: Statement) -> bool:

@@ -19,7 +19,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Listing
 from barnabas.sql.statements.create import tree_of
-from barnabas.sql.statements.emit import without_changes, without_emit
+from barnabas.sql.statements.emit import taken_emit, without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.inserting import Insert, planned_insert, reads_stream, without_options
 from barnabas.sql.statements.materialized import planned, without_data
@@ -51,10 +51,11 @@ def explain(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return _of_new_stream(session, inner)
     if inner.word(0) not in _QUERIES:
         return _of_view(session, inner)
-    told, given_options = without_options(without_changes(inner)) if inner.word(0) == "INSERT" else (inner, {})
+    told, is_final = taken_emit(inner) if inner.word(0) == "INSERT" else (inner, False)
+    told, given_options = without_options(told) if inner.word(0) == "INSERT" else (inner, {})
     tree = parse(told, spark_order=session.is_spark)
     if isinstance(tree, exp.Insert) and (reads_stream(tree.args.get("expression")) or reads_stream(tree.args.get("with_"))):
-        return _of_insert(session, statement, planned_insert(session, told, tree, given_options))
+        return _of_insert(session, statement, planned_insert(session, told, tree, given_options, is_final=is_final))
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise not_supported(f"EXPLAIN {inner.word(0)} is not supported", inner.position(0), "explain its SELECT")
     plan = checked(session, tree, statement.text, given)
@@ -81,11 +82,12 @@ def _of_new_view(session: Host, statement: Statement) -> Ready:
 
 def _of_new_stream(session: Host, statement: Statement) -> Ready:
     """How the job of a stream would append its rows; nothing is created."""
-    told, late = without_start(without_changes(statement))
+    told, is_final = taken_emit(statement)
+    told, late = without_start(told)
     tree = tree_of(as_table(told, 1))
     if not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("EXPLAIN of a stream without a query is not supported", statement.position(0))
-    return _of_insert(session, statement, planned_stream(session, told, tree, late=late).insert)
+    return _of_insert(session, statement, planned_stream(session, told, tree, late=late, is_final=is_final).insert)
 
 
 def _of_insert(session: Host, statement: Statement, insert: Insert) -> Ready:

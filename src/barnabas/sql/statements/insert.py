@@ -14,7 +14,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.statements.conflict import Conflict
-from barnabas.sql.statements.emit import without_changes
+from barnabas.sql.statements.emit import taken_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.inserting import continuous, reads_stream, without_options
 from barnabas.sql.statements.numbered import check_generated, let_generate
@@ -31,9 +31,10 @@ def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     One whose query reads a STREAM is a job.
     """
     options: dict[str, str] = {}
-    overriding = ""
+    overriding, is_final = "", False
     if tree is None:
-        statement, options = without_options(without_changes(statement))
+        statement, is_final = taken_emit(statement)
+        statement, options = without_options(statement)
         statement, overriding = _without_overriding(statement)
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Insert):
@@ -41,7 +42,9 @@ def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if tree.args.get("overwrite"):
         raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
     if reads_stream(tree.args.get("expression")) or reads_stream(tree.args.get("with_")):
-        return continuous(session, statement, tree, options)
+        return continuous(session, statement, tree, options, is_final=is_final)
+    if is_final:
+        raise not_supported("EMIT FINAL belongs to an INSERT that reads a STREAM", hint="SELECT … FROM STREAM t … EMIT FINAL")
     if options:
         raise not_supported("an INSERT that reads no STREAM has no options", statement.position(1), "SELECT … FROM STREAM t")
     return _ready(session, statement, given, tree, overriding)

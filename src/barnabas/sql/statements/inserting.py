@@ -1,6 +1,7 @@
 """Continuous INSERT: an INSERT whose query reads a STREAM is a job, which writes the rows of each micro-batch exactly once.
 
-INSERT INTO name [(columns)] [WITH (start = 'earliest' | 'latest', job = 'name')] SELECT … FROM STREAM … [EMIT CHANGES]
+INSERT INTO name [(columns)] [WITH (start = 'earliest' | 'latest', job = 'name')] SELECT … FROM STREAM …
+    [EMIT CHANGES | EMIT FINAL]
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from barnabas.sql.dialect import STREAM, Statement, to_duckdb
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
+from barnabas.sql.planning.time_windows import is_stream, tables_in_windows
 from barnabas.sql.results import Done
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import view_sources
@@ -66,7 +68,9 @@ class Insert(msgspec.Struct, frozen=True):
 
 def reads_stream(query: Any) -> bool:
     """Whether a query names a STREAM."""
-    return query is not None and any(table.meta.get(STREAM) for table in tables_of(query))
+    if query is None:
+        return False
+    return any(table.meta.get(STREAM) for table in tables_of(query)) or any(map(is_stream, tables_in_windows(query)))
 
 
 def without_options(statement: Statement) -> tuple[Statement, dict[str, str]]:
@@ -108,9 +112,9 @@ def is_latest(text: str) -> bool:
     return text.lower() == "latest"
 
 
-def continuous(session: Host, statement: Statement, tree: Any, options: Mapping[str, str]) -> Ready:
+def continuous(session: Host, statement: Statement, tree: Any, options: Mapping[str, str], *, is_final: bool = False) -> Ready:
     """INSERT INTO … SELECT … FROM STREAM …: the job begins when the statement runs."""
-    made = planned_insert(session, statement, tree, options)
+    made = planned_insert(session, statement, tree, options, is_final=is_final)
 
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()
@@ -123,7 +127,9 @@ def continuous(session: Host, statement: Statement, tree: Any, options: Mapping[
     return Ready(statement.text, run, version=session.version)
 
 
-def planned_insert(session: Host, statement: Statement, tree: Any, options: Mapping[str, str]) -> Insert:
+def planned_insert(
+    session: Host, statement: Statement, tree: Any, options: Mapping[str, str], *, is_final: bool = False
+) -> Insert:  # fmt: skip
     """The job that an INSERT describes. Raises SqlError."""
     source = tree.args["expression"]
     if tree.args.get("with_") is not None:
@@ -138,7 +144,8 @@ def planned_insert(session: Host, statement: Statement, tree: Any, options: Mapp
         raise not_supported("a job cannot write to a temporary table", position_in(table), "it ends with its session")
     names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
     check_generated(relation, names, source)
-    made = insert_of(session, statement, relation, source, names, is_late=is_latest(options.get("start", "earliest")))
+    late = is_latest(options.get("start", "earliest"))
+    made = insert_of(session, statement, relation, source, names, is_late=late, is_final=is_final)
     if "job" in options:
         try:
             check_name(options["job"])
@@ -150,7 +157,7 @@ def planned_insert(session: Host, statement: Statement, tree: Any, options: Mapp
 
 def insert_of(
     session: Host, statement: Statement, relation: TopicRelation, source: Any, names: Sequence[str], *, is_late: bool,
-    sql: str = "", creates: str | None = None,
+    sql: str = "", creates: str | None = None, is_final: bool = False,
 ) -> Insert:  # fmt: skip
     """The job that inserts the rows of a query. Raises SqlError.
 
@@ -160,6 +167,7 @@ def insert_of(
         is_late: whether only new records count.
         sql: for people; the statement by default.
         creates: the stream that is created with the job.
+        is_final: whether a row is inserted when it cannot change any more.
     """
     mark_streams(session, source)
     view_sources(session, source, "a job")
@@ -171,7 +179,7 @@ def insert_of(
     plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
     cursor = session.planner()
     try:
-        planned = plan_appends(plan, cursor, _defaults(session, relation, given, statement.text))
+        planned = plan_appends(plan, cursor, _defaults(session, relation, given, statement.text), is_final=is_final)
     finally:
         cursor.close()
     definition = relation.definition
@@ -196,6 +204,13 @@ def mark_streams(session: Host, query: Any) -> None:
             definition = getattr(session.find(parts_of(table), position_in(table)), "definition", None)
             if definition is not None and definition.stream is not None:
                 table.meta[STREAM] = True
+    for name in tables_in_windows(query):
+        parts = [each.name for each in name.parts] if isinstance(name, exp.Column) else []
+        if not parts or (len(parts) == 1 and parts[0] in session.views) or session.access.plain_view(parts) is not None:
+            continue
+        definition = getattr(session.find(parts, position_in(name)), "definition", None)
+        if definition is not None and definition.stream is not None:
+            name.replace(exp.Anonymous(this=STREAM, expressions=[name.copy()]))
 
 
 def _cast(relation: TopicRelation, source: Any, names: Sequence[str], kinds: Sequence[pa.DataType]) -> Any:

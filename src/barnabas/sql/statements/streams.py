@@ -22,7 +22,7 @@ from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.create import Options, check_defaults, definition_of, make_table, options_of, tree_of
 from barnabas.sql.statements.create_as import definition_as
-from barnabas.sql.statements.emit import without_changes
+from barnabas.sql.statements.emit import taken_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.inserting import Insert, check_rights, insert_of, is_latest, mark_streams, start, wait
 from barnabas.sql.statements.materialized import query_text
@@ -35,15 +35,19 @@ FORM = "CREATE STREAM [IF NOT EXISTS] name (columns) [WITH (…)], or name [WITH
 
 
 def create_stream(session: Host, statement: Statement) -> Ready:
-    """CREATE STREAM [IF NOT EXISTS] name (columns) [WITH (…)] | [(columns)] [WITH (…)] AS query [EMIT CHANGES]."""
-    statement = without_changes(statement)
+    """CREATE STREAM [IF NOT EXISTS] name (columns) [WITH (…)] | [(columns)] [WITH (…)] AS query [EMIT CHANGES | EMIT FINAL]."""
+    statement, is_final = taken_emit(statement)
     if statement.word(1) != "STREAM":
         words = " ".join(statement.word(at) for at in range(1, 4)).partition(" STREAM")[0]
         raise not_supported(f"CREATE {words} STREAM is not supported", statement.position(1), FORM)
     told, late = without_start(statement)
     tree = tree_of(as_table(told, 1))
     if isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
-        return _of_query(session, statement, tree, late=late)
+        return _of_query(session, statement, tree, late=late, is_final=is_final)
+    if is_final:
+        raise not_supported(
+            "EMIT FINAL belongs to a query", statement.position(len(statement.tokens)), "CREATE STREAM … AS query EMIT FINAL"
+        )
     if told is not statement:
         raise not_supported("a stream without a query has no start", statement.position(1), "CREATE STREAM … AS query")
     definition, options, numbered = definition_of(tree)
@@ -88,21 +92,26 @@ class NewStream(msgspec.Struct, frozen=True):
     insert: Insert
 
 
-def planned_stream(session: Host, statement: Statement, tree: Any, *, late: bool = False) -> NewStream:
+def planned_stream(
+    session: Host, statement: Statement, tree: Any, *, late: bool = False, is_final: bool = False
+) -> NewStream:  # fmt: skip
     """The stream that CREATE STREAM … AS describes. Raises SqlError.
 
     Args:
         late: whether it leaves out the records that are there.
+        is_final: whether a row is appended when it cannot change any more.
     """
     source = tree.args["expression"]
     options = options_of(tree.args.get("properties"))
     mark_streams(session, source)
     plan = checked(session, source.copy(), statement.text, with_pending=False)
-    query = query_text(statement)
+    query = query_text(statement) + (" EMIT FINAL" if is_final else "")
     definition = msgspec.structs.replace(definition_as(tree, plan, options), stream=StreamDefinition(query))
     relation = declared(definition)
     names = list(relation.columns.names)
-    made = insert_of(session, statement, relation, source, names, is_late=late, sql=query, creates=definition.name)
+    made = insert_of(
+        session, statement, relation, source, names, is_late=late, sql=query, creates=definition.name, is_final=is_final
+    )
     return NewStream(definition, options, msgspec.structs.replace(made, wanted=definition.topic))
 
 
@@ -125,8 +134,8 @@ def without_start(statement: Statement) -> tuple[Statement, bool]:
     return statement, False
 
 
-def _of_query(session: Host, statement: Statement, tree: Any, *, late: bool) -> Ready:
-    planned = planned_stream(session, statement, tree, late=late)
+def _of_query(session: Host, statement: Statement, tree: Any, *, late: bool, is_final: bool) -> Ready:
+    planned = planned_stream(session, statement, tree, late=late, is_final=is_final)
     definition, options, made = planned.definition, planned.options, planned.insert
     if_not_exists = bool(tree.args.get("exists"))
 
