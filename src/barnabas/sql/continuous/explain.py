@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from barnabas.incremental.append_only import streamed
 from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, OnTime, Plan, Rows, Sessions, Sums, Union, Until
 
+_MARK = re.compile(r"\bw(\d+)\b")
 GROWS = "a change costs the rows that come"
 ROWS = "a change costs the rows that it touches"
 GROUP = "a change recomputes its group"
@@ -72,8 +75,13 @@ def what(plan: Plan, number: int) -> str:
 def keeps(plan: Plan, number: int) -> str:
     """The state of a node."""
     found = _keeps(plan, number)
-    untils = list(dict.fromkeys(f"{each.sql.removeprefix('input_0.')} < {each.bound}" for each in untils_of(plan, number)))
+    untils = list(dict.fromkeys(_below(each) for each in untils_of(plan, number)))
     return f"{found} until {' and '.join(untils)}" if untils else found
+
+
+def _below(until: Until) -> str:
+    bound = _MARK.sub(lambda found: f"watermark({found[1]})", until.bound)
+    return f"{until.sql.removeprefix('input_0.')} < {bound}"
 
 
 def untils_of(plan: Plan, number: int) -> list[Until]:
