@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from barnabas.functions.definition import ARROW, ROW, Argument, CallFailed, Function
 
 Code = Callable[..., Any]
+Column = Any  # an array of Arrow, of any type
 Convert = Callable[[Any], Any]
 
 
-def call(function: Function, code: Code, columns: Sequence[pa.Array], rows: int, kind: pa.DataType) -> pa.Array:
+def call(function: Function, code: Code, columns: Sequence[Column], rows: int, kind: Any) -> Column:
     """The results for all rows, of the type `kind`. Errors of the code pass; CallFailed for a result that does not fit."""
     if not function.is_strict or not columns:
         return _called(function, code, columns, rows, kind)
@@ -33,7 +34,7 @@ def call(function: Function, code: Code, columns: Sequence[pa.Array], rows: int,
     return found.take(places)
 
 
-def _called(function: Function, code: Code, columns: Sequence[pa.Array], rows: int, kind: pa.DataType) -> pa.Array:
+def _called(function: Function, code: Code, columns: Sequence[Column], rows: int, kind: Any) -> Column:
     if function.style == ROW:
         arguments = [_values(each, column) for each, column in zip(function.arguments, columns, strict=True)]
         results = (code(*each) for each in zip(*arguments, strict=True)) if arguments else (code() for _ in range(rows))
@@ -48,14 +49,14 @@ def _called(function: Function, code: Code, columns: Sequence[pa.Array], rows: i
     return _whole(function, made[0], rows, kind)
 
 
-def _values(argument: Argument, column: pa.Array) -> list[Any]:
+def _values(argument: Argument, column: Column) -> list[Any]:
     values = column.to_pylist()
     if argument.kind == "JSON":
         return [None if each is None else json.loads(each) for each in values]
     return values
 
 
-def _whole(function: Function, found: Any, rows: int, kind: pa.DataType) -> pa.Array:
+def _whole(function: Function, found: Any, rows: int, kind: Any) -> Column:
     """The result of a call for all rows. One value stands for all."""
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -74,7 +75,7 @@ def _whole(function: Function, found: Any, rows: int, kind: pa.DataType) -> pa.A
     return found
 
 
-def _array(function: Function, results: Iterable[Any], kind: pa.DataType) -> pa.Array:
+def _array(function: Function, results: Iterable[Any], kind: Any) -> Column:
     if function.returns is None:
         return _array_of_rows(function, results, kind)
     convert = _converter(kind, is_json=function.returns.kind == "JSON")
@@ -85,7 +86,7 @@ def _array(function: Function, results: Iterable[Any], kind: pa.DataType) -> pa.
         raise CallFailed(_not(function, str(error).split("\n")[0])) from None
 
 
-def _array_of_rows(function: Function, results: Iterable[Any], kind: Any) -> pa.Array:
+def _array_of_rows(function: Function, results: Iterable[Any], kind: Any) -> Column:
     parts = [kind.value_type.field(place).type for place in range(kind.value_type.num_fields)]
     converters = [_converter(each, is_json=column.kind == "JSON") for each, column in zip(parts, function.columns, strict=True)]
     made = [[] if rows is None else [_row(function, converters, row) for row in rows] for rows in results]
@@ -125,7 +126,7 @@ def _not(function: Function, text: str) -> str:
     return f"the function {function.name} returned what is no {function.shown_result}: {text}"
 
 
-def _converter(kind: pa.DataType, *, is_json: bool) -> Convert:
+def _converter(kind: Any, *, is_json: bool) -> Convert:
     """Makes a value that the type of Arrow takes."""
     given: Any = kind
     if is_json:

@@ -35,6 +35,10 @@ class Known:
         """Whether the instance should be replaced."""
         return len(self._digests) > limits.MAX_KNOWN_FUNCTIONS
 
+    def rest(self) -> None:
+        """No statement has the instance any more."""
+        self.is_cancelled, self.note = NEVER, lambda _: None
+
     def learn(self, functions: Iterable[Function]) -> None:
         """Make functions known."""
         with self._lock:
@@ -48,7 +52,7 @@ class Known:
         result = self._instance.sql(f"SELECT NULL::{function.kind}").to_arrow_table().schema.field(0).type
         self._instance.create_function(
             function.call, self._called(function, result), kinds or ["INTEGER"], function.kind, type="arrow",
-            null_handling="special", side_effects=self._only_types or function.volatility in ("", "volatile"),
+            null_handling="special", side_effects=self._only_types or _may_differ(function),
         )  # fmt: skip
 
     def _called(self, function: Function, kind: pa.DataType) -> Callable[..., Any]:
@@ -66,4 +70,9 @@ class Known:
 
         # DuckDB counts the parameters of a function
         names = ", ".join(f"a{place}" for place in range(max(1, len(function.arguments))))
-        return eval(f"lambda {names}: call({names})", {"call": call})  # type: ignore[no-any-return]  # noqa: S307 - our own names
+        return eval(f"lambda {names}: call({names})", {"call": call})  # type: ignore[no-any-return]
+
+
+def _may_differ(function: Function) -> bool:
+    """Whether two calls with the same arguments may give different results."""
+    return function.volatility == "volatile" or not (function.volatility or function.arguments)

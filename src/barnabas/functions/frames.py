@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import msgspec
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 _LENGTHS = struct.Struct("<IQ")
 
 
-def send(stream: BinaryIO, head: dict[str, Any], payload: Any = b"") -> None:
+def send(stream: IO[bytes], head: dict[str, Any], payload: Any = b"") -> None:
     """Write a message. Raises OSError."""
     encoded = msgspec.json.encode(head)
     stream.write(_LENGTHS.pack(len(encoded), len(payload)))
@@ -20,7 +20,7 @@ def send(stream: BinaryIO, head: dict[str, Any], payload: Any = b"") -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO, most_bytes: int) -> tuple[dict[str, Any], bytes] | None:
+def receive(stream: IO[bytes], most_bytes: int) -> tuple[dict[str, Any], bytes] | None:
     """The next message; None at the end of the stream, also within a message. Raises ValueError for one that is too large."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:

@@ -61,7 +61,7 @@ def open_flow(plan: Plan, path: Path | None, memory_bytes: int, threads: int, se
     Raises:
         FlowError: the file belongs to another plan or process, or is none; or a text of the plan is wrong.
     """
-    database = Database(path, memory_bytes, threads, setup)
+    database = Database(path, memory_bytes, threads, setup, plan.functions)
     try:
         return DuckFlow(plan, database)
     except BaseException:

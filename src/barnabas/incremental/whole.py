@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from barnabas.functions.duck import Known
 from barnabas.incremental.interface import DELETED, KEY, ROW, FlowError, Size
 from barnabas.incremental.plan import Input, Plan, quoted
 
@@ -21,6 +22,7 @@ class WholeFlow:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.position = plan, -1
         self._connection = duckdb.connect()
+        Known(self._connection).learn(plan.functions)
         self._tables: dict[str, list[tuple[bytes | None, Mapping[str, Any]]]] = {name: [] for name in plan.tables}
         self._result: dict[Key, dict[str, Any]] = {}
         self._open: tuple[int, dict[str, list[tuple[bytes | None, Mapping[str, Any]]]], dict[Key, dict[str, Any]]] | None = None

@@ -16,6 +16,7 @@ from barnabas.engine.jobs import Job, JobProgress, ViewWork
 from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
+from barnabas.functions.store import check_stored
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
@@ -57,8 +58,9 @@ class Opener:
         self._logs: dict[str, logging.Logger] = {}
 
     def open(self, job: Job) -> ViewJob:
-        """Raises CheckpointLost, FlowError, ClientError, OSError."""
+        """Raises CheckpointLost, FlowError, NotThere, ClientError, OSError."""
         assert isinstance(job.work, ViewWork)
+        check_stored(self._config, job.work.plan.functions)
         progress = self._progress(job)
         folder = job_folder(self._folder, job.name, job.generation)
         has_state, has_checkpoint = (folder / STATE).exists(), (folder / "checkpoint").exists()

@@ -61,6 +61,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
         is_materialized: whether a job keeps its result in the topic; otherwise the query runs when it is read.
         hidden: columns that only identify rows.
         created_ms: since the epoch.
+        functions: that it calls: their signatures, and the digests of their definitions.
     """
 
     query: str
@@ -68,6 +69,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
     is_materialized: bool = True
     hidden: tuple[str, ...] = ()
     created_ms: int = 0
+    functions: tuple[tuple[str, str], ...] = ()
 
 
 class TableDefinition(Struct, frozen=True, omit_defaults=True):

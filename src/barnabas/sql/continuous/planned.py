@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
@@ -58,9 +59,13 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Plann
     """
     refuse(query)
     try:
-        return _planned(query, cursor, names)
+        found = _planned(query, cursor, names)
     except duckdb.Error as error:
         raise of_duckdb(error) from None
+    if not query.functions:
+        return found
+    used = tuple(each for each in query.in_python if each.call in found.plan.query())
+    return replace(found, plan=replace(found.plan, functions=used))
 
 
 def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:

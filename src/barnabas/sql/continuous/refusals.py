@@ -33,6 +33,11 @@ def refuse(query: QueryPlan) -> None:
         raise not_supported("a view cannot have parameters", hint="write the value into the query")
     if query.changes:
         raise not_supported("a view cannot change settings")
+    for each in query.functions:
+        if each.volatility == "volatile":
+            raise not_supported(
+                f"a view cannot call {each.name}, because it is declared as VOLATILE", hint="declare it as IMMUTABLE if it is"
+            )
     _refuse_tables(query)
     for node in query.tree.walk():
         _refuse_node(node)

@@ -12,6 +12,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.statements import (
     alter,
     dropping,
+    functions,
     inspect,
     materialized,
     modify,
@@ -62,6 +63,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
         return materialized.create(session, statement)
+    if "FUNCTION" in (statement.word(1), statement.word(2), statement.word(3), statement.word(4)):
+        return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
@@ -79,6 +82,8 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
     if word == "SEQUENCE":
         return drop_sequence(session, statement)
+    if word == "FUNCTION":
+        return functions.drop(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)

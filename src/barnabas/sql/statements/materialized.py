@@ -110,12 +110,19 @@ def view_of(
     text = query_text(statement)
     sources = view_sources(session, query, "a materialized view")
     plan = checked(session, query, statement.text, with_pending=False)
-    cursor = session.planner()
+    cursor = session.planner(plan.in_python)
     try:
         found = plan_view(plan, cursor, columns if not only_all or len(columns) == len(plan.schema) else ())
         read = [relation.name for relation in found.tables.values()]
         definition = layout.definition_of(
-            name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
+            name,
+            options.topic or name,
+            found,
+            plan.schema,
+            text,
+            list(dict.fromkeys([*sources, *read])),
+            cursor,
+            plan.functions,
         )
     finally:
         cursor.close()

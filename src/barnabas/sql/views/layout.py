@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from barnabas import limits
 from barnabas.engine.jobs import InputTable, ViewWork
+from barnabas.functions.definition import Function
 from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Plan
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition, ViewDefinition
@@ -30,13 +31,21 @@ OWN = {ROW, DELETED}
 
 
 def definition_of(
-    name: str, topic: str, planned: Planned, shown: pa.Schema, query: str, sources: Sequence[str], cursor: Any
+    name: str,
+    topic: str,
+    planned: Planned,
+    shown: pa.Schema,
+    query: str,
+    sources: Sequence[str],
+    cursor: Any,
+    functions: Sequence[Function] = (),
 ) -> TableDefinition:
     """The definition of a materialized view.
 
     Args:
         shown: the columns of the query, with their marks.
         cursor: tells the types of hidden columns.
+        functions: of users, which the query calls.
 
     Raises:
         SqlError: a column has a reserved name, or a type that tables do not have.
@@ -55,7 +64,9 @@ def definition_of(
     nullable = {each.name: each.nullable for each in columns}
     return TableDefinition(
         name, topic, tuple(columns), key, True, owns_topic=True, is_key_object=len(key) == 1 and nullable[key[0]],
-        view=ViewDefinition(query, tuple(sources), hidden=hidden),
+        view=ViewDefinition(
+            query, tuple(sources), hidden=hidden, functions=tuple((each.signature, each.digest) for each in functions)
+        ),
     )  # fmt: skip
 
 
