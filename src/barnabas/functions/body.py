@@ -24,17 +24,17 @@ FILE = "<function {}>"
 def check(function: Function) -> Function:
     """The function with its handler found. Raises BadFunction."""
     tree = _parsed(function)
-    if _returns(tree) or not (function.handler or any(isinstance(node, _OUTER) for node in tree.body)):
-        if function.handler:
-            raise BadFunction(f'the body returns a value itself, so it has no handler "{function.handler}"')
-        _check_names(function)
-        _compiled(function, _wrapped(function, tree))
-        return function
     wanted = function.handler or function.name
-    if not any(_defines(node, wanted) for node in tree.body):
+    if not _returns(tree) and any(_defines(node, wanted) for node in _outer_nodes(tree)):
+        _compiled(function, tree)
+        return msgspec.structs.replace(function, handler=wanted)
+    if function.handler:
+        raise BadFunction(f'the body does not define the handler "{wanted}", or returns a value itself')
+    if not _returns(tree) and any(isinstance(node, _OUTER) for node in _outer_nodes(tree)):
         raise BadFunction(f'the body neither returns a value nor defines "{wanted}"')
-    _compiled(function, tree)
-    return msgspec.structs.replace(function, handler=wanted)
+    _check_names(function)
+    _compiled(function, _wrapped(function, tree))
+    return function
 
 
 def loaded(function: Function) -> Callable[..., Any]:
@@ -115,7 +115,7 @@ def _wrapped(function: Function, tree: ast.Module) -> ast.Module:
     return ast.Module([*future, made], [])
 
 
-def _defines(node: ast.stmt, name: str) -> bool:
+def _defines(node: ast.AST, name: str) -> bool:
     match node:
         case ast.FunctionDef(name=found) | ast.ClassDef(name=found):
             return found == name
@@ -123,8 +123,6 @@ def _defines(node: ast.stmt, name: str) -> bool:
             return any(isinstance(each, ast.Name) and each.id == name for each in targets)
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return any((each.asname or each.name) == name for each in names)
-        case ast.If() | ast.Try() | ast.With():
-            return any(_defines(each, name) for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt))
     return False
 
 

@@ -95,6 +95,17 @@ class Function(Struct, frozen=True, omit_defaults=True, dict=True):
         """The result as a statement declares it."""
         return self.returns.shown if self.returns is not None else f"TABLE({listed(self.columns)})"
 
+    @property
+    def statement(self) -> str:
+        """The statement that makes it."""
+        words = [f"CREATE FUNCTION {quoted(self.name)}({self.shown_arguments}) RETURNS {self.shown_result} LANGUAGE {self.language.upper()}"]
+        words += [self.volatility.upper()] if self.volatility else []
+        words += ["STRICT"] if self.is_strict else []
+        words += [f"PARAMETER STYLE {self.style.upper()}"] if self.style != ROW else []
+        words += [f"HANDLER '{self.handler}'"] if self.handler not in ("", self.name) else []
+        mark = "$$" if "$$" not in self.body else "$function$"
+        return " ".join(words) + f" AS {mark}{self.body}{mark}"
+
     @cached_property
     def digest(self) -> str:
         """Tells apart all functions that behave in different ways."""
@@ -134,12 +145,19 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     kept: tuple[Function, ...] = ()
 
 
+def quoted(name: str) -> str:
+    """A name in a statement; none stays none."""
+    if not name or (name.isidentifier() and name == name.lower()):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
 def listed(arguments: Sequence[Argument]) -> str:
     """Arguments in a statement."""
     parts = []
     for each in arguments:
         default = f" DEFAULT {each.default}" if each.default is not None else ""
-        parts.append(f"{each.name} {each.shown}{default}".strip())
+        parts.append(f"{quoted(each.name)} {each.shown}{default}".strip())
     return ", ".join(parts)
 
 

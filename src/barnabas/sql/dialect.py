@@ -297,6 +297,15 @@ def with_own_functions(statement: Statement, names: Collection[str]) -> Statemen
     return Statement(statement.text, made)
 
 
+def has_syntax(name: str) -> bool:
+    """Whether calls of a function have a syntax of their own, such as `extract(year FROM x)`, or its name is a word of the language."""
+    word = name.upper()
+    kind = Barnabas.Tokenizer.KEYWORDS.get(word)
+    is_word = kind is not None and kind not in Barnabas.Parser.FUNC_TOKENS
+    return is_word or word in _OWN_SYNTAX or word in Barnabas.Parser.FUNCTION_PARSERS or word in Barnabas.Parser.NO_PAREN_FUNCTION_PARSERS
+
+
+_OWN_SYNTAX = frozenset(("IF", "ROW", "INTERVAL", "ARRAY", "MAP", "STRUCT", "COALESCE", "NULLIF", "UNNEST", "EXPLODE", "WINDOW"))
 _KNOWN_CALLS = frozenset((*Barnabas.Parser.FUNCTIONS, *Barnabas.Parser.FUNCTION_PARSERS))
 
 

@@ -181,7 +181,9 @@ class Access:
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
         names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
-        return Facts(self._user, database, list(self._settings), described, sequences)
+        self._shared.functions.refresh(self._running)
+        functions = [each.function for _, each in sorted(self._shared.functions.stored.items())]
+        return Facts(self._user, database, list(self._settings), described, sequences, functions)
 
     def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
         """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""

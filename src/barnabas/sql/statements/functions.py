@@ -12,7 +12,7 @@ from functools import partial
 from barnabas.functions.definition import PYTHON, Function, Stored
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.function_store import Functions
-from barnabas.sql.dialect import Statement, parse, statement_of
+from barnabas.sql.dialect import Statement, has_syntax, parse, statement_of
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done
 from barnabas.sql.statements.dropping import drop_with_users
@@ -40,6 +40,7 @@ def create(session: Host, statement: Statement) -> Ready:
     reader.needs("FUNCTION")
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     function = function_of(reader)
+    _check_name(session, function.name)
     if function.language != PYTHON:
         _check_body(session, function)
 
@@ -52,6 +53,19 @@ def create(session: Host, statement: Statement) -> Ready:
         return Done("CREATE FUNCTION")
 
     return Ready(statement.text, run)
+
+
+def _check_name(session: Host, name: str) -> None:
+    """Raises SqlError for the name of a function that has a syntax of its own. Other built-in functions give way to those of users."""
+    cursor = session.planner()
+    try:
+        found = cursor.execute(
+            "SELECT count(*) FROM duckdb_functions() WHERE function_name = lower(?) AND function_type = 'aggregate'", [name]
+        ).fetchone()
+    finally:
+        cursor.close()
+    if found[0] or has_syntax(name) or name.startswith(("__", "pg_")):
+        raise SqlError(DUPLICATE_FUNCTION, f'the function "{name}" is built in', hint="give the function another name")
 
 
 def _check_body(session: Host, function: Function) -> None:
@@ -223,16 +237,3 @@ def listed(session: Host) -> list[tuple[str | None, ...]]:
     session.functions.refresh(session.running, max_age_s=0)
     found = sorted((each.function for each in session.functions.stored.values()), key=lambda each: each.signature)
     return [(each.name, each.shown_arguments, each.shown_result, each.language, each.body) for each in found]
-
-
-def create_text(function: Function) -> str:
-    """The statement that makes a function."""
-    words = [
-        f"CREATE FUNCTION {function.name}({function.shown_arguments}) RETURNS {function.shown_result} LANGUAGE {function.language.upper()}"
-    ]
-    words += [function.volatility.upper()] if function.volatility else []
-    words += ["STRICT"] if function.is_strict else []
-    words += [f"PARAMETER STYLE {function.style.upper()}"] if function.style != "row" else []
-    words += [f"HANDLER '{function.handler}'"] if function.handler not in ("", function.name) else []
-    mark = "$$" if "$$" not in function.body else "$function$"
-    return " ".join(words) + f" AS {mark}{function.body}{mark}"

@@ -15,7 +15,6 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
-from barnabas.sql.statements.functions import create_text as function_text
 from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
@@ -82,7 +81,7 @@ def _shown_function(session: Host, statement: Statement) -> Ready:
         found = session.functions.named(name)
         if not found:
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist", hint="SHOW FUNCTIONS lists them")
-        return [(each.signature, function_text(each)) for each in found]
+        return [(each.signature, each.statement) for each in found]
 
     return _listing(statement.text, ("function", "statement"), rows)
 
