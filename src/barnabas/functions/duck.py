@@ -52,7 +52,7 @@ class Known:
         result = self._instance.sql(f"SELECT NULL::{function.kind}").to_arrow_table().schema.field(0).type
         self._instance.create_function(
             function.call, self._called(function, result), kinds or ["INTEGER"], function.kind, type="arrow",
-            null_handling="special", side_effects=self._only_types or _may_differ(function),
+            null_handling="special", side_effects=_may_differ(function),
         )  # fmt: skip
 
     def _called(self, function: Function, kind: pa.DataType) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import subprocess
@@ -132,9 +133,14 @@ class Workers:
         """A user less; the last one ends the idle processes."""
         with self._changed:
             self._users -= 1
-            idle = self._idle if not self._users else []
-            if idle:
-                self._idle = []
+            is_last = not self._users
+        if is_last:
+            self.close()
+
+    def close(self) -> None:
+        """End the idle processes."""
+        with self._changed:
+            idle, self._idle = self._idle, []
         for each in idle:
             each.close()
 
@@ -160,7 +166,10 @@ class Workers:
             self._busy += 1
             found = self._idle.pop() if self._idle else None
         try:
-            return found if found is not None and found.is_alive else Process()
+            if found is not None and not found.is_alive:
+                found.close()
+                found = None
+            return Process() if found is None else found
         except BaseException:
             self._leave()
             raise
@@ -181,3 +190,4 @@ class Workers:
 
 
 WORKERS = Workers()
+atexit.register(WORKERS.close)

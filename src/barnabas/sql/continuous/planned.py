@@ -64,7 +64,7 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Plann
         raise of_duckdb(error) from None
     if not query.functions:
         return found
-    used = tuple(each for each in query.in_python if each.call in found.plan.query())
+    used = tuple(each for each in query.in_python if each.call in found.plan.query().lower())
     return replace(found, plan=replace(found.plan, functions=used))
 
 

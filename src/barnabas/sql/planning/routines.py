@@ -45,10 +45,13 @@ class Routines:
         self._named, self._columns, self._views, self._parsed = named, columns, views, parsed
 
     def alone(self, function: Function, name: str) -> Routines:
-        """The same with one function more, by a name of its own."""
+        """The same with one function more, or in place of another. It also has a name of its own."""
 
         def named(wanted: str) -> Sequence[Function]:
-            return (function,) if wanted == name else self._named(wanted)
+            if wanted == name:
+                return (function,)
+            found = [each for each in self._named(wanted) if each.signature != function.signature]
+            return [function, *found] if wanted.lower() == function.name.lower() else found
 
         return Routines(named, self._columns, self._views, self._parsed)
 
@@ -75,6 +78,8 @@ class Routines:
             self._replace(node, function, found, depth)
 
     def _replace(self, node: Any, function: Function, found: _Found, depth: int) -> None:
+        if function.language != PYTHON:
+            self._qualify(node)
         holder = exp.Tuple(expressions=_arguments(function, node, self._parsed))
         self._expand(holder, found, depth - 1)  # a default may call a function
         arguments = [each.pop() for each in list(holder.expressions)]
@@ -88,11 +93,42 @@ class Routines:
         if table is not None:
             if function.language == PYTHON and function.returns is None:
                 made = _rows_of(function, made)
-            _place_rows(table, function, made)
+            is_lateral = isinstance(table, exp.Lateral) or any(each.find(exp.Column) is not None for each in arguments)
+            _place_rows(table, function, made, is_lateral=is_lateral)
         elif function.returns is None:
             place.replace(_each_row(function, made, node))
         else:
             _place_value(place, function, made, node)
+
+    def _qualify(self, node: Any) -> None:
+        """Name the tables of the arguments' columns, where only one has such a column: a body may have columns of the same names."""
+        select = node.find_ancestor(exp.Select)
+        origin = select.args.get("from_") if select is not None else None
+        if origin is None or not node.expressions:
+            return
+        items = [origin.this, *(each.this for each in select.args.get("joins") or [])]
+        holders: dict[str, list[str]] = {}
+        for item in items:
+            for name in self._names(item):
+                holders.setdefault(name.lower(), []).append(item.alias_or_name)
+        for column in [each for argument in node.expressions for each in argument.find_all(exp.Column)]:
+            found = holders.get(column.name.lower(), [])
+            if not column.table and len(found) == 1 and found[0] and column.find_ancestor(exp.Select) is select:
+                column.set("table", exp.to_identifier(found[0], quoted=True))
+
+    def _names(self, item: Any) -> Sequence[str]:
+        """The columns of an item of FROM; none if they are not known."""
+        alias = item.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            return [each.name for each in alias.args["columns"]]
+        if isinstance(item, exp.Subquery):
+            return _outputs(item)
+        if item in tables_of(item):
+            try:
+                return self._columns(item)
+            except SqlError:
+                return ()
+        return ()
 
     def _inlined(self, function: Function, arguments: Sequence[Any], found: _Found, depth: int) -> Any:
         """The body of a function in SQL: an expression, or a query for a function that gives rows."""
@@ -106,6 +142,8 @@ class Routines:
         if alone is not None:
             whole = _substituted(alone, function, set(), arguments)
             return exp.cast(exp.Paren(this=whole), _result(function), dialect="duckdb")
+        if arguments:
+            _rename_tables(function, body, tables)
         taken = {name.lower() for table in tables for name in self._columns(table)}
         taken |= {each.lower() for inner in body.find_all(exp.Subquery, exp.CTE) for each in _outputs(inner)}
         around = {each.alias_or_name.lower() for each in body.find_all(exp.Table, exp.Subquery, exp.CTE)}
@@ -191,7 +229,7 @@ def _cast(value: Any, argument: Argument) -> Any:
 def _has_schema(node: Any) -> bool:
     """Whether a call is written `public.f(…)`."""
     parent = node.parent
-    return isinstance(parent, exp.Dot) and parent.expression is node and parent.name.lower() in ("public", "")
+    return isinstance(parent, exp.Dot) and parent.expression is node and parent.this.name.lower() == "public"
 
 
 def _python_call(function: Function, arguments: Sequence[Any], node: Any) -> Any:
@@ -225,8 +263,8 @@ def _rows_of(function: Function, made: Any) -> Any:
     return exp.select(*shown).from_(inner.subquery("_rows"))
 
 
-def _place_rows(table: Any, function: Function, made: Any) -> None:
-    """A function in FROM: its rows, or one row with its value."""
+def _place_rows(table: Any, function: Function, made: Any, *, is_lateral: bool) -> None:
+    """A function in FROM: its rows, or one row with its value. It may depend on the rows beside it."""
     if not isinstance(made, exp.Query):
         made = exp.select(exp.alias_(made, function.name, quoted=True))
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(function.name, quoted=True))
@@ -235,7 +273,7 @@ def _place_rows(table: Any, function: Function, made: Any) -> None:
         names = [each.name for each in function.columns] or ([alias.name] if function.returns is not None else [])
         alias.set("columns", [exp.to_identifier(each, quoted=True) for each in names])
     found: Any = exp.Subquery(this=made, alias=alias)
-    if isinstance(table, exp.Lateral):
+    if is_lateral:
         found = exp.Lateral(this=exp.Subquery(this=made), alias=alias)
     for clause in ("joins", "laterals", "pivots", "sample"):
         if table.args.get(clause):
@@ -266,6 +304,20 @@ def _alone(body: Any) -> Any:
 def _outputs(inner: Any) -> Sequence[str]:
     query = inner.this
     return [each.alias_or_name for each in query.selects] if isinstance(query, exp.Query) else ()
+
+
+def _rename_tables(function: Function, body: Any, tables: Sequence[Any]) -> None:
+    """Give the tables of a body names that no table around it has."""
+    names: dict[str, str] = {}
+    for table in tables:
+        old = table.alias_or_name
+        new = names.setdefault(old.lower(), f"_{function.name}_{old}")
+        alias = table.args.get("alias") or exp.TableAlias()
+        alias.set("this", exp.to_identifier(new, quoted=True))
+        table.set("alias", alias)
+    for column in body.find_all(exp.Column):
+        if column.table.lower() in names:
+            column.set("table", exp.to_identifier(names[column.table.lower()], quoted=True))
 
 
 def _is_free(argument: Any, taken: set[str], around: set[str]) -> bool:
