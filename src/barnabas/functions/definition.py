@@ -98,7 +98,9 @@ class Function(Struct, frozen=True, omit_defaults=True, dict=True):
     @property
     def statement(self) -> str:
         """The statement that makes it."""
-        words = [f"CREATE FUNCTION {quoted(self.name)}({self.shown_arguments}) RETURNS {self.shown_result} LANGUAGE {self.language.upper()}"]
+        words = [
+            f"CREATE FUNCTION {quoted(self.name)}({self.shown_arguments}) RETURNS {self.shown_result} LANGUAGE {self.language.upper()}"
+        ]
         words += [self.volatility.upper()] if self.volatility else []
         words += ["STRICT"] if self.is_strict else []
         words += [f"PARAMETER STYLE {self.style.upper()}"] if self.style != ROW else []

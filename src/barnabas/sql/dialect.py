@@ -302,7 +302,12 @@ def has_syntax(name: str) -> bool:
     word = name.upper()
     kind = Barnabas.Tokenizer.KEYWORDS.get(word)
     is_word = kind is not None and kind not in Barnabas.Parser.FUNC_TOKENS
-    return is_word or word in _OWN_SYNTAX or word in Barnabas.Parser.FUNCTION_PARSERS or word in Barnabas.Parser.NO_PAREN_FUNCTION_PARSERS
+    return (
+        is_word
+        or word in _OWN_SYNTAX
+        or word in Barnabas.Parser.FUNCTION_PARSERS
+        or word in Barnabas.Parser.NO_PAREN_FUNCTION_PARSERS
+    )
 
 
 _OWN_SYNTAX = frozenset(("IF", "ROW", "INTERVAL", "ARRAY", "MAP", "STRUCT", "COALESCE", "NULLIF", "UNNEST", "EXPLODE", "WINDOW"))

@@ -192,7 +192,9 @@ def test_the_built_in_function_gives_way(ask: Asking) -> None:
 
 
 def test_shown(ask: Asking) -> None:
-    statement = "CREATE FUNCTION shown(a integer, b text DEFAULT 'x') RETURNS text LANGUAGE PYTHON IMMUTABLE STRICT AS $$return b$$"
+    statement = (
+        "CREATE FUNCTION shown(a integer, b text DEFAULT 'x') RETURNS text LANGUAGE PYTHON IMMUTABLE STRICT AS $$return b$$"
+    )
     ask(statement)
     assert ask.rows("show functions") == [("shown", "a integer, b text DEFAULT 'x'", "text", "python", "return b")]
     assert ask.rows("show create function shown") == [("shown(integer, text)", statement)]

@@ -46,7 +46,9 @@ def test_functions_in_sql_and_those_that_give_rows(ask: Asking) -> None:
     ask("create table texts (id int primary key, t text)")
     ask("insert into texts values (1, 'a b'), (2, 'c')")
     ask("create function shout(t text) returns text language sql as $$ select upper(t) || '!' $$")
-    ask("create function words_of(t text) returns table (w text, n int) language python as $$\nreturn [(w, len(w)) for w in t.split()]\n$$")
+    ask(
+        "create function words_of(t text) returns table (w text, n int) language python as $$\nreturn [(w, len(w)) for w in t.split()]\n$$"
+    )
     ask("create function longest(k int) returns text language sql as $$ select max(t) from texts where id <= k $$")
     queries = {
         "shouted": "select id, shout(t) as s from texts",
@@ -84,7 +86,9 @@ def test_view_keeps_the_definition_that_it_was_made_with(ask: Asking) -> None:
     assert sorted(ask.rows("select * from fees")) == [(1, 12), (2, 22)]
     error = ask.error("drop function fee")
     assert error.sqlstate == "2BP01"
-    assert error.detail == "materialized view fees depends on function fee(integer)\nview fees_now depends on function fee(integer)"
+    assert (
+        error.detail == "materialized view fees depends on function fee(integer)\nview fees_now depends on function fee(integer)"
+    )
     ask("create or replace function fee(v int) returns int language python immutable as $$ return v + 3 $$")
     (stored,) = ask.session.functions.stored.values()
     assert [each.body for each in stored.kept] == [" return v + 2 "]  # nothing uses the first one any more

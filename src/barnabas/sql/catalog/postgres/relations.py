@@ -20,7 +20,10 @@ def _after(first: contents.Make, second: contents.Make) -> contents.Make:
 
 _MAKERS = {
     **{f"pg_catalog.{name}": make for name, make in {**contents.MAKERS, **numbered.MAKERS, **routines.MAKERS}.items()},
-    **{f"information_schema.{name}": make for name, make in {**information.MAKERS, **numbered.OF_INFORMATION, **routines.OF_INFORMATION}.items()},
+    **{
+        f"information_schema.{name}": make
+        for name, make in {**information.MAKERS, **numbered.OF_INFORMATION, **routines.OF_INFORMATION}.items()
+    },
     "pg_catalog.pg_class": _after(contents.MAKERS["pg_class"], numbered.classes),
     "pg_catalog.pg_attribute": _after(contents.MAKERS["pg_attribute"], numbered.attributes),
 }
