@@ -21,7 +21,7 @@ def call(function: Function, code: Code, columns: Sequence[Column], rows: int, k
     """The results for all rows, of the type `kind`. Errors of the code pass; CallFailed for a result that does not fit."""
     if not function.is_strict or not columns:
         return _called(function, code, columns, rows, kind)
-    valid = pc.is_valid(columns[0])
+    valid: Column = pc.is_valid(columns[0])
     for each in columns[1:]:
         valid = pc.and_(valid, pc.is_valid(each))
     count = int(pc.sum(valid).as_py() or 0)
@@ -50,7 +50,7 @@ def _called(function: Function, code: Code, columns: Sequence[Column], rows: int
 
 
 def _values(argument: Argument, column: Column) -> list[Any]:
-    values = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     if argument.kind == "JSON":
         return [None if each is None else json.loads(each) for each in values]
     return values
