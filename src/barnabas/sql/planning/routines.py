@@ -164,7 +164,7 @@ class Routines:
 
 
 class _Found:
-    """What a statement calls, and how much the bodies have added to it."""
+    """The functions that a statement calls, and the size of their bodies in it."""
 
     def __init__(self) -> None:
         self.used: dict[str, Function] = {}
