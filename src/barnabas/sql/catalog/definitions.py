@@ -13,7 +13,8 @@ from barnabas.errors import BarnabasError
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
-FORMATS = ("json", "text", "raw")
+REGISTERED = ("avro", "json_schema", "protobuf")  # formats whose values name a schema of the registry
+FORMATS = ("json", "text", "raw", *REGISTERED)
 ALWAYS, BY_DEFAULT = "a", "d"  # kinds of identity columns, as in `pg_attribute.attidentity`
 _FIELDS: dict[str, pa.Field[Any]] = {}
 _MOST_KNOWN = 1_000
@@ -84,6 +85,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         mode: of records that do not fit.
         is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
         view: what makes the rows; None for a table that statements write to.
+        schema_id: of the schema that values are written with, in the registry; 0 without one.
+        owns_schema: whether the schema was registered for it.
     """
 
     name: str
@@ -97,6 +100,13 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     mode: str = "permissive"
     is_key_object: bool = False
     view: ViewDefinition | None = None
+    schema_id: int = 0
+    owns_schema: bool = False
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a schema of the registry describes its values."""
+        return self.format in REGISTERED
 
     @property
     def is_plain_view(self) -> bool:

@@ -117,7 +117,7 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
     if definition.is_key_object:
         key = f"json ({key})"
     plain = definition.format == "json"
-    renamed = {} if plain else {values[0].name: "value"}
+    renamed = {} if plain or definition.is_registered else {values[0].name: "value"}
     return InputTable(
         definition.topic, definition.format, names, columns=declaration(values) if plain else None, key=key, mode=definition.mode,
         is_keyed=definition.is_keyed, renamed=renamed,
