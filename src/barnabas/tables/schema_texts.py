@@ -52,6 +52,20 @@ def schema_text(format_name: str, name: str, fields: Sequence[Field]) -> str:
     return makers[format_name](plain if _NAME.fullmatch(plain) else f"_{plain}", fields)
 
 
+def with_fields(format_name: str, text: str, fields: Sequence[Field]) -> str:
+    """The text of an Avro record or of an object's JSON Schema with more fields. Raises TableError."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not isinstance(
+        found.get("fields" if format_name == "avro" else "properties"), (list, dict)
+    ):
+        raise TableError("the schema is none of a record, so it cannot have another column")
+    if format_name == "avro":
+        found["fields"] += [avro_field(each, f"{found['name']}_{each.name}") for each in fields]
+    else:
+        found["properties"].update({each.name: json_property(each) for each in fields})
+    return json.dumps(found)
+
+
 def _refused(format_name: str, field: Field) -> TableError:
     return TableError(f"the format {format_name} has no type for the column {field.name}: {type_name(field)}")
 
@@ -99,6 +113,7 @@ def _json_schema(name: str, fields: Sequence[Field]) -> str:
         "title": name,
         "type": "object",
         "properties": {each.name: json_property(each) for each in fields},
+        "additionalProperties": False,  # otherwise a property that is added would not be compatible
         "required": [each.name for each in fields if not each.nullable],
     }
     return json.dumps(made if made["required"] else {key: value for key, value in made.items() if key != "required"})

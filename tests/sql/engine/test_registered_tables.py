@@ -173,3 +173,30 @@ def test_spellings(ask: Asking) -> None:
         ask(f"create table spelled (a bigint) with (format = '{word}')")
         ask("drop table spelled")
     assert ask.error("create table spelled (a bigint) with (format = 'thrift')").sqlstate == "22023"
+
+
+@pytest.mark.parametrize("format_name", ["avro", "json-schema"])
+def test_columns_are_added_to_the_schema(ask: Asking, client: RegistryClient, format_name: str) -> None:
+    before = [] if "growing-value" not in client.get("subjects", deleted=True) else [1, 2]
+    ask(f"create table growing (a bigint, b text) with (format = '{format_name}')")
+    ask("insert into growing values (1, 'x')")
+    ask("alter table growing add column c bigint, add column d text not null default 'none'")
+    ask("insert into growing values (2, 'y', 3, 'z')")
+    assert ask.rows("select * from growing order by a") == [(1, "x", None, "none"), (2, "y", 3, "z")]
+    assert client.get("subjects", "growing-value", "versions") == [len(before) + 1, len(before) + 2]
+    ask("drop table growing")
+
+
+def test_an_evolution_that_the_registry_refuses(ask: Asking, client: RegistryClient) -> None:
+    ask("create table strictly (a bigint) with (format = 'avro')")
+    client.put("config", "strictly-value", body={"compatibility": "FULL"})
+    ask("alter table strictly add column b text")
+    ask("create table message (a bigint) with (format = 'protobuf')")
+    assert ask.error("alter table message add column b text").sqlstate == "0A000"
+    ask("drop table strictly, message")
+    client.put("config", "narrow-value", body={"compatibility": "FORWARD"})
+    ask("create table narrow (a bigint) with (format = 'json_schema')")
+    error = ask.error("alter table narrow add column b text")
+    assert (error.sqlstate, error.message.split(":")[0]) == ("42P16", "the registry refuses the schema of narrow-value")
+    assert ask("select * from narrow").names == ["a"]
+    ask("drop table narrow")

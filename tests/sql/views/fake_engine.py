@@ -22,6 +22,7 @@ from barnabas.errors import BarnabasError
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import FlowError
 from barnabas.incremental.macros import MACROS
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.writing.producing import Producers
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
@@ -35,11 +36,11 @@ POLL_S = 0.01
 class _View:
     """One job: its flow, and how far it has read."""
 
-    def __init__(self, job: Job, config: ClientConfig, folder: Path) -> None:
+    def __init__(self, job: Job, config: ClientConfig, folder: Path, registry: RegistryAddress | None) -> None:
         assert isinstance(job.work, ViewWork)
         self.job, self.work, self._config = job, job.work, config
         self.flow = open_flow(job.work.plan, folder / f"{job.name}-{job.generation}.duckdb", 256 << 20, 1, [MACROS])
-        self._decoder, self._encoder = Decoder(job.work.tables, None), Encoder(job.work)
+        self._decoder, self._encoder = Decoder(job.work.tables, registry), Encoder(job.work, registry)
         self._offsets: dict[str, dict[int, int]] = {}
         self._batch, self._rows_in = -1, 0
 
@@ -102,11 +103,13 @@ class FakeEngine:
 
     Args:
         folder: of the states.
+        registry: the URL of a schema registry.
         is_held: while it is set, no view takes a step.
     """
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, registry: str | None = None) -> None:
         self._folder = folder
+        self._registry = None if registry is None else RegistryAddress(registry)
         self._config = ClientConfig.from_options({"bootstrap.servers": bootstrap})
         self.is_held = threading.Event()
         self._ending = threading.Event()
@@ -154,7 +157,7 @@ class FakeEngine:
                     continue
                 try:
                     if name not in views:
-                        views[name] = _View(job, read, self._folder)
+                        views[name] = _View(job, read, self._folder, self._registry)
                     view = views[name]
                     if records := view.step():
                         producers.write(records)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,11 +21,11 @@ from barnabas.schemas.registry_client import RegistryError
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.interface import SqlError
 from barnabas.sql.statements.host import Host
-from barnabas.sql.states import INVALID_TABLE
+from barnabas.sql.states import INVALID_TABLE, not_supported
 from barnabas.tables.column_types import table_field, type_name
 from barnabas.tables.errors import TableError
 from barnabas.tables.registered_format import RegisteredFormat, newest
-from barnabas.tables.schema_texts import SCHEMA_TYPES, schema_text
+from barnabas.tables.schema_texts import SCHEMA_TYPES, schema_text, with_fields
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +50,50 @@ def found_schema(session: Host, definition: TableDefinition) -> TableDefinition:
     return definition
 
 
+def check_registrable(session: Host, definition: TableDefinition) -> None:
+    """Raises SqlError if the columns of a view cannot have a schema, or there is no registry."""
+    _registry(session, definition)
+    if not _values_of(definition):
+        raise SqlError(
+            INVALID_TABLE,
+            f"the format {definition.format} needs a column beside the key",
+            hint="leave the format out: rows are JSON then",
+        )
+    _text_of(definition)
+
+
 def made_schema(session: Host, definition: TableDefinition) -> TableDefinition:
     """The definition with a schema of its columns, which is registered now. Raises SqlError, RegistryError, RegistryUnreachable."""
     address = _registry(session, definition)
     with address.client() as client:
         schema = registered(client, definition.topic, definition.format, _text_of(definition))
     return msgspec.structs.replace(_with_columns(definition, address, schema, is_ours=True), owns_schema=True)
+
+
+def with_evolved_schema(
+    session: Host, change: Callable[[TableDefinition], TableDefinition], definition: TableDefinition
+) -> TableDefinition:
+    """A changed definition with more columns, and a schema that has them: the one of the table with fields that may be null.
+
+    Raises:
+        SqlError: the format cannot be changed so, or the registry refuses the schema.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
+    made = change(definition)
+    address = _registry(session, definition)
+    known = {each.name for each in definition.columns}
+    added = [each.field.with_nullable(True) for each in made.columns if each.name not in known]
+    if definition.format == "protobuf":
+        raise not_supported(
+            "a column of a Protobuf message cannot be added", hint="register another version, and create the table again"
+        )
+    with address.client() as client:
+        text = RegisteredSchemas(client).get(definition.schema_id).text
+        try:
+            schema = registered(client, definition.topic, definition.format, with_fields(definition.format, text, added))
+        except TableError as error:
+            raise SqlError(INVALID_TABLE, str(error)) from None
+    return _with_columns(made, address, schema, is_ours=True)
 
 
 def registered(client: Any, topic: str, format_name: str, text: str) -> RegisteredSchema:
@@ -106,7 +144,7 @@ def _values_of(definition: TableDefinition) -> list[ColumnDefinition]:
 
 def _text_of(definition: TableDefinition) -> str:
     try:
-        return schema_text(definition.format, definition.name, [each.field for each in _values_of(definition)])
+        return schema_text(definition.format, definition.topic, [each.field for each in _values_of(definition)])
     except TableError as error:
         raise SqlError(INVALID_TABLE, str(error)) from None
 

@@ -91,7 +91,7 @@ def work_of(definition: TableDefinition, planned: Planned) -> ViewWork:
     key = declaration(keys)
     return ViewWork(
         definition.view.query, planned.plan, inputs_of(planned), definition.topic,
-        f"json ({key})" if definition.is_key_object else key, declaration(values),
+        f"json ({key})" if definition.is_key_object else key, declaration(values), schema_id=definition.schema_id,
     )  # fmt: skip
 
 
