@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from inspect import Parameter, Signature
 from typing import Any
 
 import pyarrow as pa
@@ -68,9 +69,9 @@ class Known:
                 self.note(error)
                 raise
 
-        # DuckDB counts the parameters of a function
-        names = ", ".join(f"a{place}" for place in range(max(1, len(function.arguments))))
-        return eval(f"lambda {names}: call({names})", {"call": call})  # type: ignore[no-any-return]
+        parameters = [Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(max(1, len(function.arguments)))]
+        vars(call)["__signature__"] = Signature(parameters)  # DuckDB counts them
+        return call
 
 
 def _may_differ(function: Function) -> bool:

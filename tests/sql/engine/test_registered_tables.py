@@ -34,7 +34,7 @@ def records(broker: Broker, topic: str, count: int) -> list[tuple[bytes | None, 
     """The keys and values of a topic's first records."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    found = []
+    found: list[tuple[bytes | None, bytes | None]] = []
     while len(found) < count:
         message = consumer.poll(60)
         assert message is not None

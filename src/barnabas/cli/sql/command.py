@@ -12,9 +12,9 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput
-from barnabas.cli.registry_connection import URL
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs
+from barnabas.cli.registry_connection import URL
 from barnabas.cli.sql.session_maker import SessionMaker, close_all, write_error
 from barnabas.cli.sql.variables import checked_name
 from barnabas.cli.types import ANY_TEXT, FilePath

@@ -53,7 +53,7 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         case exp.Merge():
             return merge(session, statement, given, tree)
     if on_spark.runs_on_spark(session, tree):
-        return on_spark.select_on_spark(session, statement, tree)
+        return on_spark.select_on_spark(session, statement, tree, given)
     return select(session, statement, given, tree)
 
 
