@@ -34,7 +34,8 @@ def reports(
 
 
 def lags(client: BlockingClient, progress: Mapping[str, JobProgress]) -> dict[str, int]:
-    """How many records each job is behind the ends of its topics; without those whose topics are gone. Raises ClientError."""
+    """How many records each job is behind the ends of its topics; without those whose topics are gone, or are
+    shorter than what the job has read: they were made again. Raises ClientError."""
     told = {name: each.lag for name, each in progress.items() if each.lag is not None}
     positions = {name: _positions(each) for name, each in progress.items() if each.offsets}
     places = {place: LATEST for found in positions.values() for place in found}
@@ -44,7 +45,11 @@ def lags(client: BlockingClient, progress: Mapping[str, JobProgress]) -> dict[st
         for name in positions if len(positions) > 1 else ():
             told |= lags(client, {name: progress[name]})
         return told
-    return told | {name: sum(max(ends[at].offset - offset, 0) for at, offset in its.items()) for name, its in positions.items()}
+    for name, its in positions.items():
+        behind = [ends[at].offset - offset for at, offset in its.items()]
+        if min(behind, default=0) >= 0:
+            told[name] = sum(behind)
+    return told
 
 
 def _positions(progress: JobProgress) -> dict[TopicPartition, int]:

@@ -145,8 +145,13 @@ class Supervisor:
         states = self.states.follow(max_age_s=STATES_AGE_S)
         if not jobs and not states and not self._units():
             return
-        self._held.hold(self.jobs.cluster_id)
         now_s, now_ms = time.monotonic(), int(time.time() * 1000)
+        try:
+            self._held.hold(self.jobs.cluster_id)
+        except FolderInUse as error:
+            reason = str(error)
+            self._change_states(jobs, states, lambda job, known: job_states.hindered(job, known, reason, now_ms))
+            raise
         self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, ViewWork)}, states, now_s)
         self._step_pipelines({name: job for name, job in jobs.items() if isinstance(job.work, PipelineWork)}, states, now_s)
         self._publish(jobs, states, now_s, now_ms)
@@ -193,10 +198,15 @@ class Supervisor:
         return Life(first_pause_s=self._settings.pause_s)
 
     def _publish(self, jobs: Mapping[str, Job], states: Mapping[str, JobState], now_s: float, now_ms: int) -> None:
-        """Write the states that have changed."""
+        self._change_states(jobs, states, lambda job, known: self._state(job, known, now_s, now_ms))
+
+    def _change_states(
+        self, jobs: Mapping[str, Job], states: Mapping[str, JobState], state: Callable[[Job, JobState | None], JobState | None]
+    ) -> None:
+        """Write the states that have changed; None stands for one that stays."""
 
         def changes(states: Mapping[str, JobState]) -> dict[str, JobState | None]:
-            made = {name: self._state(job, states.get(name), now_s, now_ms) for name, job in jobs.items()}
+            made = {name: state(job, states.get(name)) for name, job in jobs.items()}
             return {name: each for name, each in made.items() if each is not None and each != states.get(name)}
 
         if changes(states):

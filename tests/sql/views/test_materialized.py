@@ -136,6 +136,7 @@ def test_pause_and_resume(ask: Asking, engine: SqlEngine) -> None:
     assert error.sqlstate == "55000"
     assert ask.tag("resume paused") == "RESUME MATERIALIZED VIEW"
     ask("refresh materialized view paused")
+    assert ask.rows(state) == [("running",)]
     assert ask.rows("select * from paused") == [(1,)]
     other.session.close()
     ask("drop table paused_in cascade")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.kept_view import KeptView
+from barnabas.engine.driver.reasons import rebuild
 from barnabas.engine.driver.view_job import ViewJob
-from barnabas.engine.folders import job_folder, job_log
+from barnabas.engine.folders import job_folder
 from barnabas.engine.jobs import Job, JobProgress, ViewWork
-from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.functions.store import check_stored
 from barnabas.incremental.flow import open_flow
+from barnabas.incremental.interface import FlowError
 from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
 
@@ -31,14 +32,14 @@ REGISTRY = "schema.registry.url"
 
 
 class CheckpointLost(BarnabasError):
-    """A job has rows in its topic, and its folder does not have the state that made them."""
+    """A job has rows in its topic, and its folder does not have the state that made them, or it cannot be read."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        super().__init__(name, folder)
-        self.name = name
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, why)
+        self.name, self.why = name, why
 
     def __str__(self) -> str:
-        return f"the state of {self.name} is gone from its folder; `barnabas job restart {self.name} --rebuild` computes it again"
+        return f"the state of {self.name} {self.why}; {rebuild(self.name)}"
 
 
 class Opener:
@@ -55,22 +56,25 @@ class Opener:
         self._registry = None if url is None else RegistryAddress(url)
         self._settings = {name: value for name, value in settings.items() if name != REGISTRY}
         self._config = ClientConfig.from_options(self._settings)
-        self._logs: dict[str, logging.Logger] = {}
+        self._logs = JobLogs(folder)
 
     def open(self, job: Job) -> ViewJob:
-        """Raises CheckpointLost, FlowError, NotThere, ClientError, OSError."""
+        """Raises CheckpointLost, NotThere, ClientError, OSError."""
         assert isinstance(job.work, ViewWork)
         check_stored(self._config, job.work.plan.functions)
         progress = self._progress(job)
         folder = job_folder(self._folder, job.name, job.generation)
         has_state, has_checkpoint = (folder / STATE).exists(), (folder / "checkpoint").exists()
         if progress is not None and progress.batch > 0 and not (has_state and has_checkpoint):
-            raise CheckpointLost(job.name, folder)
+            raise CheckpointLost(job.name, "is gone from its folder")
         if not (has_state and has_checkpoint):
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
-        log = self._log(job.name)
+        try:
+            flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
+        except FlowError as error:
+            raise CheckpointLost(job.name, f"cannot be read: {error}") from error
+        log = self._logs.open(job.name)
         try:
             view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
         except BaseException:
@@ -85,22 +89,3 @@ class Opener:
         finally:
             store.close()
         return found if found is not None and found.generation == job.generation else None
-
-    def _log(self, name: str) -> logging.Logger:
-        found = self._logs.get(name)
-        if found is None:
-            found = self._logs[name] = logging.getLogger(f"barnabas.job.{name.replace('.', '_')}")
-            found.addHandler(_JobLog(RotatingLog(job_log(self._folder, name))))
-        return found
-
-
-class _JobLog(logging.Handler):
-    """Writes lines to the log of one job."""
-
-    def __init__(self, log: RotatingLog) -> None:
-        super().__init__()
-        self._log = log
-        self.setFormatter(logging.Formatter("%(asctime)s level=%(levelname)s %(message)s"))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._log.write(self.format(record).encode(errors="replace") + b"\n")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from barnabas.engine.driver.kept_view import KeptView
-from barnabas.engine.driver.running_job import one_line
+from barnabas.engine.driver.reasons import reason_of_view
 from barnabas.engine.driver.small_batches import SmallBatches, StreamOffset, offsets_of
 from barnabas.pipelines.offsets import from_stream_offset
 
@@ -89,7 +89,7 @@ class ViewJob:
             self._took = True
         except BaseException as error:
             self._error = error
-            self._log.error("event=batch-failed number=%d error=%r", batch + 1, one_line(error))
+            self._log.error("event=batch-failed number=%d error=%r", batch + 1, reason_of_view(error, self._name))
             raise
 
     def _records(self, frame: DataFrame, start: StreamOffset, end: StreamOffset) -> pa.Table:
@@ -112,7 +112,7 @@ class ViewJob:
         if self._query is None or self._query.isActive:
             return None
         error = self._error or self._query.exception()
-        return "the query ended" if error is None else one_line(error)
+        return "the query ended" if error is None else reason_of_view(error, self._name)
 
     def stop(self) -> None:
         """End the query after its micro-batch, and release the state."""

@@ -32,6 +32,7 @@ from barnabas.sql.planning.parameters import compared_with, infer, literal, para
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.routines import OWN
 from barnabas.sql.planning.sequences import read_sequences
+from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
@@ -170,6 +171,7 @@ def plan_query(
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
+    widen_literals(tree, field_of)
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)

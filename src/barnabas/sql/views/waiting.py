@@ -56,6 +56,25 @@ def wait_for_rows(session: Waiting, job: Job) -> None:
             session.notify(Notice(text, "WARNING", "01000", "barnabas.views shows its state"))
             return
         time.sleep(POLL_S)
+    wait_for_running(session, job)
+
+
+def wait_for_running(session: Waiting, job: Job) -> bool:
+    """Wait until a job that has rows has told its state too: the driver writes it at its next look. ENGINE_S at most. Raises SqlError.
+
+    Returns:
+        Whether it works.
+    """
+    until_s = time.monotonic() + ENGINE_S
+    while time.monotonic() < until_s:
+        state = session.view_jobs.states(POLL_S).get(job.name)
+        if not _works(job, state):
+            return False
+        if state is not None and _is_of(state, job) and state.state is State.RUNNING:
+            return True
+        session.running.check()
+        time.sleep(POLL_S)
+    return True
 
 
 def wait_for_rest(session: Waiting, name: str) -> None:
@@ -109,6 +128,8 @@ class CatchingUp:
         topics = _tables_below(jobs, name)
         ends = _by_topic(self._session, topics, read_committed=True)
         late = self._wait([name], ends, math.inf, from_first=True)
+        if not late and name in jobs and jobs[name].desired is Desired.RUNNING and not wait_for_running(self._session, jobs[name]):
+            late = [name]
         if late:
             state = self._session.view_jobs.states().get(late[0])
             reason = "it has not started" if state is None else state.error or f"it is {state.state}"
@@ -188,10 +209,13 @@ def _works(job: Job, state: JobState | None) -> bool:
     """Whether a job runs, or will when the engine has seen it."""
     if job.desired is Desired.PAUSED:
         return False
-    is_of_job = state is not None and (state.generation, state.restarts) == (job.generation, job.restarts)
-    if not is_of_job or state is None:
+    if state is None or not _is_of(state, job):
         return True
     return state.state in (*WORKING, State.PAUSED) or (state.state is State.WAITING and state.tries < 2)
+
+
+def _is_of(state: JobState, job: Job) -> bool:
+    return (state.generation, state.restarts) == (job.generation, job.restarts)
 
 
 def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -> bool:
