@@ -6,6 +6,7 @@ So the functions that a flow needs are defined anew at each start, and the file 
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -173,5 +174,8 @@ def failing() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        lines = str(error).splitlines()
+        lines = _OF_FUNCTION.sub("", str(error)).splitlines()
         raise FlowError(lines[0] if lines else type(error).__name__) from error
+
+
+_OF_FUNCTION = re.compile(r"\A[\w ]+ Error: Python exception occurred while executing the UDF: \w+: ")  # before our own words

@@ -128,7 +128,12 @@ class CatchingUp:
         topics = _tables_below(jobs, name)
         ends = _by_topic(self._session, topics, read_committed=True)
         late = self._wait([name], ends, math.inf, from_first=True)
-        if not late and name in jobs and jobs[name].desired is Desired.RUNNING and not wait_for_running(self._session, jobs[name]):
+        if (
+            not late
+            and name in jobs
+            and jobs[name].desired is Desired.RUNNING
+            and not wait_for_running(self._session, jobs[name])
+        ):
             late = [name]
         if late:
             state = self._session.view_jobs.states().get(late[0])
