@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import sqlglot
@@ -269,6 +269,10 @@ def _remember_names(tree: Any, text: str) -> None:
 
 
 WRITTEN = "written"
+OWN_NAME = "__own_"  # before the name of a user's function that sqlglot has too
+_NO_CALLS = frozenset(
+    ("INTO", "TABLE", "EXISTS", "VIEW", "FUNCTION", "WITH", "RECURSIVE", "UPDATE", "REFERENCES", "ON", "COPY", "JOIN")
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
@@ -310,6 +314,44 @@ _ORDERS = {TokenType.LT: (TokenType.ASC, "asc"), TokenType.GT: (TokenType.DESC, 
 _UNITS = frozenset(
     ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")
 )
+
+
+def with_own_functions(statement: Statement, names: Collection[str]) -> Statement:
+    """The statement with other names for calls of users' functions that sqlglot would take for its own.
+
+    Args:
+        names: of users' functions, in lower case.
+    """
+    wanted = {name for name in names if name.upper() in _KNOWN_CALLS or name.upper() in Barnabas.Tokenizer.KEYWORDS}
+    if not wanted:
+        return statement
+    made = list(statement.tokens)
+    for place, token in enumerate(made[:-1]):
+        is_call = token.text.lower() in wanted and made[place + 1].token_type == TokenType.L_PAREN
+        if (
+            is_call
+            and token.token_type != TokenType.STRING
+            and statement.word(place - 1 if place else len(made)) not in _NO_CALLS
+        ):
+            made[place] = _like(token, TokenType.VAR, OWN_NAME + token.text.lower())
+    return Statement(statement.text, made)
+
+
+def has_syntax(name: str) -> bool:
+    """Whether calls of a function have a syntax of their own, such as `extract(year FROM x)`, or its name is a word of the language."""
+    word = name.upper()
+    kind = Barnabas.Tokenizer.KEYWORDS.get(word)
+    is_word = kind is not None and kind not in Barnabas.Parser.FUNC_TOKENS
+    return (
+        is_word
+        or word in _OWN_SYNTAX
+        or word in Barnabas.Parser.FUNCTION_PARSERS
+        or word in Barnabas.Parser.NO_PAREN_FUNCTION_PARSERS
+    )
+
+
+_OWN_SYNTAX = frozenset(("IF", "ROW", "INTERVAL", "ARRAY", "MAP", "STRUCT", "COALESCE", "NULLIF", "UNNEST", "EXPLODE", "WINDOW"))
+_KNOWN_CALLS = frozenset((*Barnabas.Parser.FUNCTIONS, *Barnabas.Parser.FUNCTION_PARSERS))
 
 
 def _like(token: Token, kind: TokenType, text: str) -> Token:

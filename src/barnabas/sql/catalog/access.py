@@ -18,12 +18,13 @@ from barnabas.client.errors import PartitionError
 from barnabas.client.operations import fetch
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
-from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.planning.query import Input
@@ -117,7 +118,16 @@ class Access:
     def declared(self, name: str) -> TopicRelation | None:
         """A declared table by its name, whatever its case."""
         found = self.definition(name)
-        return None if found is None else declared(found)
+        return None if found is None else self.relation_of(found)
+
+    @property
+    def registry(self) -> RegistryAddress | None:
+        """The schema registry."""
+        return self._shared.samples.registry
+
+    def relation_of(self, definition: TableDefinition) -> TopicRelation:
+        """A table by its definition. Raises TableError, RegistryError, RegistryUnreachable."""
+        return declared(definition, self.registry)
 
     def definition(self, name: str) -> TableDefinition | None:
         """A definition by its name, whatever its case."""
@@ -175,13 +185,15 @@ class Access:
         with_schemas = self._shared.samples.with_schemas()
         for name in self.names():
             if name in definitions:
-                described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
+                described.append(Described(name, shown_columns(definitions[name]), definitions[name]))
             else:
                 described.append(Described(name, self._columns_of_topic(name, has_schema=name in with_schemas)))
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
         names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
-        return Facts(self._user, database, list(self._settings), described, sequences)
+        self._shared.functions.refresh(self._running)
+        functions = [each.function for _, each in sorted(self._shared.functions.stored.items())]
+        return Facts(self._user, database, list(self._settings), described, sequences, functions)
 
     def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
         """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""

@@ -14,7 +14,8 @@ from barnabas.tables.column_types import quoted as identifier
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
-FORMATS = ("json", "text", "raw")
+REGISTERED = ("avro", "json_schema", "protobuf")  # formats whose values name a schema of the registry
+FORMATS = ("json", "text", "raw", *REGISTERED)
 ALWAYS, BY_DEFAULT = "a", "d"  # kinds of identity columns, as in `pg_attribute.attidentity`
 _FIELDS: dict[str, pa.Field[Any]] = {}
 _MOST_KNOWN = 1_000
@@ -62,6 +63,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
         is_materialized: whether a job keeps its result in the topic; otherwise the query runs when it is read.
         hidden: columns that only identify rows.
         created_ms: since the epoch.
+        functions: that it calls: their signatures, and the digests of their definitions.
     """
 
     query: str
@@ -69,6 +71,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
     is_materialized: bool = True
     hidden: tuple[str, ...] = ()
     created_ms: int = 0
+    functions: tuple[tuple[str, str], ...] = ()
 
 
 class WatermarkDefinition(Struct, frozen=True):
@@ -117,6 +120,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         view: what makes the rows; None for a table that statements write to.
         watermark: which rows come too late for views; None: all of them count.
         stream: for a table of CREATE STREAM, whose rows never change.
+        schema_id: of the schema that values are written with, in the registry; 0 without one.
+        owns_schema: whether the schema was registered for it.
     """
 
     name: str
@@ -132,6 +137,13 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     view: ViewDefinition | None = None
     watermark: WatermarkDefinition | None = None
     stream: StreamDefinition | None = None
+    schema_id: int = 0
+    owns_schema: bool = False
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a schema of the registry describes its values."""
+        return self.format in REGISTERED
 
     @property
     def is_plain_view(self) -> bool:

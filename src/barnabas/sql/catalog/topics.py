@@ -13,7 +13,9 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
 from barnabas.tables.declared import columns_of, json_object
 from barnabas.tables.declared import key_format as declared_key_format
+from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.registered_format import registered_format
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
@@ -121,8 +123,16 @@ def _is_text(column: Any) -> bool:
     return True
 
 
-def declared(definition: TableDefinition) -> TopicRelation:
-    """A topic with the columns of a definition. Raises TableError."""
+def declared(definition: TableDefinition, registry: RegistryAddress | None = None) -> TopicRelation:
+    """A topic with the columns of a definition.
+
+    Args:
+        registry: has the schema of values, if the definition names one. A definition that names none yet gets columns only.
+
+    Raises:
+        TableError: so say the columns, or there is no registry.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
     schema = definition.schema
     keys = [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
@@ -133,9 +143,9 @@ def declared(definition: TableDefinition) -> TopicRelation:
     return TopicRelation(
         definition.name,
         definition.topic,
-        pa.schema([each for each in schema if each.name not in unseen]) if unseen else schema,
+        shown_columns(definition) if unseen else schema,
         pa.schema(hidden),
-        Columns(key, value_format(definition.format, values), definition.mode),
+        Columns(key, value_of(definition, values, registry), definition.mode),
         key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
         filled={
             each.name: each.default
@@ -146,9 +156,26 @@ def declared(definition: TableDefinition) -> TopicRelation:
     )
 
 
+def shown_columns(definition: TableDefinition) -> pa.Schema:
+    """The columns that `*` shows. Raises TableError."""
+    unseen = definition.view.hidden if definition.view is not None else ()
+    return pa.schema([each for each in definition.schema if each.name not in unseen])
+
+
 def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
     return declared_key_format(fields) if fields else Raw(KEY)
+
+
+def value_of(definition: TableDefinition, fields: Sequence[pa.Field[Any]], registry: RegistryAddress | None) -> ColumnFormat:
+    """The format of a table's values. Raises TableError, RegistryError, RegistryUnreachable."""
+    if not definition.is_registered:
+        return value_format(definition.format, fields)
+    if not definition.schema_id:
+        return json_object(fields)
+    if registry is None:
+        raise TableError(f"the table {definition.name} needs a schema registry, and this server knows none")
+    return registered_format(registry, definition.schema_id)
 
 
 def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:

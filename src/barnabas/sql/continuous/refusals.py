@@ -37,6 +37,11 @@ def refuse(query: QueryPlan, what: str = "a view") -> None:
         raise not_supported(f"{what} cannot have parameters", hint="write the value into the query")
     if query.changes:
         raise not_supported(f"{what} cannot change settings")
+    for each in query.functions:
+        if each.volatility == "volatile":
+            raise not_supported(
+                f"{what} cannot call {each.name}, because it is declared as VOLATILE", hint="declare it as IMMUTABLE if it is"
+            )
     _refuse_tables(query, what)
     for node in query.tree.walk():
         _refuse_node(node, what)

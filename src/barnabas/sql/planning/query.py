@@ -14,6 +14,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from barnabas.functions.definition import PYTHON, Function
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
@@ -30,6 +31,7 @@ from barnabas.sql.planning.operators import keep_fractions, rename_functions, re
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.planning.routines import OWN
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
@@ -84,6 +86,7 @@ class QueryPlan:
         changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
+        functions: of users, which it calls.
     """
 
     sql: str
@@ -94,6 +97,12 @@ class QueryPlan:
     changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
+    functions: tuple[Function, ...] = ()
+
+    @property
+    def in_python(self) -> list[Function]:
+        """Those of the functions that DuckDB calls."""
+        return [each for each in self.functions if each.language == PYTHON]
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The text, and the values by number, to run it with."""
@@ -120,6 +129,7 @@ def plan_query(
     *,
     is_spark: bool = True,
     pending: Collection[str] = (),
+    functions: tuple[Function, ...] = (),
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -129,6 +139,7 @@ def plan_query(
         given: types of parameters, by the client.
         is_spark: whether `7 / 2` is 3.5 instead of 3.
         pending: relations with rows in the open transaction.
+        functions: of users, which the tree calls.
     """
     _refuse(tree)
     tree = with_names(tree)
@@ -165,7 +176,7 @@ def plan_query(
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
+    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, functions=functions)
 
 
 def relation_of(table: Any, find: Find) -> Relation:
@@ -212,7 +223,7 @@ def _refuse(tree: Any) -> None:
         raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
-        if name.startswith(_INNER) or name in _RUN_TEXT:
+        if OWN not in node.meta and (name.startswith(_INNER) or name in _RUN_TEXT):
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.Lock):
         raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.registered import with_evolved_schema
 from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
 from barnabas.sql.statements.watermarks import FORM, take_watermark, watermark_of
@@ -141,7 +143,10 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     check_defaults(session, apply(definition), statement.text)
 
     def run(_: Sequence[Any]) -> Result:
-        changed(session, definition.name, apply)
+        if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
+            changed(session, definition.name, partial(with_evolved_schema, session, apply))
+        else:
+            changed(session, definition.name, apply)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
@@ -207,7 +212,7 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
         raise SqlError(
             NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT"
         )
-    if made.format != "json":
+    if made.format in ("text", "raw"):
         raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
     return msgspec.structs.replace(made, columns=(*made.columns, msgspec.structs.replace(column, added=True)))
 

@@ -12,7 +12,7 @@ from barnabas import limits
 from barnabas.client.results import NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import FORMATS, TableDefinition, quoted
+from barnabas.sql.catalog.definitions import FORMATS, REGISTERED, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -23,6 +23,7 @@ from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folde
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.registered import found_schema, made_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.statements.watermarks import take_watermark, watermark_of, without_append_only
@@ -44,7 +45,8 @@ _OTHER = {
     "DATABASE": "there is one database",
     "USER": "`barnabas user add` makes one",
     "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
-    "FUNCTION": "there are no functions of users",
+    "AGGREGATE": "CREATE FUNCTION makes a function of single rows",
+    "PROCEDURE": "CREATE FUNCTION makes a function",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
@@ -73,6 +75,8 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     has_foreign_keys = isinstance(tree.this, exp.Schema) and drop_foreign_keys(tree.this)
     definition, options, numbered = definition_of(tree)
+    if definition.is_registered:
+        definition = found_schema(session, definition)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
 
@@ -118,6 +122,8 @@ def private(session: Host, tree: Any, definition: TableDefinition, options: Opti
     """The definition of a temporary table: under a name that only this session has. Others stay as they are."""
     if tree.find(exp.TemporaryProperty) is None:
         return definition
+    if definition.is_registered:
+        raise not_supported("a temporary table has no registered schema", hint="leave the format out")
     name = session.temporary_name(definition.name)
     return msgspec.structs.replace(definition, name=name, topic=options.topic or name)
 
@@ -134,12 +140,15 @@ def _refuse(tree: Any) -> None:
 def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
     """The table that a statement declares, and its columns with a sequence of their own. Raises SqlError."""
     schema = tree.this
+    options = options_of(tree.args.get("properties"))
     if not isinstance(schema, exp.Schema):
-        raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
+        if options.format not in REGISTERED or options.key:
+            raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
+        name = table_name(schema)
+        return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
     name = table_name(schema.this)
     mark = take_watermark(schema)
     columns, primary, numbered = columns_of(schema)
-    options = options_of(tree.args.get("properties"))
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
@@ -178,12 +187,12 @@ def options_of(properties: Any) -> Options:
         if type(each) not in (exp.Property, exp.FileFormatProperty):
             raise not_supported(f"{each.sql('postgres')} is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
         if isinstance(each, exp.FileFormatProperty):
-            found["format"] = each.this.name.lower()
+            found["format"] = _format(each.this.name)
             continue
         name = (each.this if isinstance(each.this, str) else each.this.name).lower()
         value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
         if name in OPTIONS:
-            found[name] = value
+            found[name] = _format(value) if name == "format" else value
         elif name in STORAGE or name.startswith(("autovacuum_", "toast.")):
             continue
         elif "." in name:
@@ -205,6 +214,14 @@ def options_of(properties: Any) -> Options:
     )  # fmt: skip
 
 
+def _format(word: str) -> str:
+    plain = word.lower().replace("-", "_")
+    return _SPELLINGS.get(plain, plain)
+
+
+_SPELLINGS = {"jsonschema": "json_schema", "json_sr": "json_schema", "proto": "protobuf"}
+
+
 def _number(found: Mapping[str, str], name: str) -> int:
     text = found.get(name, "-1")
     if text != "-1" and not (text.isdigit() and 0 < int(text) <= limits.MAX_PARTITIONS_PER_REQUEST):
@@ -215,6 +232,8 @@ def _number(found: Mapping[str, str], name: str) -> int:
 def check(definition: TableDefinition) -> None:
     """Raises SqlError if the parts of a definition do not fit together."""
     values = [each for each in definition.columns if each.name not in definition.key]
+    if definition.is_registered:
+        return
     if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
@@ -222,7 +241,7 @@ def check(definition: TableDefinition) -> None:
 
 def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
     """Raises SqlError if a default has no value, or one of a type that its column cannot hold. No number of a sequence is taken."""
-    relation = declared(definition)
+    relation = session.access.relation_of(definition)
     names = []
     for each in definition.columns:
         if each.default is None:
@@ -259,6 +278,8 @@ def make_table(
         raise exists(definition.name)
     owns = _make_topic(session, definition, options)
     made = msgspec.structs.replace(definition, owns_topic=True) if owns else definition
+    if made.is_registered and not made.schema_id:
+        made = made_schema(session, made)
     try:
         made = with_sequences(session, made, numbered) if numbered else made
     except SqlError as error:

@@ -18,6 +18,7 @@ from barnabas.sql.statements.columns import RESERVED, folded
 from barnabas.sql.statements.create import Options, check, make_table, options_of, private, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import found_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import with_columns
 from barnabas.sql.states import DUPLICATE_COLUMN
@@ -34,6 +35,8 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
     plan = checked(session, source, statement.text, given)
     options = options_of(_without_data(properties))
     definition = private(session, tree, definition_as(tree, plan, options), options)
+    if definition.is_registered:
+        definition = found_schema(session, definition)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -44,6 +47,9 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
             rows = with_columns(rows, pa.schema([each.with_nullable(True) for each in relation.columns]))
             check_rows(relation, rows)
         if make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists"))) and rows is not None:
+            if definition.is_registered:  # the relation of the columns alone becomes that of the schema
+                relation = session.access.declared(definition.name) or relation
+                rows = with_columns(rows, pa.schema([each.with_nullable(True) for each in relation.columns]))
             session.write(relation, rows)
             return Done(f"SELECT {rows.num_rows}")
         return Done("CREATE TABLE AS")

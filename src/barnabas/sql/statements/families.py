@@ -12,6 +12,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.statements import (
     alter,
     dropping,
+    functions,
     inspect,
     job_control,
     materialized,
@@ -58,7 +59,7 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         case exp.Merge():
             return merge(session, statement, given, tree)
     if on_spark.runs_on_spark(session, tree):
-        return on_spark.select_on_spark(session, statement, tree)
+        return on_spark.select_on_spark(session, statement, tree, given)
     return select(session, statement, given, tree)
 
 
@@ -68,6 +69,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
         return materialized.create(session, statement)
+    if "FUNCTION" in (statement.word(1), statement.word(2), statement.word(3), statement.word(4)):
+        return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
     if (statement.word(1), statement.word(2)) == ("STREAMING", "TABLE"):  # Databricks' words
@@ -91,6 +94,8 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return drop_sequence(session, statement)
     if word == "JOB":
         return job_control.drop_job(session, statement)
+    if word == "FUNCTION":
+        return functions.drop(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED", "STREAM"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)

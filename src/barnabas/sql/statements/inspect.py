@@ -12,13 +12,15 @@ from barnabas.sql.catalog.definitions import ALWAYS, ColumnDefinition, TableDefi
 from barnabas.sql.catalog.sequences import default_text
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
-from barnabas.sql.interface import Result
+from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements import job_control, streams
+from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
+from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
-from barnabas.sql.states import not_supported, syntax_error
+from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported, syntax_error
 from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
@@ -53,6 +55,8 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             return Ready(text, lambda _: made(session), schema=schema)
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
+        case "FUNCTIONS":
+            return _listing(text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
         case "DATABASES":
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
         case "SCHEMAS" | "NAMESPACES":
@@ -61,14 +65,35 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
         case "CREATE":
-            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
-            relation = session.find(_name(statement, at), statement.position(at))
-            return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+            return _show_create(session, statement)
         case "":
             raise syntax_error(
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _show_create(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE TABLE | VIEW | MATERIALIZED VIEW | STREAM | FUNCTION name."""
+    if statement.word(2) == "FUNCTION":
+        return _shown_function(session, statement)
+    at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
+    relation = session.find(_name(statement, at), statement.position(at))
+    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+
+
+def _shown_function(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE FUNCTION name: all forms of the name."""
+    name = _name(statement, 3)[-1]
+
+    def rows() -> list[tuple[str, str]]:
+        session.functions.refresh(session.running, max_age_s=0)
+        found = session.functions.named(name)
+        if not found:
+            raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist", hint="SHOW FUNCTIONS lists them")
+        return [(each.signature, each.statement) for each in found]
+
+    return _listing(statement.text, ("function", "statement"), rows)
 
 
 def _views(session: Host, *, plain: bool) -> list[tuple[str | None, ...]]:

@@ -18,7 +18,7 @@ from barnabas.client.results import NewTopic
 from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import REGISTERED, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
@@ -30,6 +30,7 @@ from barnabas.sql.statements.create import Options, exists, has_topic, options_o
 from barnabas.sql.statements.emit import emits_final, without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import check_registrable, made_schema
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
@@ -39,7 +40,8 @@ from barnabas.sql.views.waiting import wait_for_rows
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
 FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query [EMIT FINAL]"
-TAKES = ("topic", "partitions", "replicas")
+TAKES = ("topic", "format", "partitions", "replicas")
+FORMATS = ("json", *REGISTERED)
 
 
 class View(msgspec.Struct, frozen=True):
@@ -52,8 +54,11 @@ class View(msgspec.Struct, frozen=True):
 
     def of_topic(self, topic: str) -> View:
         """The same in another topic."""
-        definition = msgspec.structs.replace(self.definition, topic=topic)
-        return View(definition, msgspec.structs.replace(self.work, topic=topic), self.planned, self.options)
+        return self.of(msgspec.structs.replace(self.definition, topic=topic))
+
+    def of(self, definition: TableDefinition) -> View:
+        """The same with another definition."""
+        return View(definition, layout.work_of(definition, self.planned), self.planned, self.options)
 
 
 def create(session: Host, statement: Statement) -> Ready:
@@ -113,16 +118,26 @@ def view_of(
     text = query_text(statement)
     sources = view_sources(session, query, "a materialized view")
     plan = checked(session, query, statement.text, with_pending=False)
-    cursor = session.planner()
+    cursor = session.planner(plan.in_python)
     try:
         names = columns if not only_all or len(columns) == len(plan.schema) else ()
         found = plan_view(plan, cursor, names, is_final=emits_final(statement))
         read = [relation.source for relation in found.tables.values() if isinstance(relation, TopicRelation)]
-        definition = layout.definition_of(
-            name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
+        made = layout.definition_of(
+            name,
+            options.topic or name,
+            found,
+            plan.schema,
+            text,
+            list(dict.fromkeys([*sources, *read])),
+            cursor,
+            plan.functions,
         )
     finally:
         cursor.close()
+    definition = msgspec.structs.replace(made, format=options.format)
+    if definition.is_registered:
+        check_registrable(session, definition)
     return View(definition, layout.work_of(definition, found), found, options)
 
 
@@ -153,12 +168,17 @@ def view_sources(session: Host, query: Any, what: str) -> list[str]:
 def _options(tree: Any) -> Options:
     properties = [each for each in tree.args["properties"].expressions if not isinstance(each, exp.MaterializedProperty)]
     for each in properties:
+        if isinstance(each, exp.FileFormatProperty):
+            continue
         name = each.this if isinstance(getattr(each, "this", None), str) else getattr(getattr(each, "this", None), "name", "")
         if name.lower() not in TAKES and "." not in name:
             raise SqlError(
                 "22023", f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(TAKES)}, and settings of topics in quotes"
             )
-    return options_of(exp.Properties(expressions=properties) if properties else None)
+    found = options_of(exp.Properties(expressions=properties) if properties else None)
+    if found.format not in FORMATS:
+        raise SqlError("22023", f'a view cannot have the format "{found.format}"', hint=f"it can be {', '.join(FORMATS)}")
+    return found
 
 
 def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool = True) -> bool:
@@ -176,7 +196,9 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
         return False
     try:
         _make_topic(session, definition, view.options)
-        job = Job(definition.topic, view.work, generation=now_ms, created_ms=now_ms)
+        if definition.is_registered:
+            definition = _registered(session, definition)
+        job = Job(definition.topic, view.of(definition).work, generation=now_ms, created_ms=now_ms)
         session.view_jobs.store.put(session.client, {job.name: job})
     except BarnabasError:
         with contextlib.suppress(BarnabasError):  # DROP removes it otherwise
@@ -185,6 +207,16 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
     if waits and session.settings.get("create_view_waits") == "on":
         wait_for_rows(session, job)
     return True
+
+
+def _registered(session: Host, definition: TableDefinition) -> TableDefinition:
+    """Register the schema of a view's values, and write the definition with it. Raises SqlError, RegistryError, RegistryUnreachable."""
+    made = made_schema(session, definition)
+    name = definition.name
+    session.definitions.change(
+        session.client, session.running, lambda tables: {name: made} if tables.get(name) == definition else {}
+    )
+    return made
 
 
 def replace(session: Host, view: View, *, waits: bool = True) -> None:
@@ -197,6 +229,9 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
     for each in view.planned.tables.values():
         session.check_readable(each)
     now_ms = time.time_ns() // 1_000_000
+    there = session.definitions.tables.get(view.definition.name)
+    if there is not None and there.is_registered:  # the same columns are the same schema, under the same id
+        view = view.of(made_schema(session, msgspec.structs.replace(view.definition, format=there.format, topic=there.topic)))
     new = view.definition
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
@@ -228,7 +263,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
 
 def _check_alike(old: TableDefinition, new: TableDefinition) -> None:
     def shape(of: TableDefinition) -> object:
-        return [(each.name, each.kind) for each in of.columns], of.key, of.is_key_object, of.view and of.view.hidden
+        return [(each.name, each.kind) for each in of.columns], of.key, of.is_key_object, of.format, of.view and of.view.hidden
 
     if shape(old) != shape(new):
         raise not_supported(

@@ -72,6 +72,7 @@ def _lasting(
         tuple(dict.fromkeys([*sources, *read])),
         is_materialized=False,
         created_ms=time.time_ns() // 1_000_000,
+        functions=tuple((each.signature, each.digest) for each in plan.functions),
     )
     definition = TableDefinition(name, "", made, view=view)
 
