@@ -76,7 +76,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         topic: its records are here.
         key: the columns that a record's key holds.
-        is_keyed: whether they are the primary key, so that a reader sees the newest row of each.
+        is_keyed: whether they are the primary key, so that a reader sees the newest row of each. Without a key's columns, each row
+            has a number of its own, in the hidden column ROW.
         format: of the values.
         owns_topic: whether the topic was made for it, and goes with it.
         mode: of records that do not fit.
@@ -95,6 +96,11 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     mode: str = "permissive"
     is_key_object: bool = False
     view: ViewDefinition | None = None
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the hidden column ROW identifies the rows, since no column of theirs does."""
+        return self.is_keyed and not self.key
 
     @property
     def is_plain_view(self) -> bool:

@@ -237,7 +237,7 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, i
     if has_alias and relation.key_alias is not None:
         scanned.setdefault(relation.key_alias, relation.columns.field(relation.key_alias))
     for name in relation.keys if is_pending else ():
-        scanned.setdefault(name, relation.columns.field(name))
+        scanned.setdefault(name, field_named(relation, name))
     outputs = [each.name for each in shown]
     extra = [*(each.name for each in hidden), *([KEY] if has_alias else ())]
     return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
@@ -259,6 +259,12 @@ def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[
         return None
 
     return field_of
+
+
+def field_named(relation: Relation, name: str) -> pa.Field[Any]:
+    """A column, shown or hidden, by its exact name."""
+    found: pa.Field[Any] = next(each for each in (*relation.columns, *relation.hidden) if each.name == name)
+    return found
 
 
 def arrow_type(field: pa.Field[Any]) -> pa.DataType:
@@ -314,7 +320,7 @@ def _view(made: Input) -> Any:
 
 def _with_pending(view: exp.Select, made: Input) -> Any:
     """Also the rows of the open transaction, in place of the rows with their keys."""
-    own = {each.name for each in made.relation.columns}
+    own = {*made.relation.columns.names, *made.relation.keys}
     items: list[Any] = [_quoted(name) if name in own else exp.alias_(exp.Null(), name, quoted=True) for name in made.outputs]
     if made.has_alias and made.relation.key_alias is not None:
         items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
+from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
 from barnabas.sql.dialect import IDENTITY_OPTIONS, words_of
 from barnabas.sql.duck.types import declared_field
@@ -28,7 +29,7 @@ from barnabas.sql.states import (
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 
-RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
+RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key", ROW}
 COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
 _SERIALS = {exp.DType.SMALLSERIAL: "smallint", exp.DType.SERIAL: "integer", exp.DType.BIGSERIAL: "bigint"}
 _WHOLE: dict[pa.DataType, str] = {pa.int16(): "smallint", pa.int32(): "integer", pa.int64(): "bigint"}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas import limits
 from barnabas.client.results import NewTopic
@@ -33,7 +34,8 @@ from barnabas.sql.states import (
 )
 from barnabas.tables.scan import MODES
 
-OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
+OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only")
+APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
@@ -57,6 +59,7 @@ class Options(NamedTuple):
 
     Args:
         configs: settings of a topic that is created, such as `retention.ms`.
+        append_only: whether rows are only added; None if the statement does not say it.
     """
 
     topic: str | None = None
@@ -66,6 +69,14 @@ class Options(NamedTuple):
     replicas: int = -1
     mode: str = "permissive"
     configs: Mapping[str, str] = {}
+    append_only: bool | None = None
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the rows of a table without a key get numbers, so that they can be changed. Records of others have none."""
+        if self.append_only is not None:
+            return not self.append_only
+        return not (self.topic or self.key or self.format != "json" or self.mode != "permissive")
 
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
@@ -92,11 +103,29 @@ def tree_of(statement: Statement) -> Any:
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
+    statement, is_append_only = _without_append_only(statement)
     tree = parse(statement)
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
+    if is_append_only:
+        said = exp.Property(this=exp.var("append_only"), value=exp.Literal.string("true"))
+        properties = tree.args.get("properties") or exp.Properties(expressions=[])
+        properties.append("expressions", said)
+        tree.set("properties", properties)
     return tree
+
+
+def _without_append_only(statement: Statement) -> tuple[Statement, bool]:
+    """The statement without APPEND ONLY behind the columns, and whether it was there."""
+    depth = 0
+    for at, token in enumerate(statement.tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if not depth and statement.word(at) == "APPEND" and statement.word(at + 1) == "ONLY":
+            return Statement(statement.text, [*statement.tokens[:at], *statement.tokens[at + 2 :]]), True
+        if not depth and statement.word(at) in ("AS", "SELECT"):
+            break
+    return statement, False
 
 
 def create_index(session: Host, statement: Statement) -> Ready:
@@ -139,9 +168,10 @@ def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Num
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
-    definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, bool(primary), options.format, mode=options.mode
-    )
+    is_keyed = bool(primary) or (not key and options.has_row_ids)
+    if primary and options.append_only:
+        raise SqlError(INVALID_TABLE, "a table with a primary key is not append-only", hint="leave out one of them")
+    definition = TableDefinition(name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode)
     check(definition)
     return definition, options, numbered
 
@@ -173,7 +203,9 @@ def options_of(properties: Any) -> Options:
             continue
         name = (each.this if isinstance(each.this, str) else each.this.name).lower()
         value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
-        if name in OPTIONS:
+        if name in APPEND_ONLY:
+            found["append_only"] = value
+        elif name in OPTIONS:
             found[name] = value
         elif name in STORAGE or name.startswith(("autovacuum_", "toast.")):
             continue
@@ -192,8 +224,17 @@ def options_of(properties: Any) -> Options:
     key = tuple(part.strip() for part in found.get("key", "").split(",") if part.strip())
     return Options(
         found.get("topic"), key, found.get("format", "json"), _number(found, "partitions"), _number(found, "replicas"),
-        found.get("mode", "permissive"), configs,
+        found.get("mode", "permissive"), configs, _switch(found, "append_only"),
     )  # fmt: skip
+
+
+def _switch(found: Mapping[str, str], name: str) -> bool | None:
+    text = found.get(name)
+    if text is None:
+        return None
+    if text.lower() not in ("true", "false", "on", "off"):
+        raise SqlError(INVALID_PARAMETER, f'the option {name} is "{text}"; it can be true or false')
+    return text.lower() in ("true", "on")
 
 
 def _number(found: Mapping[str, str], name: str) -> int:
@@ -230,8 +271,8 @@ def check_defaults(session: Host, definition: TableDefinition, text: str) -> Non
 def make_table(
     session: Host, definition: TableDefinition, options: Options, numbered: Mapping[str, Numbering] | None = None,
     *, if_not_exists: bool = False,
-) -> bool:  # fmt: skip
-    """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError.
+) -> TableDefinition | None:  # fmt: skip
+    """Create the topic if there is none, and write the definition; None if the table was there. Raises SqlError.
 
     Args:
         numbered: the columns that get a sequence of their own.
@@ -240,7 +281,7 @@ def make_table(
     session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:
-            return False
+            return None
         raise exists(definition.name)
     view = session.definitions.view_of_topic(definition.topic)
     if view is not None:
@@ -249,12 +290,12 @@ def make_table(
     if definition.name in session.sequences.sequences:
         raise exists(definition.name)
     owns = _make_topic(session, definition, options)
-    made = msgspec.structs.replace(definition, owns_topic=True) if owns else definition
+    made = msgspec.structs.replace(definition, owns_topic=True) if owns else _over(definition, options)
     try:
         made = with_sequences(session, made, numbered) if numbered else made
     except SqlError as error:
         if if_not_exists and error.sqlstate == DUPLICATE_TABLE:  # another session made the table meanwhile
-            return False
+            return None
         raise
     already = False
 
@@ -266,7 +307,14 @@ def make_table(
         return {} if already else {made.name: made}
 
     session.definitions.change(session.client, session.running, decide)
-    return not already
+    return None if already else made
+
+
+def _over(definition: TableDefinition, options: Options) -> TableDefinition:
+    """The definition of a table over a topic that is there: its records have no numbers of rows, unless the statement says it."""
+    if definition.has_row_ids and options.append_only is None:
+        return msgspec.structs.replace(definition, is_keyed=False)
+    return definition
 
 
 def exists(name: str) -> SqlError:

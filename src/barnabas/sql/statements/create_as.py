@@ -43,8 +43,9 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
         if rows is not None:
             rows = with_columns(rows, pa.schema([each.with_nullable(True) for each in relation.columns]))
             check_rows(relation, rows)
-        if make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists"))) and rows is not None:
-            session.write(relation, rows)
+        made = make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
+        if made is not None and rows is not None:
+            session.write(declared(made), rows)
             return Done(f"SELECT {rows.num_rows}")
         return Done("CREATE TABLE AS")
 
@@ -83,6 +84,7 @@ def _definition(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition
     missing = [each for each in key if each not in [column.name for column in columns]]
     if missing:
         raise SqlError("42703", f'column "{missing[0]}" named in key does not exist')
-    definition = TableDefinition(name, options.topic or name, tuple(columns), key, False, options.format, mode=options.mode)
+    is_keyed = not key and options.has_row_ids
+    definition = TableDefinition(name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode)
     check(definition)
     return definition

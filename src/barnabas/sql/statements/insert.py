@@ -72,7 +72,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         check_values(parameters, values)
         made = rows.table(values)
         check_rows(relation, made)
-        if relation.is_keyed:
+        if conflict is not None or relation.is_keyed:
             made = conflict.resolved(made, values) if conflict is not None else without_duplicates(session, relation, made)
         session.write(relation, made)
         return returning.result(made, values)
@@ -96,6 +96,8 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
     Args:
         seen: the keys of earlier rows of the statement; those of these rows are added.
     """
+    if relation.has_row_ids:
+        return rows
     keys = keys_of(relation, rows)
     seen = set() if seen is None else seen
     for place, key in enumerate(keys):

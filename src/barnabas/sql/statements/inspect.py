@@ -157,14 +157,17 @@ def create_text(relation: Any) -> str:
     if definition.view is not None:
         return _view_text(definition)
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
-    if definition.is_keyed:
+    if definition.key and definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
+    if definition.has_row_ids:
+        options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
-    return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+    rest = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
 
 
 def _view_text(definition: TableDefinition) -> str:
