@@ -85,6 +85,8 @@ CREATE MACRO __json_without(a, b VARCHAR) AS CASE
   ELSE to_json(list_filter(a::JSON[], lambda e: (e ->> '$') IS DISTINCT FROM b)) END,
   (a, b BIGINT) AS to_json(list_filter(a::JSON[], lambda e, i: i <> CASE WHEN b < 0 THEN json_array_length(a)::BIGINT + b + 1 ELSE b + 1 END)),
   (a, b VARCHAR[]) AS to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: NOT list_contains(b, e.key))));
+CREATE MACRO __json_object(a) AS
+  ('{' || array_to_string(list_transform(a, lambda e: to_json(e.k) || ':' || coalesce(e.v, 'null')), ',') || '}')::JSON;
 CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
 CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
 CREATE MACRO __json_keys(a) AS unnest(json_keys(a::JSON));

@@ -159,6 +159,9 @@ _POSTGRES: dict[str, str] = {
 }
 
 
+UNBOUND = tuple(pa.decimal128(38, scale) for scale in (9, 18, 27))  # of `numeric` without digits, and of products of such
+
+
 def postgres_of(kind: pa.DataType) -> str:
     """Postgres' word for a type, as `format_type` has it."""
     word = duckdb_of(kind)
@@ -166,7 +169,7 @@ def postgres_of(kind: pa.DataType) -> str:
         given: Any = kind
         return f"{postgres_of(given.value_type)}[]"
     if word.startswith("DECIMAL"):
-        return "numeric" + word.removeprefix("DECIMAL")
+        return "numeric" if kind in UNBOUND else "numeric" + word.removeprefix("DECIMAL")
     return _POSTGRES.get(word, "json")
 
 

@@ -53,8 +53,6 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return _part(node.this, node.args["start"].name)
         case exp.DayOfWeek():
             return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
-        case exp.JSONArrayAgg():
-            return _call("json_group_array", node.this)
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
             return _escaped(node)
         case exp.DPipe():

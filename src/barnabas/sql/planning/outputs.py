@@ -17,6 +17,8 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.Array: "array",
     exp.GroupConcat: "string_agg",
     exp.JSONArrayAgg: "json_agg",
+    exp.JSONObjectAgg: "json_object_agg",
+    exp.JSONBObjectAgg: "jsonb_object_agg",
     exp.ArgMax: "max_by",
     exp.ArgMin: "min_by",
     exp.StrPosition: "position",

@@ -19,6 +19,7 @@ from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
@@ -67,7 +68,9 @@ class Input:
 
     @property
     def pending_schema(self) -> pa.Schema:
-        return self.relation.columns.append(pa.field(DELETED, pa.bool_()))
+        shown = self.relation.columns
+        keys = [field_named(self.relation, each) for each in self.relation.keys if each not in shown.names]
+        return pa.schema([*shown, *keys, pa.field(DELETED, pa.bool_())])
 
 
 @dataclass(slots=True)
@@ -152,6 +155,7 @@ def plan_query(
     types = infer(places, given, type_of_column)
     read_compared_arrays(tree, lambda node: compared_with(node, type_of_column))
     name_outputs(tree)
+    read_document_aggregates(tree)
     read_documents(tree, field_of)
     read_functions(tree, is_spark=is_spark)
     for table, made in zip(tables, inputs, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from struct import Struct, error
 from typing import Any
 
@@ -91,6 +91,13 @@ def numeric(value: Decimal | int) -> bytes:
         weight, sign = 0, 0
     head = _NUMERIC.pack(len(groups), weight, NEGATIVE if sign else 0, scale)
     return head + Struct(f">{len(groups)}H").pack(*groups)
+
+
+def unbound_numeric(value: Decimal) -> bytes:
+    """A numeric without sizes: without zeros at its end, which its type added."""
+    with localcontext(prec=38):
+        whole = value.normalize()
+    return numeric(whole)
 
 
 def array(element_oid: int, write: Write, *, lower_bound: int = 1) -> Callable[[Sequence[Any]], bytes]:

@@ -13,6 +13,7 @@ from datetime import UTC, tzinfo
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from barnabas.sql.duck.types import UNBOUND
 from barnabas.sql.postgres import binary_format, bulk_binary, bulk_text, text_format
 from barnabas.sql.postgres.arrays import Array, Field
 from barnabas.sql.postgres.messages import BINARY
@@ -86,6 +87,8 @@ def _text(element: PgType, kind: pa.DataType, zone: tzinfo) -> tuple[Write, Bulk
         return text_format.timestamptz(zone), bulk_text.timestamptz(zone)
     if kinds.is_duration(kind) or kinds.is_interval(kind):
         return text_format.interval, None
+    if kind in UNBOUND:
+        return text_format.unbound_numeric, bulk_text.unbound_numeric
     return _TEXTS.get(name, (text_format.integer, bulk_text.plain))
 
 
@@ -120,6 +123,8 @@ def _binary(element: PgType, kind: pa.DataType) -> tuple[Write, Bulk | None]:
         return binary_format.packed(">I"), bulk_binary.number(">u4")
     if name in TEXTS:
         return text_format.integer, bulk_text.plain
+    if kind in UNBOUND:
+        return binary_format.unbound_numeric, None
     return _BINARIES.get(name, (text_format.string, None))
 
 

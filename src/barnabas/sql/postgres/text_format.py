@@ -75,6 +75,12 @@ def numeric(value: Decimal | int) -> bytes:
     return format(value, "f").encode() if isinstance(value, Decimal) else b"%d" % value
 
 
+def unbound_numeric(value: Decimal) -> bytes:
+    """The digits of a numeric without sizes: without zeros at its end, which its type added."""
+    shown = format(value, "f")
+    return (shown.rstrip("0").rstrip(".") if "." in shown else shown).encode()
+
+
 def civil(days: int) -> tuple[int, int, int]:
     """Year, month and day of the proleptic Gregorian calendar, of days since 1970; year 0 is 1 BC.
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from barnabas.sql.duck.types import UNBOUND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
 
@@ -95,7 +96,7 @@ def describe(field: Field) -> Described:
     element = TYPES.get(named.removesuffix("[]")) or TYPES[_name(kind)]
     if element.name in VECTORS:
         is_array = False
-    modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) else -1
+    modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) and kind not in UNBOUND else -1
     if not element.array and is_array:
         element = TYPES["text"]
     return Described(element, is_array, modifier)

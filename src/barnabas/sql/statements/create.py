@@ -202,7 +202,8 @@ def options_of(properties: Any) -> Options:
             found["format"] = each.this.name.lower()
             continue
         name = (each.this if isinstance(each.this, str) else each.this.name).lower()
-        value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
+        value = each.args["value"]
+        value = value if isinstance(value, str) else str(value.this) if isinstance(value, exp.Boolean) else value.name
         if name in APPEND_ONLY:
             found["append_only"] = value
         elif name in OPTIONS:

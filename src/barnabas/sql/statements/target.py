@@ -183,7 +183,7 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
             raise not_supported("this form of SET is not supported", position_in(item), "SET column = value, …")
         pairs = [(item.this, item.expression)]
         if isinstance(item.this, exp.Tuple):
-            values = item.expression.expressions if isinstance(item.expression, exp.Tuple) else []
+            values = _values_of(item.expression)
             if len(values) != len(item.this.expressions):
                 raise not_supported("SET (…) = needs as many values in parentheses", position_in(item))
             pairs = list(zip(item.this.expressions, values, strict=True))
@@ -205,6 +205,23 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                 )  # fmt: skip
             found[name] = default_of(relation, name) if is_default(value) else value
     return found
+
+
+def _values_of(source: Any) -> list[Any]:
+    """The values of several columns: of a row, or of a query, which is asked once for each of its columns."""
+    match source:
+        case exp.Tuple():
+            return list(source.expressions)
+        case exp.Anonymous() if str(source.this).lower() == "row":
+            return list(source.expressions)
+        case exp.Subquery() if isinstance(source.this, exp.Select) and not source.this.is_star:
+            made = []
+            for item in source.this.expressions:
+                one = source.copy()
+                one.this.set("expressions", [item.copy()])
+                made.append(one)
+            return made
+    return []
 
 
 def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:

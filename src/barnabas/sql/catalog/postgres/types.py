@@ -108,7 +108,7 @@ def oid_of(field: pa.Field[Any]) -> int:
 def modifier_of(field: pa.Field[Any]) -> int:
     """`atttypmod`: digits and scale of a numeric; -1 for other types."""
     kind: Any = field.type
-    return ((kind.precision << 16) | kind.scale) + 4 if pa.types.is_decimal(kind) else -1
+    return ((kind.precision << 16) | kind.scale) + 4 if pa.types.is_decimal(kind) and kind not in UNBOUND else -1
 
 
 def oid_named(name: str) -> int | None:
