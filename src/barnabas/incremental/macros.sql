@@ -93,7 +93,7 @@ CREATE MACRO __json_keys(a) AS unnest(json_keys(a::JSON));
 CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
 CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
 CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
-  WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END;
+  WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN json_type(a::JSON) THEN 'number' END;
 CREATE MACRO jsonb_typeof(a) AS json_typeof(a);
 CREATE MACRO jsonb_array_length(a) AS json_array_length(a);
 CREATE MACRO jsonb_pretty(a) AS json_pretty(a::JSON);
@@ -132,6 +132,16 @@ CREATE MACRO cosd(a) AS cos(radians(a));
 CREATE MACRO tand(a) AS tan(radians(a));
 CREATE MACRO isfinite(a) AS a NOT IN ('infinity', '-infinity');
 CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER;
+CREATE MACRO __bytes_text(a) AS '\x' || lower(hex(a));
+CREATE MACRO __array_text(a) AS '{' || array_to_string(list_transform(a, lambda e: CASE WHEN e IS NULL THEN 'NULL'
+  WHEN typeof(a) NOT LIKE '%[][]' AND regexp_matches(e::VARCHAR, '^$|^(?i:null)$|[{}",\\\s]')
+    THEN '"' || replace(replace(e::VARCHAR, '\', '\\'), '"', '\"') || '"'
+  ELSE translate(e::VARCHAR, '[] ', '{}') END), ',') || '}';
+CREATE MACRO __months_of(a) AS date_part('year', a) * 12 + date_part('month', a);
+CREATE MACRO __days_of(a) AS date_part('day', a);
+CREATE MACRO __microseconds_of(a) AS (date_part('hour', a) * 60 + date_part('minute', a)) * 60000000 + date_part('microsecond', a);
+CREATE MACRO booleq(a, b) AS a = b;
+CREATE MACRO boolne(a, b) AS a <> b;
 CREATE MACRO __hex(a) AS lower(hex(a));
 CREATE MACRO __octets(a VARCHAR) AS strlen(a), (a BLOB) AS octet_length(a);
 CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);

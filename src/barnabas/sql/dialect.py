@@ -35,7 +35,8 @@ class Barnabas(Postgres):
 
     TIME_MAPPING = {  # noqa: RUF012 - sqlglot declares it as a plain attribute
         **Postgres.TIME_MAPPING, "AM": "%p", "PM": "%p", "am": "%p", "pm": "%p", "Mon": "%b", "Month": "%B", "Dy": "%a", "Day": "%A",
-        "HH": "%I",
+        "HH": "%I", "hh": "%I", "hh12": "%I", "hh24": "%H", "mi": "%M", "ss": "%S", "MS": "%g", "ms": "%g", "US": "%f", "us": "%f",
+        "mm": "%m", "dd": "%d", "ddd": "%j", "yyyy": "%Y", "yy": "%y", "mon": "%b", "month": "%B",
     }  # fmt: skip
 
     class Tokenizer(Postgres.Tokenizer):

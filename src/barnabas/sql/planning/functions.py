@@ -55,8 +55,6 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
             return _escaped(node)
-        case exp.DPipe():
-            return _appended(node)
         case exp.Cast() if not is_spark:
             return _cut(node)
         case exp.Anonymous():
@@ -133,16 +131,6 @@ def _escaped(node: Any) -> Any:
     if isinstance(pattern, (exp.Any, exp.All, exp.Paren)) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
         return None
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
-
-
-def _appended(node: Any) -> Any:
-    """An array and an element beside it."""
-    left, right = node.this, node.expression
-    if isinstance(left, exp.Array) and isinstance(right, exp.Literal) and not right.is_string:
-        return _call("list_append", left, right)
-    if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
-        return _call("list_prepend", left, right)
-    return None
 
 
 def _cut(node: Any) -> Any:

@@ -14,10 +14,12 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.dialect import Barnabas, to_duckdb
+from barnabas.sql.duck.types import KIND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import read_documents
@@ -33,6 +35,7 @@ from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
+from barnabas.sql.planning.values import read_values
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
 from barnabas.tables.scan import OFFSET
 
@@ -157,6 +160,7 @@ def plan_query(
     name_outputs(tree)
     read_document_aggregates(tree)
     read_documents(tree, field_of)
+    read_values(tree, field_of)
     read_functions(tree, is_spark=is_spark)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
@@ -342,6 +346,8 @@ def _quoted(name: str, table: str | None = None) -> exp.Column:
 
 def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
     """A column of the result, with the mark of the table's column that it is: DuckDB has no word for a UUID that is text."""
+    if (field.metadata or {}).get(KIND) == b"json":
+        return field if _is_plain_json(field, plan) else field.with_metadata({KIND: b"json", WORD: b"jsonb"})
     if field.metadata or not pa.types.is_string(field.type) or not isinstance(plan.tree, exp.Select):
         return field
     for item in plan.tree.expressions:
@@ -356,6 +362,21 @@ def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
             if metadata:
                 return field.with_metadata(dict[bytes | str, bytes | str](metadata.items()))
     return field
+
+
+def _is_plain_json(field: pa.Field[Any], plan: QueryPlan) -> bool:
+    """Whether a document is of the type json: of a column that was declared so, or by a cast. Every other one is of jsonb."""
+    items = plan.tree.expressions if isinstance(plan.tree, exp.Select) else []
+    for item in items:
+        value = item.unalias()
+        if isinstance(value, exp.Cast) and item.alias_or_name == field.name:
+            return str(getattr(value.to.this, "value", "")) == "JSON"
+        if item.is_star or (isinstance(value, exp.Column) and item.alias_or_name == field.name):
+            name = field.name if item.is_star else value.name
+            known = [made.schema.field(name) for made in plan.inputs if name in made.schema.names]
+            if known:
+                return WORD not in (known[0].metadata or {})
+    return False
 
 
 def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:
