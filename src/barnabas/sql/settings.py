@@ -166,7 +166,9 @@ class Settings:
         key = _key(name)
         known = _PARAMETERS.get(key)
         if known is None and key.startswith(_OF_OTHERS):
-            self._notify(Notice(f'the parameter "{name}" has no effect here', "WARNING", "01000", "SHOW ALL lists those that have one"))
+            self._notify(
+                Notice(f'the parameter "{name}" has no effect here', "WARNING", "01000", "SHOW ALL lists those that have one")
+            )
         elif known is None and "." not in key:
             raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists them")
         if known is not None and known.kind == "fixed":

@@ -31,6 +31,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         default: the text of an expression.
         added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
         identity: ALWAYS or BY_DEFAULT of an identity column, else empty.
+        generated: the text of an expression of the other columns, which gives its value.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     comment: str | None = None
     added: bool = False
     identity: str = ""
+    generated: str | None = None
 
     @property
     def field(self) -> pa.Field[Any]:
@@ -83,6 +85,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         mode: of records that do not fit.
         is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
         view: what makes the rows; None for a table that statements write to.
+        dropped: names of columns that records may still have.
+        indexes: names of indexes, which have no effect.
     """
 
     name: str
@@ -96,6 +100,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     mode: str = "permissive"
     is_key_object: bool = False
     view: ViewDefinition | None = None
+    dropped: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
 
     @property
     def has_row_ids(self) -> bool:

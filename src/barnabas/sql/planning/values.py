@@ -118,7 +118,8 @@ def _is_interval(node: Any, kinds: _Kinds) -> bool:
 def _sum_of_intervals(node: Any) -> Any:
     """DuckDB has no sum of intervals: months, days and microseconds are added by themselves."""
     parts = [
-        _call(f"to_{unit}", exp.cast(exp.Sum(this=_call(f"__{unit}_of", node)), "bigint")) for unit in ("months", "days", "microseconds")
+        _call(f"to_{unit}", exp.cast(exp.Sum(this=_call(f"__{unit}_of", node)), "bigint"))
+        for unit in ("months", "days", "microseconds")
     ]
     return exp.Paren(this=exp.Add(this=exp.Add(this=parts[0], expression=parts[1]), expression=parts[2]))
 

@@ -113,7 +113,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
     field = declared_field(name, item.kind)
     numbering = Numbering(_SERIALS[item.kind.this]) if item.kind.this in _SERIALS else None
     nullable = numbering is None
-    default, comment, is_primary = None, None, False
+    default, comment, is_primary, generated = None, None, False, None
     for each in item.constraints:
         kind = each.kind
         match kind:
@@ -123,6 +123,8 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
                 default = default_text(kind.this)
+            case exp.ComputedColumnConstraint():
+                generated = kind.this.sql("postgres")
             case exp.GeneratedAsIdentityColumnConstraint():
                 numbering, nullable = _identity(name, field, kind, numbering), False
             case exp.AutoIncrementColumnConstraint():
@@ -135,7 +137,9 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
                 _primary(kind)
     if numbering is not None and default is not None:
         raise syntax_error(f'multiple default values specified for column "{name}"', position_in(item))
-    return ColumnDefinition(name, type_name(field), nullable, default, comment), is_primary, numbering
+    if generated is not None and (default is not None or numbering is not None):
+        raise syntax_error(f'both default and generation expression specified for column "{name}"', position_in(item))
+    return ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated), is_primary, numbering
 
 
 def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | None) -> Numbering:

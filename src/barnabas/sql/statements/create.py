@@ -21,9 +21,10 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
+from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
-from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import (
@@ -85,6 +86,7 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     definition, options, numbered = definition_of(tree)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
+    check_generated_columns(session, definition, definition.schema, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
@@ -103,7 +105,7 @@ def tree_of(statement: Statement) -> Any:
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
-    statement, is_append_only = _without_append_only(statement)
+    statement, is_append_only = _without_append_only(with_generated_words(statement))
     tree = parse(statement)
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
@@ -126,18 +128,6 @@ def _without_append_only(statement: Statement) -> tuple[Statement, bool]:
         if not depth and statement.word(at) in ("AS", "SELECT"):
             break
     return statement, False
-
-
-def create_index(session: Host, statement: Statement) -> Ready:
-    """CREATE INDEX: it is taken without effect, as its table needs none. A unique one would be a promise that nothing keeps."""
-    tree = parse(statement)
-    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Index):
-        raise not_supported("this form of CREATE INDEX is not supported", hint=_OTHER["INDEX"])
-    if tree.args.get("unique"):
-        raise not_supported("CREATE UNIQUE INDEX is not supported", statement.position(1), "declare a PRIMARY KEY")
-    table = tree.this.args["table"]
-    session.find([part.name for part in table.parts], position_in(table))
-    return done(statement.text, "CREATE INDEX")
 
 
 def private(session: Host, tree: Any, definition: TableDefinition, options: Options) -> TableDefinition:

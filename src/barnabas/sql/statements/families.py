@@ -22,13 +22,14 @@ from barnabas.sql.statements import (
     view_control,
 )
 from barnabas.sql.statements.copy import copy
-from barnabas.sql.statements.create import create, create_index, tree_of
+from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.indexes import create_index, drop_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
-from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import select
 from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
 from barnabas.sql.statements.subscribe import subscribe
@@ -76,7 +77,7 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     """DROP of what has a definition, or a temporary view."""
     word = statement.word(1)
     if word == "INDEX":
-        return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
+        return drop_index(session, statement)
     if word == "SEQUENCE":
         return drop_sequence(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED"):

@@ -14,6 +14,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.generated import given_names, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import check_generated, let_generate
 from barnabas.sql.statements.ready import Ready
@@ -52,8 +53,8 @@ def _without_overriding(statement: Statement) -> tuple[Statement, str]:
 def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any, overriding: str) -> Ready:
     table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     relation = target_of(session, table)
-    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
     source = tree.args.get("expression")
+    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else given_names(relation, source)
     if source is not None and tree.args.get("with_") is not None:
         source.set("with_", tree.args["with_"])
     if overriding == "USER":
@@ -70,7 +71,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
-        made = rows.table(values)
+        made = with_generated(session, relation, rows.table(values))
         check_rows(relation, made)
         if conflict is not None or relation.is_keyed:
             made = conflict.resolved(made, values) if conflict is not None else without_duplicates(session, relation, made)

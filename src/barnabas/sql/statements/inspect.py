@@ -143,6 +143,8 @@ def _column_text(table: str, each: ColumnDefinition) -> str:
         rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
     elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
         return f"{quoted(each.name)} {_SERIALS[each.kind]}"
+    elif each.generated is not None:
+        rest += f" GENERATED ALWAYS AS ({each.generated}) STORED"
     elif each.default is not None:
         rest += f" DEFAULT {each.default}"
     return f"{quoted(each.name)} {each.kind}{rest}"

@@ -19,6 +19,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
+from barnabas.sql.statements.generated import with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.modify import check_count, own_column
@@ -54,6 +55,7 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         }
         _once(relation, pa.concat_tables([parts[UPDATE], parts[DELETE]]))
         for kind in (INSERT, UPDATE):
+            parts[kind] = with_generated(session, relation, parts[kind])
             check_rows(relation, parts[kind])
         without_duplicates(session, relation, parts[INSERT])
         session.write_all(relation, pa.concat_tables([parts[INSERT], parts[UPDATE]]), parts[DELETE])

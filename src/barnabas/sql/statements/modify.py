@@ -14,6 +14,7 @@ from barnabas.sql.catalog.topics import TopicRelation, declared
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
+from barnabas.sql.statements.generated import with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
@@ -90,6 +91,7 @@ def _ready(
         check_count(found)
         rows = first_of_each(found, keys_of(relation, found))
         if not deleted:
+            rows = with_generated(session, relation, rows)
             check_rows(relation, rows)
         session.write(relation, rows, deleted=deleted)
         return returning.result(rows.select(relation.columns.names), values)

@@ -198,10 +198,11 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                     "DELETE the row and INSERT another",
                 )
             known = relation.definition.column(name) if relation.definition is not None else None
-            if known is not None and known.identity == ALWAYS and not is_default(value):
+            if known is not None and (known.identity == ALWAYS or known.generated is not None) and not is_default(value):
+                kind = "a generated column" if known.generated is not None else "an identity column defined as GENERATED ALWAYS"
                 raise SqlError(
                     GENERATED_ALWAYS, f'column "{name}" can only be updated to DEFAULT', position=position_in(column),
-                    detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
+                    detail=f'Column "{name}" is {kind}.',
                 )  # fmt: skip
             found[name] = default_of(relation, name) if is_default(value) else value
     return found
