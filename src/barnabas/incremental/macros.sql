@@ -113,7 +113,7 @@ CREATE MACRO width_bucket(a, low, high, count) AS CASE
   WHEN count <= 0 THEN error('count must be greater than zero') WHEN low = high THEN error('lower bound cannot equal upper bound')
   WHEN low < high THEN CASE WHEN a < low THEN 0 WHEN a >= high THEN count + 1 ELSE floor((a - low) * count / (high - low))::INTEGER + 1 END
   ELSE CASE WHEN a > low THEN 0 WHEN a <= high THEN count + 1 ELSE floor((low - a) * count / (low - high))::INTEGER + 1 END END;
-CREATE MACRO array_remove(a, b) AS list_filter(a, lambda e: e IS DISTINCT FROM b);
+CREATE MACRO array_remove(a, b) AS CASE WHEN b IS NULL THEN list_filter(a, lambda e: e IS NOT NULL) ELSE list_filter(a, lambda e: e IS DISTINCT FROM b) END;
 CREATE MACRO array_replace(a, b, c) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM b THEN c ELSE e END);
 CREATE MACRO array_positions(a, b) AS list_filter(list_transform(a, lambda e, i: CASE WHEN e IS NOT DISTINCT FROM b THEN i END), lambda i: i IS NOT NULL);
 CREATE MACRO array_ndims(a) AS CASE WHEN a IS NULL OR len(a) = 0 THEN NULL ELSE (length(typeof(a)) - length(rtrim(typeof(a), '[]'))) // 2 END;
@@ -140,6 +140,14 @@ CREATE MACRO __array_text(a) AS '{' || array_to_string(list_transform(a, lambda 
 CREATE MACRO __months_of(a) AS date_part('year', a) * 12 + date_part('month', a);
 CREATE MACRO __days_of(a) AS date_part('day', a);
 CREATE MACRO __microseconds_of(a) AS (date_part('hour', a) * 60 + date_part('minute', a)) * 60000000 + date_part('microsecond', a);
+CREATE MACRO justify_days(a) AS to_months((date_part('year', a) * 12 + date_part('month', a) + date_part('day', a) // 30)::INTEGER)
+  + to_days((date_part('day', a) % 30)::INTEGER) + to_microseconds(__microseconds_of(a));
+CREATE MACRO justify_hours(a) AS to_months(__months_of(a)::INTEGER) + to_days((__days_of(a) + __microseconds_of(a) // 86400000000)::INTEGER)
+  + to_microseconds(__microseconds_of(a) % 86400000000);
+CREATE MACRO __justified(us) AS to_months((us // 2592000000000)::INTEGER) + to_days((us % 2592000000000 // 86400000000)::INTEGER)
+  + to_microseconds(us % 86400000000);
+CREATE MACRO justify_interval(a) AS __justified((__months_of(a) * 30 + __days_of(a)) * 86400000000 + __microseconds_of(a));
+CREATE MACRO jsonb_strip_nulls(a) AS json_strip_nulls(a);
 CREATE MACRO booleq(a, b) AS a = b;
 CREATE MACRO boolne(a, b) AS a <> b;
 CREATE MACRO __hex(a) AS lower(hex(a));

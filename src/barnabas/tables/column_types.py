@@ -99,8 +99,8 @@ def _table_type(kind: Any, path: str) -> Any:  # noqa: C901 - one case for each 
 
 
 SUPPORTED = (
-    "columns are boolean, whole numbers, real, double, decimal up to 38 digits, text, json, uuid, binary, date, time, timestamps, interval, "
-    "lists, structs, and maps with keys of text or whole numbers"
+    "columns are boolean, whole numbers, real, double, decimal up to 38 digits, text, json, uuid, binary, date, time, timestamps, "
+    "interval, lists, structs, and maps with keys of text or whole numbers"
 )
 
 

@@ -27,7 +27,8 @@ def interval_of_text(text: str) -> pa.MonthDayNano | None:
     nanos = (whole["hours"] * 3600 + whole["minutes"] * 60) * NANOS + _nanos(found["seconds"] or "0")
     if max(abs(months), abs(days)) >= 2**31 or abs(nanos) >= 2**63:
         return None
-    return pa.MonthDayNano([months, days, nanos])
+    made: Any = (months, days, nanos)
+    return pa.MonthDayNano(made)
 
 
 def _nanos(seconds: str) -> int:

@@ -140,7 +140,7 @@ class Access:
                 return None
             raise
         found = topics.get(name)
-        if found is None or self._shared.definitions.view_of_topic(name) is not None:
+        if found is None or self._shared.definitions.owner_of_topic(name) is not None:
             return None
         by_schema = self._shared.samples.registered(name)
         if by_schema is not None:

@@ -79,6 +79,10 @@ class DefinitionStore:
         """By name, as of the last look; a snapshot that does not change."""
         return self._tables
 
+    def owner_of_topic(self, topic: str) -> TableDefinition | None:
+        """The table or the view whose topic it is, and goes with it."""
+        return next((each for each in self._tables.values() if each.topic == topic and each.owns_topic), None)
+
     def view_of_topic(self, topic: str) -> TableDefinition | None:
         """The view that keeps its rows in a topic."""
         found = (each for each in self._tables.values() if each.topic == topic)

@@ -160,7 +160,7 @@ def plan_query(
     name_outputs(tree)
     read_document_aggregates(tree)
     read_documents(tree, field_of)
-    read_values(tree, field_of)
+    read_values(tree, field_of, is_spark=is_spark)
     read_functions(tree, is_spark=is_spark)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)

@@ -18,15 +18,16 @@ from barnabas.sql.interface import SqlError
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 
 
-def read_values(tree: Any, field_of: FieldOf) -> None:
+def read_values(tree: Any, field_of: FieldOf, *, is_spark: bool) -> None:
     """Rewrite a tree.
 
     Args:
         field_of: the column that a name means, None if it is not of a table.
+        is_spark: whether an array can be read from its end by negative places, and lists of lists are not made flat.
     """
     kinds = _Kinds(field_of)
     for node in reversed(list(tree.walk())):
-        made = _made(node, kinds)
+        made = _made(node, kinds, is_spark=is_spark)
         if made is not None:
             node.replace(made)
 
@@ -52,6 +53,11 @@ class _Kinds:
             case exp.Array():
                 inner = self.of(node.expressions[0]) if node.expressions else None
                 return pa.list_(pa.null() if inner is None else inner)
+            case exp.ArrayAgg():
+                inner = self.of(node.this)
+                return pa.list_(pa.null() if inner is None else inner)
+            case exp.Order() | exp.Filter():
+                return self.of(node.this)
             case exp.Literal() if node.is_string:
                 return pa.string()
             case exp.Literal():
@@ -67,14 +73,14 @@ class _Kinds:
         return None if kind is None else depth
 
 
-def _made(node: Any, kinds: _Kinds) -> Any:
+def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
     match node:
         case exp.DPipe():
             return _joined(node.this, node.expression, kinds)
         case exp.ArrayConcat() if len(node.expressions) == 1:
             return _joined(node.this, node.expressions[0], kinds)
         case exp.Anonymous() if str(node.this).lower() == "array_cat" and len(node.expressions) == 2:
-            return _joined(*node.expressions, kinds)
+            return _joined(node.expressions[0], node.expressions[1], kinds)
         case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
             return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
         case exp.Cast():
@@ -85,7 +91,30 @@ def _made(node: Any, kinds: _Kinds) -> Any:
             return _call("octet_length", node.this)
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             return _field(node)
+        case exp.Bracket() if not is_spark and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Neg):
+            return exp.Null()  # arrays begin at 1
+        case exp.Unnest() if not is_spark and len(node.expressions) == 1:
+            flat = _flat(node.expressions[0], kinds)
+            return None if flat is None else _with_argument(node, "expressions", [flat])
+        case exp.Explode() if not is_spark:
+            flat = _flat(node.this, kinds)
+            return None if flat is None else _with_argument(node, "this", flat)
     return None
+
+
+def _flat(array: Any, kinds: _Kinds) -> Any:
+    """The elements of lists of lists; None for a plain list."""
+    depth = kinds.depth(array)
+    made = array
+    for _ in range((depth or 1) - 1):
+        made = _call("flatten", made)
+    return None if made is array else made
+
+
+def _with_argument(node: Any, name: str, value: Any) -> Any:
+    made = node.copy()
+    made.set(name, value)
+    return made
 
 
 def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
@@ -94,9 +123,9 @@ def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
     if None in depths or depths[0] == depths[1]:
         return None
     one, other = depths[0] or 0, depths[1] or 0
-    if one == other + 1 and not isinstance(right, exp.Literal | exp.Null) or (one == 1 and _is_number(right)):
+    if (one == other + 1 and not isinstance(right, exp.Literal | exp.Null)) or (one == 1 and _is_number(right)):
         return _call("list_append", left, right)
-    if other == one + 1 and not isinstance(left, exp.Literal | exp.Null) or (other == 1 and _is_number(left)):
+    if (other == one + 1 and not isinstance(left, exp.Literal | exp.Null)) or (other == 1 and _is_number(left)):
         return _call("list_prepend", left, right)
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds

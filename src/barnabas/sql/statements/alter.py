@@ -170,7 +170,7 @@ def _change(action: Any) -> Change:
             return lambda made: _with_default(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         return lambda made: without_column(made, action)
-    hint = "there are RENAME TO, ADD and DROP COLUMN, ALTER COLUMN … TYPE, SET DEFAULT and DROP DEFAULT"
+    hint = "there are RENAME TO, ADD COLUMN, DROP COLUMN, ALTER COLUMN … TYPE, SET DEFAULT and DROP DEFAULT"
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from sqlglot import exp
 
 from barnabas.engine.jobs import Job, ViewWork
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
+from barnabas.sql.dialect import parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
@@ -34,7 +36,7 @@ def without_column(made: TableDefinition, action: Any) -> TableDefinition:
     if column.name in made.key or column.identity or (column.default or "").lower().startswith("nextval"):
         raise not_supported(f'the column "{column.name}" cannot be dropped: it has the key, or a sequence', position_in(action))
     if made.format != "json" or len(made.columns) - len(made.key) == 1:
-        raise not_supported("the only column beside the key cannot be dropped", position_in(action))
+        raise not_supported("the only column beside the key cannot be dropped", position_in(action), "DROP TABLE drops the table")
     for each in made.columns:
         if each.generated is not None and column.name.lower() in each.generated.lower():
             raise SqlError(DEPENDENT, f'column "{each.name}" is generated from the column "{column.name}"')
@@ -86,10 +88,19 @@ def check_columns_unused(
         if job is not None and isinstance(job.work, ViewWork):
             read = {name for each in job.work.tables.values() if each.topic == before.topic for name in each.names}
         else:
-            read = gone
+            read = _named_in(user, gone)
         if read & gone:
             named = ", ".join(sorted(read & gone))
             raise SqlError(
                 DEPENDENT, f'cannot change the column {named} of table "{before.name}" because other objects depend on it',
                 detail=f"the view {user.name} reads it", hint="DROP the view first",
             )  # fmt: skip
+
+
+def _named_in(user: TableDefinition, names: set[str]) -> set[str]:
+    """Those of the names that the query of a view has; all of them if it has a star."""
+    tree = parse_tokens(user.view.query, tokens_of(user.view.query)) if user.view is not None else None
+    if tree is None or any(not isinstance(each.parent, exp.Count) for each in tree.find_all(exp.Star)):
+        return names
+    used = {each.name.lower() for each in tree.find_all(exp.Identifier)}
+    return {each for each in names if each.lower() in used}

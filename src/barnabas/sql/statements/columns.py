@@ -113,7 +113,8 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
     field = declared_field(name, item.kind)
     numbering = Numbering(_SERIALS[item.kind.this]) if item.kind.this in _SERIALS else None
     nullable = numbering is None
-    default, comment, is_primary, generated = None, None, False, None
+    default, comment, is_primary = None, None, False
+    generated = _generated(item)
     for each in item.constraints:
         kind = each.kind
         match kind:
@@ -123,8 +124,6 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
                 default = default_text(kind.this)
-            case exp.ComputedColumnConstraint():
-                generated = kind.this.sql("postgres")
             case exp.GeneratedAsIdentityColumnConstraint():
                 numbering, nullable = _identity(name, field, kind, numbering), False
             case exp.AutoIncrementColumnConstraint():
@@ -133,13 +132,23 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
                 comment = kind.this.name
             case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
                 pass
-            case _:
+            case _ if not isinstance(kind, exp.ComputedColumnConstraint):
                 _primary(kind)
+    _check_one_value(item, name, default, numbering, generated)
+    return ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated), is_primary, numbering
+
+
+def _check_one_value(item: Any, name: str, default: Any, numbering: Any, generated: Any) -> None:
     if numbering is not None and default is not None:
         raise syntax_error(f'multiple default values specified for column "{name}"', position_in(item))
     if generated is not None and (default is not None or numbering is not None):
         raise syntax_error(f'both default and generation expression specified for column "{name}"', position_in(item))
-    return ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated), is_primary, numbering
+
+
+def _generated(item: Any) -> str | None:
+    """The text of the expression that gives the values of a column."""
+    found = [each.kind for each in item.constraints if isinstance(each.kind, exp.ComputedColumnConstraint)]
+    return str(found[0].this.sql("postgres")) if found else None
 
 
 def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | None) -> Numbering:

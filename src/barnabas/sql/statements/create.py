@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from barnabas import limits
-from barnabas.client.results import NewTopic
+from barnabas.client.results import LATEST, NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import FORMATS, TableDefinition, quoted
@@ -274,6 +274,8 @@ def make_table(
         if if_not_exists:
             return None
         raise exists(definition.name)
+    if options.topic is None:
+        definition = _with_free_topic(session, definition)
     view = session.definitions.view_of_topic(definition.topic)
     if view is not None:
         raise SqlError(DUPLICATE_TABLE, f'the topic "{definition.topic}" has the rows of the view {view.name}')
@@ -281,7 +283,7 @@ def make_table(
     if definition.name in session.sequences.sequences:
         raise exists(definition.name)
     owns = _make_topic(session, definition, options)
-    made = msgspec.structs.replace(definition, owns_topic=True) if owns else _over(definition, options)
+    made = msgspec.structs.replace(definition, owns_topic=True) if owns else _over(session, definition, options)
     try:
         made = with_sequences(session, made, numbered) if numbered else made
     except SqlError as error:
@@ -301,11 +303,29 @@ def make_table(
     return None if already else made
 
 
-def _over(definition: TableDefinition, options: Options) -> TableDefinition:
-    """The definition of a table over a topic that is there: its records have no numbers of rows, unless the statement says it."""
-    if definition.has_row_ids and options.append_only is None:
-        return msgspec.structs.replace(definition, is_keyed=False)
+def _with_free_topic(session: Host, definition: TableDefinition) -> TableDefinition:
+    """The definition with another topic if a table that was renamed has the one of this name."""
+    for number in range(1, limits.MAX_PARTITIONS_PER_REQUEST):
+        topic = definition.name if number == 1 else f"{definition.name}_{number}"
+        owner = session.definitions.owner_of_topic(topic)
+        if owner is None or (owner.view is not None and owner.name == topic):
+            return msgspec.structs.replace(definition, topic=topic)
     return definition
+
+
+def _over(session: Host, definition: TableDefinition, options: Options) -> TableDefinition:
+    """The definition of a table over a topic that is there: its records have no numbers of rows, unless the statement says it.
+
+    An empty topic with compaction may be of another session that makes the same table at this moment.
+    """
+    if not definition.has_row_ids or options.append_only is not None:
+        return definition
+    topic = session.client.topics_by_name([definition.topic])[definition.topic]
+    ends = session.client.list_offsets({(definition.topic, partition): LATEST for partition in topic.partitions})
+    is_new = all(each.offset == 0 for each in ends.values())
+    if is_new and session.client.describe_topic_config(definition.topic).get("cleanup.policy") == "compact":
+        return definition
+    return msgspec.structs.replace(definition, is_keyed=False)
 
 
 def exists(name: str) -> SqlError:

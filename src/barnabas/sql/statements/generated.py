@@ -71,6 +71,8 @@ def check_generated_columns(session: Host, definition: TableDefinition, schema: 
     generated = {each.name: each.generated for each in definition.columns if each.generated is not None}
     if not generated:
         return
+    if len(generated) == len(schema):
+        raise SqlError(INVALID_TABLE, "a table needs a column that is not generated")
     source = MemoryRelation(ROWS, pa.schema([each for each in schema if each.name not in generated]))
     items = []
     for name, expression in generated.items():

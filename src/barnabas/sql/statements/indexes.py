@@ -40,9 +40,10 @@ def create_index(session: Host, statement: Statement) -> Ready:
     place = at
     parts, at = name_at(statement, at)
     relation = session.find(parts, statement.position(place))
-    columns = [
-        statement.word(number) for number in range(at + 1, len(statement.tokens)) if statement.word(number) not in ("", ",")
-    ]
+    while at < len(statement.tokens) and statement.tokens[at].text != "(":
+        at += 1
+    words = [statement.word(number) for number in range(at + 1, len(statement.tokens))]
+    columns = [each for each in words if each[:1].isalpha()]
     name = given or f"{relation.name}_{columns[0].lower() if columns else 'expr'}_idx"
 
     def run(_: Sequence[Any]) -> Result:

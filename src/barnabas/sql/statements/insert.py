@@ -74,7 +74,10 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         made = with_generated(session, relation, rows.table(values))
         check_rows(relation, made)
         if conflict is not None or relation.is_keyed:
-            made = conflict.resolved(made, values) if conflict is not None else without_duplicates(session, relation, made)
+            if conflict is None:
+                made = without_duplicates(session, relation, made)
+            else:
+                made = with_generated(session, relation, conflict.resolved(made, values))
         session.write(relation, made)
         return returning.result(made, values)
 

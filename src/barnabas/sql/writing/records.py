@@ -55,7 +55,8 @@ def with_row_ids(relation: TopicRelation, rows: pa.Table) -> pa.Table:
     if ROW not in rows.schema.names:
         return rows.append_column(ROW_ID, made)
     place = rows.schema.get_field_index(ROW)
-    return rows.set_column(place, ROW_ID, pc.coalesce(rows.column(ROW), made))
+    ids: Any = pc.coalesce(rows.column(ROW), made)
+    return rows.set_column(place, ROW_ID, ids)
 
 
 def keys_of(relation: TopicRelation, rows: pa.Table) -> list[bytes]:

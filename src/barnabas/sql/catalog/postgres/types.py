@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from barnabas.sql.duck.types import duckdb_of
+from barnabas.sql.duck.types import UNBOUND, duckdb_of
 from barnabas.tables.column_types import JSON, UUID, mark_of, word_of
 
 
