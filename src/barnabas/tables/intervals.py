@@ -17,7 +17,7 @@ _TEXT = re.compile(
 )
 
 
-def interval_of_text(text: str) -> pa.MonthDayNano | None:
+def interval_of_text(text: str) -> Any:
     """The interval that a text means; None if it is none, or too long."""
     found = _TEXT.fullmatch(text)
     if found is None or text in ("P", "PT") or text.endswith("T"):
@@ -27,8 +27,8 @@ def interval_of_text(text: str) -> pa.MonthDayNano | None:
     nanos = (whole["hours"] * 3600 + whole["minutes"] * 60) * NANOS + _nanos(found["seconds"] or "0")
     if max(abs(months), abs(days)) >= 2**31 or abs(nanos) >= 2**63:
         return None
-    made: Any = (months, days, nanos)
-    return pa.MonthDayNano(made)
+    make: Any = pa.MonthDayNano
+    return make([months, days, nanos])
 
 
 def _nanos(seconds: str) -> int:

@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 
 
 def refuse(query: QueryPlan) -> None:
-    """Raises SqlError 0A000 for a query whose result cannot be kept."""
+    """Raises SqlError 0A000 for a query whose result cannot be kept. One without tables has a result that never changes."""
     if query.numbers:
         raise not_supported("a view cannot have parameters", hint="write the value into the query")
     if query.changes:
@@ -39,8 +39,6 @@ def refuse(query: QueryPlan) -> None:
 
 
 def _refuse_tables(query: QueryPlan) -> None:
-    if not query.inputs:
-        raise not_supported("a view needs a table to read", hint="its result would never change; CREATE TABLE … AS keeps it")
     for each in query.inputs:
         relation = each.relation
         if relation.name.startswith(TEMPORARY):

@@ -40,6 +40,9 @@ def _made(node: Any, *, is_spark: bool) -> Any:
         made.meta.update(node.meta)  # the place in the statement, for errors
         made.meta.setdefault(WRITTEN, str(node.sql_name()).lower())
         return made
+    renamed = _renamed(node)
+    if renamed is not None:
+        return renamed
     match node:
         case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex", node.this)
@@ -64,6 +67,16 @@ def _made(node: Any, *, is_spark: bool) -> Any:
     return None
 
 
+def _renamed(node: Any) -> Any:
+    """Functions that DuckDB has by another name, with the same arguments."""
+    match node:
+        case exp.FirstValue() | exp.LastValue() if not isinstance(node.parent, (exp.Window, exp.IgnoreNulls, exp.RespectNulls)):
+            return _call("first" if isinstance(node, exp.FirstValue) else "last", node.this)
+        case exp.ArrayRemove():
+            return _call("array_remove", node.this, node.expression)
+    return None
+
+
 def _anonymous(node: Any) -> Any:
     name, arguments = str(node.this).lower(), node.expressions
     if name == "octet_length":
@@ -76,6 +89,11 @@ def _anonymous(node: Any) -> Any:
     wanted = f"(?i){pattern.name}" if "i" in flags else pattern.name
     if name == "regexp_match":
         return _match(arguments[0], wanted)
+    if isinstance(node.parent, (exp.Unnest, exp.Explode)):  # the groups of all matches, one by one
+        if "g" not in flags:
+            return _match(arguments[0], wanted)
+        groups = _groups(wanted)
+        return _call("regexp_extract_all", arguments[0], exp.Literal.string(wanted), exp.convert(groups)) if groups < 2 else None
     return _matches(arguments[0], wanted, repeated="g" in flags)
 
 

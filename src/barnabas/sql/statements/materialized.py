@@ -19,20 +19,25 @@ from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.topics import declared
 from barnabas.sql.continuous.planned import Planned, plan_view
+from barnabas.sql.continuous.refusals import refuse
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, tables_of
+from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import folded
 from barnabas.sql.statements.create import Options, exists, has_topic, options_of, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.statements.select import checked
+from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
+from barnabas.sql.views.constant import constant_definition, constant_rows, is_constant
 from barnabas.sql.views.dependents import dependents
 from barnabas.sql.views.waiting import wait_for_rows
+from barnabas.sql.writing.records import records_of
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
 FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query"
@@ -40,17 +45,24 @@ TAKES = ("topic", "partitions", "replicas")
 
 
 class View(msgspec.Struct, frozen=True):
-    """A view that was planned."""
+    """A view that was planned.
+
+    Args:
+        work: of its job; None if it reads no table, so that its rows never change.
+        query: of such a view.
+    """
 
     definition: TableDefinition
-    work: ViewWork
-    planned: Planned
+    work: ViewWork | None
+    planned: Planned | None
     options: Options
+    query: QueryPlan | None = None
 
     def of_topic(self, topic: str) -> View:
         """The same in another topic."""
         definition = msgspec.structs.replace(self.definition, topic=topic)
-        return View(definition, msgspec.structs.replace(self.work, topic=topic), self.planned, self.options)
+        work = None if self.work is None else msgspec.structs.replace(self.work, topic=topic)
+        return View(definition, work, self.planned, self.options, self.query)
 
 
 def create(session: Host, statement: Statement) -> Ready:
@@ -110,6 +122,10 @@ def view_of(
     text = query_text(statement)
     sources = view_sources(session, query, "a materialized view")
     plan = checked(session, query, statement.text, with_pending=False)
+    if not plan.inputs:
+        refuse(plan)
+        definition = constant_definition(name, options.topic or name, plan.schema, list(columns), text, sources)
+        return View(definition, None, None, options, plan)
     cursor = session.planner()
     try:
         found = plan_view(plan, cursor, columns if not only_all or len(columns) == len(plan.schema) else ())
@@ -160,9 +176,9 @@ def _options(tree: Any) -> Options:
 def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool = True) -> bool:
     """Write the definition, create the topic, write the job, and wait for the first rows; False if the view was there. Raises SqlError."""
     session.check_writable()
-    for each in view.planned.tables.values():
+    for each in view.planned.tables.values() if view.planned is not None else ():
         session.check_readable(each)
-    for text in view.planned.notices:
+    for text in view.planned.notices if view.planned is not None else ():
         session.notify(Notice(text))
     now_ms = time.time_ns() // 1_000_000
     assert view.definition.view is not None
@@ -172,6 +188,9 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
         return False
     try:
         _make_topic(session, definition, view.options)
+        if view.work is None:
+            _write_once(session, view)
+            return True
         job = Job(definition.topic, view.work, generation=now_ms, created_ms=now_ms)
         session.view_jobs.store.put(session.client, {job.name: job})
     except BarnabasError:
@@ -183,6 +202,14 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
     return True
 
 
+def _write_once(session: Host, view: View) -> None:
+    """Write the rows of a view that reads no table."""
+    assert view.query is not None
+    rows = constant_rows(view.definition, collected(session, view.query, (), ""))
+    if rows.num_rows:
+        session.send([(view.definition.topic, records_of(declared(view.definition), rows))])
+
+
 def replace(session: Host, view: View, *, waits: bool = True) -> None:
     """Let a view that is there have another query with the same columns and key. The job computes the result anew beside the old rows.
 
@@ -190,6 +217,11 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         SqlError: the view is not there or has other columns, or the query reads the view.
     """
     session.check_writable()
+    work, name = view.work, view.definition.name
+    if work is None or view.planned is None:
+        raise not_supported(
+            f'the view "{name}" cannot get a query that reads no table', hint=f"DROP MATERIALIZED VIEW {name} first"
+        )
     for each in view.planned.tables.values():
         session.check_readable(each)
     now_ms = time.time_ns() // 1_000_000
@@ -210,10 +242,8 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
     made: list[Job] = []
 
     def change(jobs: Mapping[str, Job]) -> Mapping[str, Job | None]:
-        old = jobs.get(new.topic) or Job(new.topic, view.work, created_ms=now_ms)
-        made[:] = [
-            msgspec.structs.replace(old, work=view.work, generation=max(now_ms, old.generation + 1), desired=Desired.RUNNING)
-        ]
+        old = jobs.get(new.topic) or Job(new.topic, work, created_ms=now_ms)
+        made[:] = [msgspec.structs.replace(old, work=work, generation=max(now_ms, old.generation + 1), desired=Desired.RUNNING)]
         return {new.topic: made[0]}
 
     session.view_jobs.store.change(session.client, change)
@@ -256,7 +286,7 @@ def _define(session: Host, definition: TableDefinition, *, if_not_exists: bool) 
 
 def _is_left(there: TableDefinition, has_job: bool) -> bool:
     """Whether a server that was killed left the definition of a materialized view."""
-    if there.view is None or not there.view.is_materialized or has_job:
+    if there.view is None or not there.view.is_materialized or has_job or is_constant(there):
         return False
     return time.time_ns() // 1_000_000 - there.view.created_ms > LEFT_S * 1000
 
