@@ -113,8 +113,9 @@ _PARAMETERS = {
 # Of other streaming databases: scripts set them before their statements. They change nothing here, and a WARNING says so.
 _OF_OTHERS = (
     "rw_", "streaming_", "batch_", "source_", "sink_", "iceberg_", "background_ddl", "create_compaction_group_for_mv", "query_mode",
-    "query_epoch", "visibility_mode", "implicit_flush", "cluster", "database", "cross_join_", "recovery_", "enable_", "unsafe_",
-    "emit_", "max_query_result_size", "auto_route_", "real_time_recency",
+    "query_epoch", "visibility_mode", "implicit_flush", "cluster", "database", "cross_join_", "recovery_", "enable_two_phase_",
+    "enable_join_ordering", "enable_share_plan", "enable_index_selection", "unsafe_", "upsert_dml", "emit_", "max_query_result_size",
+    "auto_route_", "real_time_recency",
 )  # fmt: skip
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only")
 _ISOLATIONS = ("transaction_isolation", "default_transaction_isolation")

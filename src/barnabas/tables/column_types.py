@@ -40,9 +40,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 Field: TypeAlias = "pa.Field[Any]"
 
 
-def json_field(name: str) -> Field:
-    """A column of JSON text."""
-    return pa.field(name, pa.string(), metadata={MARK: JSON.encode()})
+def json_field(name: str, word: str = JSON) -> Field:
+    """A column of JSON text, by one of its names in SQL."""
+    words = {} if word == JSON else {WORD: word.encode()}
+    return pa.field(name, pa.string(), metadata={MARK: JSON.encode(), **words})
 
 
 def uuid_field(name: str) -> Field:

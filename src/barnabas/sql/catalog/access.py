@@ -140,7 +140,8 @@ class Access:
                 return None
             raise
         found = topics.get(name)
-        if found is None or self._shared.definitions.owner_of_topic(name) is not None:
+        owner = self._shared.definitions.owner_of_topic(name)
+        if found is None or (owner is not None and (owner.is_renamed or owner.view is not None)):
             return None
         by_schema = self._shared.samples.registered(name)
         if by_schema is not None:

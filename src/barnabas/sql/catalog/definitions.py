@@ -87,6 +87,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         view: what makes the rows; None for a table that statements write to.
         dropped: names of columns that records may still have.
         indexes: names of indexes, which have no effect.
+        is_renamed: whether the topic has a name that the table had before.
     """
 
     name: str
@@ -102,6 +103,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     view: ViewDefinition | None = None
     dropped: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
+    is_renamed: bool = False
 
     @property
     def has_row_ids(self) -> bool:

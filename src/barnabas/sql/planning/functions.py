@@ -58,8 +58,6 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
             return _escaped(node)
-        case exp.StrToTime() if not is_spark and not isinstance(node.parent, exp.Cast):
-            return exp.cast(node.copy(), "timestamptz")
         case exp.Cast() if not is_spark:
             return _cut(node)
         case exp.Anonymous():

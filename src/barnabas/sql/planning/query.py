@@ -22,7 +22,7 @@ from barnabas.sql.dialect import Barnabas, to_duckdb
 from barnabas.sql.duck.types import KIND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
-from barnabas.sql.planning.documents import read_documents
+from barnabas.sql.planning.documents import plain_json_outputs, read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
@@ -88,6 +88,7 @@ class QueryPlan:
         changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
+        plain_json: the names of outputs that are of the type json, and not of jsonb.
     """
 
     sql: str
@@ -98,6 +99,7 @@ class QueryPlan:
     changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
+    plain_json: frozenset[str] = frozenset()
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The text, and the values by number, to run it with."""
@@ -155,6 +157,7 @@ def plan_query(
         found = field_of(column)
         return None if found is None else arrow_type(found)
 
+    plain_json = plain_json_outputs(tree, field_of)
     types = infer(places, given, type_of_column)
     read_compared_arrays(tree, lambda node: compared_with(node, type_of_column))
     name_outputs(tree)
@@ -170,7 +173,9 @@ def plan_query(
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
+    return QueryPlan(
+        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes, plain_json=plain_json
+    )
 
 
 def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation], pending: Collection[str]) -> list[Input]:
@@ -365,18 +370,14 @@ def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
 
 
 def _is_plain_json(field: pa.Field[Any], plan: QueryPlan) -> bool:
-    """Whether a document is of the type json: of a column that was declared so, or by a cast. Every other one is of jsonb."""
+    """Whether a document is of the type json: of a column that was declared so, a cast or a function. Every other one is of jsonb."""
+    if field.name in plan.plain_json:
+        return True
     items = plan.tree.expressions if isinstance(plan.tree, exp.Select) else []
-    for item in items:
-        value = item.unalias()
-        if isinstance(value, exp.Cast) and item.alias_or_name == field.name:
-            return str(getattr(value.to.this, "value", "")) == "JSON"
-        if item.is_star or (isinstance(value, exp.Column) and item.alias_or_name == field.name):
-            name = field.name if item.is_star else value.name
-            known = [made.schema.field(name) for made in plan.inputs if name in made.schema.names]
-            if known:
-                return WORD not in (known[0].metadata or {})
-    return False
+    if not any(item.is_star for item in items):
+        return False
+    known = [made.schema.field(field.name) for made in plan.inputs if field.name in made.schema.names]
+    return bool(known) and WORD not in (known[0].metadata or {})
 
 
 def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:

@@ -32,7 +32,10 @@ def rename(session: Host, old: str, new: str) -> None:
             raise exists(new)
         if old not in tables:
             raise SqlError("42P01", f'relation "{old}" does not exist')
-        made: dict[str, TableDefinition | None] = {old: None, new: msgspec.structs.replace(tables[old], name=new)}
+        made: dict[str, TableDefinition | None] = {
+            old: None,
+            new: msgspec.structs.replace(tables[old], name=new, is_renamed=True),
+        }
         for user in users_of(tables, old):
             if user.view is not None:
                 made[user.name] = msgspec.structs.replace(user, view=_renamed(user.view, old, new))
