@@ -237,7 +237,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
-    `ORDER BY x USING <`, and the functions `div` and `window`."""
+    `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -245,6 +245,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             unit = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
             if not _ONE_UNIT.match(token.text) and unit not in _UNITS:
                 made[-1:] = [token, _like(before, TokenType.DCOLON, "::"), before]
+                continue
+        if before is not None and before.token_type in _TYPED and token.token_type == TokenType.STRING:
+            follows = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+            if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
+                made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
@@ -263,6 +268,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+_TYPED = frozenset(
+    (TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.INT, TokenType.BIGINT, TokenType.SMALLINT,
+     TokenType.FLOAT, TokenType.DOUBLE, TokenType.DECIMAL, TokenType.BOOLEAN, TokenType.TEXT, TokenType.VARCHAR, TokenType.UUID,
+     TokenType.JSON, TokenType.JSONB, TokenType.VARBINARY)
+)  # fmt: skip
 _BEHIND_NAMES = (TokenType.L_PAREN, TokenType.DOT)
 _BEFORE_OPERANDS = frozenset(
     (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)

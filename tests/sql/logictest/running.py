@@ -84,7 +84,7 @@ def fault_of(connection: Connection, record: Record, *, extended: bool) -> str |
         return f"{count} rows were changed instead of {record.count}"
     if record.kind == "statement":
         return None
-    return _compared(record, rows, names)
+    return compared(record, rows, names)
 
 
 def _matches(wanted: str, error: str) -> bool:
@@ -96,7 +96,7 @@ def _matches(wanted: str, error: str) -> bool:
         return False
 
 
-def _compared(record: Record, rows: Sequence[Row], names: Sequence[str]) -> str | None:
+def compared(record: Record, rows: Sequence[Row], names: Sequence[str]) -> str | None:
     expected = list(record.expected)
     if record.has_names:
         given = expected.pop(0).split() if expected else []

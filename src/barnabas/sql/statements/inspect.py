@@ -48,6 +48,9 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
+        case "INDEXES" | "INDEX" | "INDICES":
+            wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
+            return _listing(text, ("name", "table"), lambda: _indexes(session, wanted))
         case "DATABASES":
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
         case "SCHEMAS" | "NAMESPACES":
@@ -100,6 +103,16 @@ def describe(session: Host, statement: Statement, given: Any) -> Ready:
         fields = list(inner.schema)
         return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
     return _described(session, statement, at)
+
+
+def _indexes(session: Host, table: str | None) -> list[tuple[str | None, ...]]:
+    """The names of indexes, of all tables or of one."""
+    session.definitions.refresh(session.running)
+    if table is not None:
+        table = session.find([table], None).name
+    return [
+        (name, each.name) for each in session.definitions.tables.values() if table in (None, each.name) for name in each.indexes
+    ]
 
 
 def _described(session: Host, statement: Statement, at: int) -> Ready:

@@ -49,9 +49,9 @@ def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
     if not relation.is_keyed:
         raise SqlError(
             "55000",
-            f'cannot {word} table "{relation.name}" because it has no primary key',
+            f'cannot {word} table "{relation.name}" because it is append-only and has no primary key',
             position=position_in(table),
-            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or INSERT new rows",
+            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or without APPEND ONLY and a topic of others",
         )
     return relation
 
