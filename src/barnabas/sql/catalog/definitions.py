@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
 FORMATS = ("json", "text", "raw")
+PUBLIC = "public"  # the schema whose name is left out of names
 ALWAYS, BY_DEFAULT = "a", "d"  # kinds of identity columns, as in `pg_attribute.attidentity`
 _FIELDS: dict[str, pa.Field[Any]] = {}
 _MOST_KNOWN = 1_000
@@ -141,6 +142,17 @@ def decode(payload: bytes) -> TableDefinition:
     if not set(found.key) <= set(names) or found.format not in FORMATS or found.mode not in MODES:
         raise BadDefinition(f"the definition of {found.name} does not fit together")
     return found
+
+
+def schema_marker(schema: str) -> TableDefinition:
+    """What stands for a schema among the definitions. A table in it has the name `schema.table`."""
+    return TableDefinition(f"{schema}.", "", ())
+
+
+def parts_of_name(name: str, schemas: Collection[str]) -> tuple[str, str]:
+    """The schema and the plain name of a table."""
+    schema, dot, plain = name.partition(".")
+    return (schema, plain) if dot and schema in schemas else (PUBLIC, name)
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from barnabas import limits
 from barnabas.client.results import LATEST, NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import FORMATS, TableDefinition, quoted
+from barnabas.sql.catalog.definitions import FORMATS, PUBLIC, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -41,7 +41,6 @@ APPEND_ONLY = ("append_only", "appendonly", "append.only")
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
-    "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
     "USER": "`barnabas user add` makes one",
     "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
@@ -83,7 +82,7 @@ class Options(NamedTuple):
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     has_foreign_keys = isinstance(tree.this, exp.Schema) and drop_foreign_keys(tree.this)
-    definition, options, numbered = definition_of(tree)
+    definition, options, numbered = definition_of(session, tree)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
     check_generated_columns(session, definition, definition.schema, statement.text)
@@ -147,12 +146,12 @@ def _refuse(tree: Any) -> None:
         )
 
 
-def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
+def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
     """The table that a statement declares, and its columns with a sequence of their own. Raises SqlError."""
     schema = tree.this
     if not isinstance(schema, exp.Schema):
         raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
-    name = table_name(schema.this)
+    name = table_name(session, schema.this) if tree.find(exp.TemporaryProperty) is None else folded(schema.this.this)
     columns, primary, numbered = columns_of(schema)
     options = options_of(tree.args.get("properties"))
     key = tuple(key_column(columns, each) for each in options.key) or primary
@@ -166,15 +165,17 @@ def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Num
     return definition, options, numbered
 
 
-def table_name(table: Any) -> str:
-    """The name of a table to make: folded to lower case unless it is quoted. Raises SqlError."""
-    parts = [part.name for part in table.parts]
-    if len(parts) > 1 and parts[-2].lower() != "public":
-        raise SqlError(
-            "3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public"
-        )
-    name = folded(table.this)
-    if not name or len(name) > limits.MAX_SQL_NAME:
+def table_name(session: Host, table: Any) -> str:
+    """The name of a table to make: folded to lower case unless it is quoted, and behind the name of its schema. Raises SqlError."""
+    parts = [folded(part) for part in table.parts]
+    session.definitions.refresh(session.running)
+    schema = parts[-2] if len(parts) > 1 else (session.access.path() or [PUBLIC])[0]
+    if schema != PUBLIC and schema not in session.definitions.schemas:
+        session.definitions.refresh(session.running, max_age_s=0)
+    if schema != PUBLIC and schema not in session.definitions.schemas:
+        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position_in(table), hint="CREATE SCHEMA makes it")
+    name = parts[-1] if schema == PUBLIC else f"{schema}.{parts[-1]}"
+    if not parts[-1] or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
     return name
 

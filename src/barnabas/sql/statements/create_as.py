@@ -33,7 +33,7 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
     wants_rows = not any(isinstance(each, exp.WithDataProperty) and each.args.get("no") for each in _each(properties))
     plan = checked(session, source, statement.text, given)
     options = options_of(_without_data(properties))
-    definition = private(session, tree, _definition(tree, plan, options), options)
+    definition = private(session, tree, _definition(session, tree, plan, options), options)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -61,7 +61,7 @@ def _without_data(properties: Any) -> Any:
     return exp.Properties(expressions=kept) if kept else None
 
 
-def _definition(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
+def _definition(session: Host, tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
     schema = tree.this
     table = schema.this if isinstance(schema, exp.Schema) else schema
     given = (
@@ -79,7 +79,7 @@ def _definition(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition
         if name.lower() in RESERVED:
             raise SqlError("42939", f'column name "{name}" is reserved', hint="give it another name: SELECT … AS name")
         columns.append(ColumnDefinition(name, type_name(table_field(field))))
-    name = table_name(table)
+    name = table_name(session, table) if tree.find(exp.TemporaryProperty) is None else folded(table.this)
     key = tuple(next((each.name for each in columns if each.name.lower() == wanted.lower()), wanted) for wanted in options.key)
     missing = [each for each in key if each not in [column.name for column in columns]]
     if missing:

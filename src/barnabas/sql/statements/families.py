@@ -30,6 +30,7 @@ from barnabas.sql.statements.indexes import create_index, drop_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.schemas import create_schema, drop_schema
 from barnabas.sql.statements.select import select
 from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
 from barnabas.sql.statements.subscribe import subscribe
@@ -65,6 +66,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return materialized.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
+    if statement.word(1) == "SCHEMA":
+        return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     tree = tree_of(statement)
@@ -80,6 +83,8 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return drop_index(session, statement)
     if word == "SEQUENCE":
         return drop_sequence(session, statement)
+    if word == "SCHEMA":
+        return drop_schema(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)

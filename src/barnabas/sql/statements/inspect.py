@@ -54,7 +54,7 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
         case "DATABASES":
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
         case "SCHEMAS" | "NAMESPACES":
-            return _listing(text, ("name",), lambda: [("public",), ("pg_catalog",), ("information_schema",)])
+            return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
@@ -103,6 +103,11 @@ def describe(session: Host, statement: Statement, given: Any) -> Ready:
         fields = list(inner.schema)
         return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
     return _described(session, statement, at)
+
+
+def _schemas(session: Host) -> list[tuple[str | None, ...]]:
+    session.definitions.refresh(session.running)
+    return [(each,) for each in ("public", *sorted(session.definitions.schemas), "pg_catalog", "information_schema")]
 
 
 def _indexes(session: Host, table: str | None) -> list[tuple[str | None, ...]]:

@@ -97,7 +97,7 @@ def without_data(statement: Statement) -> tuple[Statement, bool]:
 def planned(session: Host, statement: Statement, tree: Any) -> View:
     """The view that a statement describes. Raises SqlError."""
     schema = tree.this
-    name = table_name(schema.this if isinstance(schema, exp.Schema) else schema)
+    name = table_name(session, schema.this if isinstance(schema, exp.Schema) else schema)
     given = [folded(each.this if isinstance(each, exp.ColumnDef) else each) for each in schema.expressions]
     options = _options(tree)
     return view_of(session, statement, tree.args["expression"], name, given if isinstance(schema, exp.Schema) else [], options)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
-from barnabas.sql.catalog.definitions import TableDefinition, ViewDefinition
+from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, ViewDefinition, parts_of_name
 from barnabas.sql.dialect import parse_tokens, tokens_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import tables_of
@@ -21,6 +21,8 @@ from barnabas.sql.views.dependents import users_of
 def rename(session: Host, old: str, new: str) -> None:
     """Give a table or a view another name. Raises SqlError."""
     session.check_writable()
+    schema, _ = parts_of_name(old, session.definitions.schemas)
+    new = new if schema == PUBLIC else f"{schema}.{new}"
     session.sequences.refresh(session.running, max_age_s=0)
     if owned_by(session.sequences, old):
         raise not_supported(

@@ -64,7 +64,7 @@ def _lasting(
     session: Host, statement: Statement, tree: Any, plan: QueryPlan, columns: Sequence[str], sources: Sequence[str]
 ) -> Ready:
     """A view for all sessions: its definition is the query's text. `*` in it means the columns of this moment."""
-    name = table_name(tree.this.this if isinstance(tree.this, exp.Schema) else tree.this)
+    name = table_name(session, tree.this.this if isinstance(tree.this, exp.Schema) else tree.this)
     made = _defined(columns, plan)
     read = [each.relation.name for each in plan.inputs]
     view = ViewDefinition(
