@@ -111,6 +111,11 @@ class Access:
             found += [f"{schema}.{parts[0]}", f"{schema}.{parts[0].lower()}"]
         return found
 
+    def qualified(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """A name with its schema, if `search_path` leads to a schema other than `public`."""
+        found = next((each for each in self._on_path(parts) if each in self._shared.definitions.tables), None)
+        return None if found is None else parts_of_name(found, self._shared.definitions.schemas)
+
     def path(self) -> list[str]:
         """The schemas of the setting `search_path` that there are."""
         named = [each.strip().strip('"') for each in (self._settings.get("search_path") or "").split(",")]

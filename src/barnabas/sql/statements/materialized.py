@@ -36,6 +36,7 @@ from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.constant import constant_definition, constant_rows, is_constant
 from barnabas.sql.views.dependents import dependents
+from barnabas.sql.views.names_in_text import with_other_names
 from barnabas.sql.views.waiting import wait_for_rows
 from barnabas.sql.writing.records import records_of
 
@@ -119,7 +120,7 @@ def view_of(
         columns: names of the first columns.
         only_all: whether they count only if there are as many columns.
     """
-    text = query_text(statement)
+    text = with_other_names(query_text(statement), session.access.qualified)
     sources = view_sources(session, query, "a materialized view")
     plan = checked(session, query, statement.text, with_pending=False)
     if not plan.inputs:

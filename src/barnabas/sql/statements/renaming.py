@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
-from sqlglot import exp
 
 from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, ViewDefinition, parts_of_name
-from barnabas.sql.dialect import parse_tokens, tokens_of
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.names import tables_of
 from barnabas.sql.statements.create import exists
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.sequences import owned_by
 from barnabas.sql.states import not_supported
 from barnabas.sql.views.dependents import users_of
+from barnabas.sql.views.names_in_text import with_other_names
 
 
 def rename(session: Host, old: str, new: str) -> None:
@@ -40,31 +38,19 @@ def rename(session: Host, old: str, new: str) -> None:
         }
         for user in users_of(tables, old):
             if user.view is not None:
-                made[user.name] = msgspec.structs.replace(user, view=_renamed(user.view, old, new))
+                made[user.name] = msgspec.structs.replace(user, view=_renamed(user.view, old, new, session.definitions.schemas))
         return made
 
     session.definitions.change(session.client, session.running, decide)
 
 
-def _renamed(view: ViewDefinition, old: str, new: str) -> ViewDefinition:
+def _renamed(view: ViewDefinition, old: str, new: str, schemas: Collection[str]) -> ViewDefinition:
+    schema, plain = parts_of_name(new, schemas)
+    made = (plain,) if schema == PUBLIC else (schema, plain)
+
+    def rename(parts: Sequence[str]) -> Sequence[str] | None:
+        named = parts[-1] if len(parts) == 1 or parts[-2].lower() == PUBLIC else ".".join(parts[-2:])
+        return made if old in (named, named.lower()) else None
+
     sources = tuple(new if each == old else each for each in view.sources)
-    return msgspec.structs.replace(view, query=renamed_query(view.query, old, new), sources=sources)
-
-
-def renamed_query(text: str, old: str, new: str) -> str:
-    """The text of a query that reads a table under another name; the old one stays as its alias."""
-    tree = parse_tokens(text, tokens_of(text))
-    name = '"' + new.replace('"', '""') + '"'
-    cuts = []
-    for table in tables_of(tree):
-        identifier = table.this
-        if not isinstance(identifier, exp.Identifier) or old not in (table.name, table.name.lower()):
-            continue
-        start, end = identifier.meta.get("start"), identifier.meta.get("end")
-        if start is None or end is None:
-            raise not_supported(f'"{old}" cannot be renamed, since a view names it in another way', hint="DROP that view first")
-        alias = "" if table.args.get("alias") is not None else f" AS {text[start : end + 1]}"
-        cuts.append((start, end + 1, name + alias))
-    for start, end, written in sorted(cuts, reverse=True):
-        text = text[:start] + written + text[end:]
-    return text
+    return msgspec.structs.replace(view, query=with_other_names(view.query, rename), sources=sources)
