@@ -38,7 +38,8 @@ class Barnabas(Postgres):
 
     TIME_MAPPING = {  # noqa: RUF012 - sqlglot declares it as a plain attribute
         **Postgres.TIME_MAPPING, "AM": "%p", "PM": "%p", "am": "%p", "pm": "%p", "Mon": "%b", "Month": "%B", "Dy": "%a", "Day": "%A",
-        "HH": "%I",
+        "HH": "%I", "hh": "%I", "hh12": "%I", "hh24": "%H", "mi": "%M", "ss": "%S", "MS": "%g", "ms": "%g", "US": "%f", "us": "%f",
+        "mm": "%m", "dd": "%d", "ddd": "%j", "yyyy": "%Y", "yy": "%y", "mon": "%b", "month": "%B",
     }  # fmt: skip
 
     class Tokenizer(Postgres.Tokenizer):
@@ -279,7 +280,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
-    `ORDER BY x USING <`, and the functions `div` and `window`."""
+    `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
     tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
@@ -288,6 +289,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             unit = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
             if not _ONE_UNIT.match(token.text) and unit not in _UNITS:
                 made[-1:] = [token, _like(before, TokenType.DCOLON, "::"), before]
+                continue
+        if before is not None and before.token_type in _TYPED and token.token_type == TokenType.STRING:
+            follows = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+            if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
+                made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
@@ -306,6 +312,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+_TYPED = frozenset(
+    (TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.INT, TokenType.BIGINT, TokenType.SMALLINT,
+     TokenType.FLOAT, TokenType.DOUBLE, TokenType.DECIMAL, TokenType.BOOLEAN, TokenType.TEXT, TokenType.VARCHAR, TokenType.UUID,
+     TokenType.JSON, TokenType.JSONB, TokenType.VARBINARY)
+)  # fmt: skip
 _BEHIND_NAMES = (TokenType.L_PAREN, TokenType.DOT)
 _BEFORE_OPERANDS = frozenset(
     (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)

@@ -50,7 +50,7 @@ from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
-from barnabas.sql.writing.records import records_of
+from barnabas.sql.writing.records import records_of, with_row_ids
 
 logger = logging.getLogger(__name__)
 CLOSE_S = 5.0  # for a session's end to drop its temporary tables
@@ -389,8 +389,8 @@ class SqlSession:
         return {
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
-            "current_schema": "public",
-            "current_schemas": ["public"],
+            "current_schema": (self.access.path() or ["public"])[0],
+            "current_schemas": self.access.path() or ["public"],
             "version": VERSION,
             "pg_backend_pid": self.number,
         }
@@ -458,6 +458,7 @@ class SqlSession:
         self.check_writable(relation.name)
         if not rows.num_rows:
             return
+        rows = with_row_ids(relation, rows)
         if self._state == "T":
             self.buffer.add(relation, rows, deleted=deleted)
         else:
@@ -470,6 +471,7 @@ class SqlSession:
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
         elif rows.num_rows or deleted.num_rows:
+            rows = with_row_ids(relation, rows)
             self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
 
     def send(self, records: Iterable[Records]) -> None:

@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 
 
 def refuse(query: QueryPlan, what: str = "a view") -> None:
-    """Raises SqlError 0A000 for a query whose result cannot be kept.
+    """Raises SqlError 0A000 for a query whose result cannot be kept. One without tables has a result that never changes.
 
     Args:
         what: keeps it, as the first words of the error.
@@ -48,8 +48,6 @@ def refuse(query: QueryPlan, what: str = "a view") -> None:
 
 
 def _refuse_tables(query: QueryPlan, what: str) -> None:
-    if not query.inputs:
-        raise not_supported(f"{what} needs a table to read", hint="its result would never change; CREATE TABLE … AS keeps it")
     for each in query.inputs:
         relation = each.relation
         source = relation.source if isinstance(relation, TopicRelation) else relation.name

@@ -53,14 +53,17 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
             schema = pa.schema([pa.field(name, pa.string()) for name in names])
             return Ready(text, lambda _: made(session), schema=schema)
+        case "DATABASES":
+            return _listing(text, ("name",), lambda: [(session.caller.database,)])
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
         case "FUNCTIONS":
             return _listing(text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
-        case "DATABASES":
-            return _listing(text, ("name",), lambda: [(session.caller.database,)])
+        case "INDEXES" | "INDEX" | "INDICES":
+            wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
+            return _listing(text, ("name", "table"), lambda: _indexes(session, wanted))
         case "SCHEMAS" | "NAMESPACES":
-            return _listing(text, ("name",), lambda: [("public",), ("pg_catalog",), ("information_schema",)])
+            return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
@@ -132,6 +135,21 @@ def describe(session: Host, statement: Statement, given: Any) -> Ready:
     return _described(session, statement, at)
 
 
+def _schemas(session: Host) -> list[tuple[str | None, ...]]:
+    session.definitions.refresh(session.running)
+    return [(each,) for each in ("public", *sorted(session.definitions.schemas), "pg_catalog", "information_schema")]
+
+
+def _indexes(session: Host, table: str | None) -> list[tuple[str | None, ...]]:
+    """The names of indexes, of all tables or of one."""
+    session.definitions.refresh(session.running)
+    if table is not None:
+        table = session.find([table], None).name
+    return [
+        (name, each.name) for each in session.definitions.tables.values() if table in (None, each.name) for name in each.indexes
+    ]
+
+
 def _described(session: Host, statement: Statement, at: int) -> Ready:
     relation = session.find(_name(statement, at), statement.position(at))
     return _listing(statement.text, _COLUMNS, lambda: _columns(relation))
@@ -175,6 +193,8 @@ def _column_text(table: str, each: ColumnDefinition) -> str:
         rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
     elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
         return f"{quoted(each.name)} {_SERIALS[each.kind]}"
+    elif each.generated is not None:
+        rest += f" GENERATED ALWAYS AS ({each.generated}) STORED"
     elif each.default is not None:
         rest += f" DEFAULT {each.default}"
     return f"{quoted(each.name)} {each.kind}{rest}"
@@ -191,17 +211,20 @@ def create_text(relation: Any) -> str:
     if definition.stream is not None and definition.stream.query:
         return _stream_text(definition, definition.stream.query)
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
-    if definition.is_keyed:
+    if definition.key and definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
     if definition.watermark is not None:
         lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
+    if definition.has_row_ids:
+        options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
     kind = kind_of(definition).upper()
-    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+    rest = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
 
 
 def _stream_text(definition: TableDefinition, query: str) -> str:

@@ -113,6 +113,8 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
         return _undeclared(relation, names)
     keys = [each for name in definition.key if (each := definition.column(name)) is not None]
     values = [each for each in definition.columns if each.name not in definition.key]
+    if definition.has_row_ids:
+        keys = [ColumnDefinition(ROW, "text", nullable=False)]
     key = declaration(keys) if keys else None
     if definition.is_key_object:
         key = f"json ({key})"
