@@ -29,7 +29,8 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse, split, statement_of
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
+from barnabas.sql.interface import Caller, Notice, OneRow, Prepared, Result, SqlError
+from barnabas.sql.live.at_once import AtOnce
 from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import Input, QueryPlan
@@ -40,6 +41,7 @@ from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
+from barnabas.sql.statements.key_read import RowOfKey
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.sequences import drop_sequences
 from barnabas.sql.views.jobs import ViewJobs
@@ -178,6 +180,35 @@ class SqlSession:
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         result: Result = self._guarded(lambda: self._current(prepared).run(values))
         return result
+
+    def looks(self) -> AtOnce:
+        """For an event loop that answers queries for one row."""
+        return AtOnce()
+
+    def one_row(self, prepared: Prepared, values: Sequence[Any]) -> RowOfKey | None:
+        """The statement as a query for one row that needs no thread; None if it must run as others do. For any thread while no statement
+        runs; it does not wait."""
+        if not isinstance(prepared, Ready) or prepared.key_read is None or prepared.version != self.version or self._closed:
+            return None
+        if self._state == "E":
+            return None
+        read = prepared.key_read
+        topic = self.client.cluster.topics.get(read.relation.topic)
+        if topic is None or not topic.topic_id.int:
+            return None
+        if read.relation.is_view and self._must_catch_up(read.relation.topic):
+            return None
+        followed = self._shared.live.followed(read.name(topic.topic_id))
+        key = None if followed is None else read.key(values)
+        if followed is None or key is None:
+            return None
+        awaited = self.access.awaited(read.relation.topic, topic.topic_id)
+        return RowOfKey(read, key, self.client.config, self._shared.live, followed, topic.topic_id, awaited)
+
+    def saw(self, row: OneRow) -> None:
+        """Such a query was answered."""
+        assert isinstance(row, RowOfKey)
+        self.access.has_seen(row.read.relation.topic)
 
     def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
         made = self._current(prepared)
@@ -399,6 +430,9 @@ class SqlSession:
             names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.is_view}
             if self.settings.get("read_your_writes") == "on":
                 self.catching_up.before_reading(names)
+
+    def _must_catch_up(self, view: str) -> bool:
+        return self.settings.get("read_your_writes") == "on" and not self.catching_up.is_done(view)
 
     def check_writable(self, name: str | None = None) -> None:
         if self.settings.is_read_only and (name is None or name not in self.temporary.values()):

@@ -16,7 +16,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import Caller, Session
-from barnabas.sql.live.decoded import AHEAD, DecodedRows
+from barnabas.sql.live.decoded import AHEAD, DecodedRows, Made, Slices
 from barnabas.sql.live.rows import LivePartition, LiveRows, Row, records_of
 from barnabas.sql.live.tables import Looks
 from barnabas.sql.session import SqlSession
@@ -279,13 +279,14 @@ def test_decoded_rows_take_no_more_memory_than_the_rows() -> None:
     live.take(0, records_of(records))
     decoded, batches = DecodedRows(), []
 
-    def decode(records: pa.RecordBatch) -> pa.Table:
+    def decode(records: pa.RecordBatch) -> Made:
         batches.append(records.num_rows)
-        return pa.table({"value": records.column("value")})
+        table = pa.table({"value": records.column("value")})
+        return Made(Slices(table), table.nbytes)
 
-    for turn, names in enumerate([["a"], ["b"], ["c"]]):
+    for turn, kind in enumerate(["a", "b", "c"]):
         for number in range(count):
-            found = decoded.of_key(live, str(number).encode(), "definition", names, decode)
+            found = decoded.of_key(live, str(number).encode(), "definition", kind, decode)
             assert found.num_rows == 1
             assert decoded.size <= live.size + 2 * max(batches) * 10_000
         assert sum(batches) >= (turn + 1) * count

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from barnabas.sql.interface import Result
 from barnabas.sql.results import Done
+from barnabas.sql.statements.key_read import KeyRead
 
 Run = Callable[[Sequence[Any]], Result]
 
@@ -24,6 +25,7 @@ class Ready:
         ends_transaction: whether it may run in a transaction that failed.
         version: of the catalogue that it was checked against; None if it asks none.
         lasts: whether it depends on nothing but declared tables and settings.
+        key_read: the same statement as a query for one row.
     """
 
     text: str
@@ -36,6 +38,7 @@ class Ready:
     ends_transaction: bool = False
     version: object = None
     lasts: bool = False
+    key_read: KeyRead | None = None
     given: Sequence[pa.DataType | None] = field(default=())
 
 
