@@ -279,9 +279,7 @@ def wait_for_records(config: ClientConfig, cluster: Cluster, positions: Mapping[
     ]
 
 
-def fetch_calls(
-    config: ClientConfig, cluster: Cluster, topic: str, positions: Mapping[int, int]
-) -> list[tuple[Call, list[int]]]:
+def fetch_calls(config: ClientConfig, cluster: Cluster, topic: str, positions: Mapping[int, int]) -> list[tuple[Call, list[int]]]:
     """A Fetch for each leader of the partitions of a topic, with its partitions. `receive_fetch` reads the answers."""
     by_leader: dict[int, list[FetchPartition]] = {}
     for partition, offset in positions.items():

@@ -201,6 +201,9 @@ class ReadsOneRow(Protocol):
     def looks(self) -> Looks:
         """For the event loop that calls."""
 
+    def known(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared | None:
+        """A statement that was checked before, and need not be again; None for others. Called while no statement runs; it does not wait."""
+
     def one_row(self, prepared: Prepared, values: Sequence[Any]) -> OneRow | None:
         """The statement as a query for one row of a table in memory; None if it must run by `execute`, as always with an error. Called
         while no statement runs; it does not wait."""

@@ -44,6 +44,7 @@ from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.key_read import RowOfKey
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.sequences import drop_sequences
+from barnabas.sql.templates import Seen, Template, template_of
 from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
@@ -81,7 +82,7 @@ class SqlSession:
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
         self._spark: SparkQueries | None = None
-        self._plans = Plans()
+        self._plans, self._seen = Plans(), Seen()
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -146,6 +147,9 @@ class SqlSession:
     def statements(self, text: str) -> list[str]:
         if text in self._plans:
             return [text]
+        template = template_of(text)
+        if template is not None and template.text in self._plans:
+            return [text.rstrip("; \t\r\n")]
         found = split(text)
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
@@ -165,14 +169,45 @@ class SqlSession:
 
     def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         """The statement, as it was checked before if nothing has changed."""
-        if text in self._plans:
+        template = None if given else template_of(text)
+        if text in self._plans or (template is not None and template.text in self._plans):
             self.definitions.refresh(self.running)
-        made = self._plans.get(text, given, self._plans_state())
+        made = self._plans.get(text, given, self._plans_state()) or self._of_template(text, template)
         if made is None:
             made = checked(self, statement_of(text), given)
             made.given = given
             self._plans.put(text, given, self._plans_state(), made)
+            if template is not None:
+                self._seen.note(template, is_useful=made.plain is not None)
         return made
+
+    def _of_template(self, text: str, template: Template | None) -> Ready | None:
+        """The statement as one of its template, if that was checked, or came before and gives the same."""
+        if template is None:
+            return None
+        made = self._plans.get(template.text, (), self._plans_state())
+        if made is None and self._seen.is_worth(template):
+            try:
+                made = checked(self, statement_of(template.text), ())
+            except SqlError:
+                made = None
+            if made is None or made.plain is None or not made.lasts or len(made.parameters) != len(template.values):
+                self._seen.note(template, is_useful=False)
+                return None
+            self._plans.put(template.text, (), self._plans_state(), made)
+        return None if made is None else made.with_values(text, template.values, lambda: checked(self, statement_of(text), ()))
+
+    def known(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Ready | None:
+        """The statement as it was checked before; None if it must be prepared. For any thread while no statement runs; it does not wait."""
+        if self._closed or self._state == "E" or not self.definitions.is_fresh:
+            return None
+        made = self._plans.get(text, tuple(parameters), self._plans_state())
+        if made is not None or parameters:
+            return made
+        template = template_of(text)
+        if template is None or template.text not in self._plans:
+            return None
+        return self._of_template(text, template)
 
     def _plans_state(self) -> object:
         return self.version, self.settings.generation, tuple(self.temporary.items())
@@ -188,9 +223,11 @@ class SqlSession:
     def one_row(self, prepared: Prepared, values: Sequence[Any]) -> RowOfKey | None:
         """The statement as a query for one row that needs no thread; None if it must run as others do. For any thread while no statement
         runs; it does not wait."""
-        if not isinstance(prepared, Ready) or prepared.key_read is None or prepared.version != self.version or self._closed:
+        if not isinstance(prepared, Ready) or prepared.version != self.version or self._closed or self._state == "E":
             return None
-        if self._state == "E":
+        if prepared.bound is not None:
+            prepared, values = prepared.bound
+        if prepared.key_read is None:
             return None
         read = prepared.key_read
         topic = self.client.cluster.topics.get(read.relation.topic)
@@ -332,6 +369,7 @@ class SqlSession:
         self.settings.reset()
         self.prepared.clear()
         self._plans.clear()
+        self._seen.clear()
         self.views.clear()
         self.numbers.clear()
         self._end_spark()

@@ -84,6 +84,11 @@ class DefinitionStore:
         found = (each for each in self._tables.values() if each.topic == topic)
         return next((each for each in found if each.view is not None and each.view.is_materialized), None)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether `refresh` would read nothing."""
+        return time.monotonic() - self._looked_at < REFRESH_S
+
     def close(self) -> None:
         """Release the connections; no session is left."""
         self._source.close()

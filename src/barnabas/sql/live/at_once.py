@@ -118,11 +118,14 @@ class Look:
 
     def _answer(self, asked: list[Question], rows: LiveRows | None) -> None:
         """Answer from the rows; None are none. The questions may be none by now."""
-        answers = [(False, None)] * len(asked)
+        answers: list[tuple[bool, Any]] = [(False, None)] * len(asked)
         if rows is not None and asked and self.followed.lock.acquire(blocking=False):
             try:
                 decoded = self._live.decoded(rows)
+                size = decoded.size
                 answers = [_answer(rows, decoded, each) for each in asked]
+                if decoded.size > size:
+                    self._live.room(self.followed)
             finally:
                 self.followed.lock.release()
         answered = asked[:]

@@ -5,15 +5,15 @@ one of them finds it ready.
 
 Rules
   1. A form counts only as long as its record is the newest of its key: `Row` objects are compared by identity.
-  2. Together they take at most as much memory as the rows of the table; beyond that all are forgotten. `LiveTables` forgets them too if the
-     forms of all tables take more than the rows of all tables leave free.
+  2. Together they take at most SHARE times the memory of the rows of the table; beyond that the kind is forgotten that was made least
+     recently. `LiveTables` forgets all if the forms of all tables take more than the rows of all tables leave free.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from barnabas.sql.live.rows import LivePartition, LiveRows, Row, records_of
 AHEAD = 256  # rows that are looked at to be made too
 ENTRY_BYTES = 250  # of memory for a row, besides its values
 LEAST_BYTES = 1 << 20
-T = TypeVar("T")
+SHARE = 4
 Places = dict[bytes, "_Place"]
 
 
@@ -88,13 +88,21 @@ def _lacking(rows: list[tuple[bytes, Row]], places: Places) -> list[tuple[bytes,
     return [(key, row) for key, row in rows if (place := places.get(key)) is None or place.row is not row]
 
 
+class _Forms:
+    """The forms of one kind."""
+
+    def __init__(self) -> None:
+        self.places: Places = {}
+        self.walks: dict[int, _Walk] = {}
+        self.size = 0
+
+
 class DecodedRows:
     """The forms of the rows of one table. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._definition: object = None
-        self._places: dict[Hashable, Places] = {}
-        self._walks: dict[int, _Walk] = {}
+        self._kinds: dict[Hashable, _Forms] = {}  # the one that was made most recently is the last
         self.size = 0  # bytes of memory, about
 
     def of_key(self, live: LiveRows, key: bytes, definition: object, kind: Hashable, make: Callable[[pa.RecordBatch], Made]) -> Any:
@@ -111,10 +119,11 @@ class DecodedRows:
             return None
         ((number, partition, row),) = found
         if definition is not self._definition and definition != self._definition:
-            self._forget()
+            self._kinds.clear()
+            self.size = 0
             self._definition = definition
-        places = self._places.setdefault(kind, {})
-        place = places.get(key)
+        forms = self._kinds.get(kind)
+        place = None if forms is None else forms.places.get(key)
         if place is None or place.row is not row:
             place = self._made(live, (number, partition, key, row), kind, make)
         return place.made[place.at]
@@ -123,17 +132,18 @@ class DecodedRows:
         self, live: LiveRows, wanted: tuple[int, LivePartition, bytes, Row], kind: Hashable, make: Callable[[pa.RecordBatch], Made]
     ) -> _Place:
         number, partition, key, row = wanted
-        if self.size > max(LEAST_BYTES, live.size):
-            self._forget()
-        places = self._places.setdefault(kind, {})
-        walk = self._walks.setdefault(number, _Walk())
-        chosen = [(key, row), *(each for each in walk.next(partition, places) if each[0] != key)]
+        forms = self._kinds.pop(kind, None) or _Forms()
+        while self._kinds and self.size > max(LEAST_BYTES, SHARE * live.size):
+            self.size -= self._kinds.pop(next(iter(self._kinds))).size
+        if self.size > max(LEAST_BYTES, SHARE * live.size):
+            forms, self.size = _Forms(), 0
+        self._kinds[kind] = forms
+        walk = forms.walks.setdefault(number, _Walk())
+        chosen = [(key, row), *(each for each in walk.next(partition, forms.places) if each[0] != key)]
         made = make(records_of((number, each, row) for each, row in chosen))
-        self.size += made.size + len(chosen) * ENTRY_BYTES
+        size = made.size + len(chosen) * ENTRY_BYTES
+        forms.size += size
+        self.size += size
         for at, (each, of_record) in enumerate(chosen):
-            places[each] = _Place(of_record, made.forms, at)
+            forms.places[each] = _Place(of_record, made.forms, at)
         return _Place(row, made.forms, 0)
-
-    def _forget(self) -> None:
-        self._places.clear()
-        self.size = 0

@@ -151,7 +151,7 @@ class LiveTables:
             return found
 
     def room(self, followed: Followed) -> int:
-        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free."""
+        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free; if they take more, they go."""
         with self._lock:
             sizes = {each: each.rows.size for each in self._tables.values() if each.rows is not None}
             used = sum(sizes.values())

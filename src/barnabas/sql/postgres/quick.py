@@ -7,30 +7,29 @@ rest, and gives it back if anything about it is unusual: then the thread of the 
 |---|---|
 | Bind, Execute, Sync | asyncpg, pgjdbc |
 | Bind, Describe, Execute, Sync | libpq, with a prepared statement |
-| Parse, Bind, Describe, Execute, Sync | libpq, with parameters |
+| Parse, Bind, Describe, Execute, Sync, with an unnamed statement | libpq, with parameters |
+| Query | psql, psycopg2, libpq without parameters |
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
 
 from barnabas import limits
 from barnabas.errors import BarnabasError
-from barnabas.sql.interface import Looks, OneRow, Prepared, ReadsOneRow
+from barnabas.sql.interface import Looks, OneRow, ReadsOneRow
 from barnabas.sql.postgres import answers, messages
 from barnabas.sql.postgres.execution import Execution
-from barnabas.sql.postgres.messages import BIND, DESCRIBE, EXECUTE, PARSE, SYNC, Message, format_of
+from barnabas.sql.postgres.messages import DESCRIBE, PARSE, QUERY, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
-from barnabas.sql.postgres.portals import Portal, Statement
+from barnabas.sql.postgres.portals import Statement
 from barnabas.sql.postgres.rows import RowWriter
+from barnabas.sql.postgres.types import arrow_type, oids_of
 
-MOST_MESSAGES, MOST_BYTES = 5, 10_000  # of a round
-_UNNAMED_PORTAL = b"P\0"
-_ALL_ROWS = b"\0\0\0\0\0"
+MOST_BYTES = 10_000  # of a round
+ROUNDS = frozenset({b"BES", b"BDES", b"PBES", b"PBDES"})
+_UNNAMED_PORTAL, _ALL_ROWS = b"P\0", b"\0\0\0\0\0"
 _READY = answers.ready("I")
 _ONE, _NONE = answers.command_complete("SELECT 1"), answers.command_complete("SELECT 0")
 
@@ -39,25 +38,24 @@ _ONE, _NONE = answers.command_complete("SELECT 1"), answers.command_complete("SE
 class _Shape:
     """How the rows of a statement are written in some formats."""
 
-    prepared: Prepared
     writer: RowWriter
     description: bytes
     kind: Hashable
-    make: Callable[[pa.RecordBatch], Sequence[bytes]]
 
 
 @dataclass(slots=True)
 class _Round:
-    """A round of messages that waits for its answer."""
+    """A round of messages that waits for its answer.
+
+    Args:
+        head: the messages before the row.
+        parsed: the statement that becomes the unnamed one.
+    """
 
     messages: Sequence[Message]
-    statement: Statement
     row: OneRow
-    shape: _Shape
-    values: Sequence[Any]
-    formats: Sequence[int]
-    is_parsed: bool
-    is_described: bool
+    head: bytes
+    parsed: Statement | None = None
 
 
 class Quick:
@@ -78,7 +76,7 @@ class Quick:
     ) -> None:
         self._session, self._execution, self._looks = session, execution, looks
         self._write, self._give_back = write, give_back
-        self._shapes: dict[tuple[int, tuple[int, ...]], _Shape] = {}
+        self._shapes: dict[tuple[Hashable, tuple[int, ...]], _Shape] = {}
         self._waiting: _Round | None = None
 
     @property
@@ -88,20 +86,64 @@ class Quick:
 
     def take(self, found: Sequence[Message]) -> bool:
         """Whether these messages are a round that will be answered here, or given back later."""
-        if not 3 <= len(found) <= MOST_MESSAGES or found[-1].kind != SYNC or self._execution.transaction.state != "I":
+        kinds = b"".join([each.kind for each in found]) if len(found) <= 5 else b""
+        if (kinds not in ROUNDS and kinds != QUERY) or self._execution.transaction.state != "I":
+            return False
+        if sum([len(each.body) for each in found]) > MOST_BYTES:
             return False
         try:
-            made = self._round(found)
+            return self._ask_query(found) if kinds == QUERY else self._ask_round(found, kinds)
         except BarnabasError:  # the thread finds it too, and tells the client
             return False
-        if made is None:
+
+    def _ask_query(self, found: Sequence[Message]) -> bool:
+        prepared = self._session.known(messages.parse_query(found[0].body))
+        row = None if prepared is None else self._session.one_row(prepared, ())
+        if row is None:
             return False
+        shape = self._shape(row, ())
+        return self._ask(_Round(found, row, shape.description), shape)
+
+    def _ask_round(self, found: Sequence[Message], kinds: bytes) -> bool:
+        parsed = self._parsed(found[0].body) if kinds.startswith(PARSE) else None
+        if parsed is None and kinds.startswith(PARSE):
+            return False
+        if found[-2].body != _ALL_ROWS or (DESCRIBE in kinds and found[-3].body != _UNNAMED_PORTAL):
+            return False
+        bind = messages.parse_bind(found[0 if parsed is None else 1].body)
+        statement = parsed if parsed is not None and not bind.statement else self._execution.statements.get(bind.statement)
+        if statement is None or statement.prepared is None or bind.portal or len(bind.values) != len(statement.oids):
+            return False
+        if statement.action is not None or statement.binary_copy is not None:
+            return False
+        values = [
+            value_of(value, oid, format_of(bind.formats, index))
+            for index, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
+        ]
+        row = self._session.one_row(statement.prepared, values)
+        if row is None:
+            return False
+        shape = self._shape(row, tuple(bind.result_formats))
+        head = (answers.PARSE_COMPLETE if parsed is not None else b"") + answers.BIND_COMPLETE
+        return self._ask(_Round(found, row, head + shape.description if DESCRIBE in kinds else head, parsed), shape)
+
+    def _parsed(self, body: bytes) -> Statement | None:
+        """An unnamed statement that was checked before. Raises SqlError."""
+        name, text, oids = messages.parse_parse(body)
+        if name or len(self._execution.statements) >= limits.MAX_POSTGRES_STATEMENTS // 2:
+            return None
+        given = [arrow_type(oid) for oid in oids]
+        prepared = self._session.known(text, given)
+        return None if prepared is None else Statement(text, prepared, oids_of(prepared.parameters, oids), given=given)
+
+    def _ask(self, made: _Round, shape: _Shape) -> bool:
         self._waiting = made
+        row, writer = made.row, shape.writer
 
         def answer(is_known: bool, form: bytes | None) -> None:
             self._answer(made, form, is_known=is_known)
 
-        if not made.row.ask(self._looks, made.shape.kind, made.shape.make, answer):
+        if not row.ask(self._looks, shape.kind, lambda records: writer.each(row.rows(records)), answer):
             self._waiting = None
             return False
         return True
@@ -111,48 +153,17 @@ class Quick:
         made, self._waiting = self._waiting, None
         return () if made is None else made.messages
 
-    def _round(self, found: Sequence[Message]) -> _Round | None:
-        """The messages as a query for one row. Raises SqlError for bad ones."""
-        kinds = b"".join(each.kind for each in found)
-        if kinds not in (b"BES", b"BDES"):
-            return None
-        if sum(len(each.body) for each in found) > MOST_BYTES or found[-2].body != _ALL_ROWS:
-            return None
-        is_described = len(found) == 4
-        if is_described and found[1].body != _UNNAMED_PORTAL:
-            return None
-        bind = messages.parse_bind(found[0].body)
-        statement = self._execution.statements.get(bind.statement)
-        if statement is None or bind.portal or len(bind.values) != len(statement.oids):
-            return None
-        return self._made(found, statement, bind, is_described=is_described)
-
-    def _made(self, found: Sequence[Message], statement: Statement, bind: messages.Bind, *, is_described: bool) -> _Round | None:
-        prepared = statement.prepared
-        if prepared is None or statement.action is not None or statement.binary_copy is not None:
-            return None
-        values = [
-            value_of(value, oid, format_of(bind.formats, index))
-            for index, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
-        ]
-        row = self._session.one_row(prepared, values)
-        if row is None:
-            return None
-        shape = self._shape(prepared, row, tuple(bind.result_formats))
-        return _Round(found, statement, row, shape, values, bind.result_formats, False, is_described)
-
-    def _shape(self, prepared: Prepared, row: OneRow, formats: tuple[int, ...]) -> _Shape:
+    def _shape(self, row: OneRow, formats: tuple[int, ...]) -> _Shape:
         """Raises SqlError if the formats do not fit the columns."""
-        key, zone = (id(prepared), formats), self._execution.zone
+        key, zone = (row.kind, formats), self._execution.zone
         found = self._shapes.get(key)
-        if found is not None and found.prepared is prepared and found.writer.zone is zone:
+        if found is not None and found.writer.zone is zone:
             return found
         if len(self._shapes) >= limits.MAX_SQL_PLANS:
             self._shapes.clear()
         writer = RowWriter(row.schema, formats, zone)
         description = answers.row_description(writer.described())
-        kind = ("postgres", row.kind, formats, str(zone))
-        found = self._shapes[key] = _Shape(prepared, writer, description, kind, lambda records: writer.each(row.rows(records)))
+        found = self._shapes[key] = _Shape(writer, description, ("postgres", row.kind, formats, str(zone)))
         return found
 
     def _answer(self, made: _Round, form: bytes | None, *, is_known: bool) -> None:
@@ -163,9 +174,9 @@ class Quick:
             self._give_back(made.messages)
             return
         self._session.saw(made.row)
-        parts = [answers.BIND_COMPLETE]
-        if made.is_described:
-            parts.append(made.shape.description)
-        parts += [_NONE] if form is None else [form, _ONE]
-        parts.append(_READY)
-        self._write(b"".join(parts))
+        if made.messages[0].kind == QUERY:
+            self._execution.drop_unnamed()
+        elif made.parsed is not None:
+            self._execution.statements.pop("", None)
+            self._execution.statements[""] = made.parsed
+        self._write(made.head + _NONE + _READY if form is None else b"".join((made.head, form, _ONE, _READY)))

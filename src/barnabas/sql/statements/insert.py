@@ -70,15 +70,24 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
-        made = rows.table(values)
+        return bring(rows.table(values), values)
+
+    def plain(values: Sequence[Any]) -> Result | None:
+        check_values(parameters, values)
+        made = rows.plain_table(values)
+        return None if made is None else bring(made, values)
+
+    def bring(made: pa.Table, values: Sequence[Any]) -> Result:
         check_rows(relation, made)
         if relation.is_keyed:
             made = conflict.resolved(made, values) if conflict is not None else without_duplicates(session, relation, made)
         session.write(relation, made)
         return returning.result(made, values)
 
-    lasts = conflict is None and returning.lasts and _is_constant(source)
-    return Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+    lasts = (conflict is None or conflict.plan is None) and returning.lasts and _is_constant(source)
+    ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+    ready.plain = plain if rows.is_plain else None
+    return ready
 
 
 def _is_constant(source: Any) -> bool:

@@ -26,6 +26,8 @@ class Ready:
         version: of the catalogue that it was checked against; None if it asks none.
         lasts: whether it depends on nothing but declared tables and settings.
         key_read: the same statement as a query for one row.
+        plain: the work, if values for the parameters have the same effect as literals in their place; it gives None for others.
+        bound: the template that it is of, and the values of its literals.
     """
 
     text: str
@@ -39,7 +41,25 @@ class Ready:
     version: object = None
     lasts: bool = False
     key_read: KeyRead | None = None
+    plain: Callable[[Sequence[Any]], Result | None] | None = None
+    bound: tuple[Ready, Sequence[Any]] | None = None
     given: Sequence[pa.DataType | None] = field(default=())
+
+    def with_values(self, text: str, values: Sequence[Any], checked: Callable[[], Ready]) -> Ready:
+        """The statement with literals in place of its parameters.
+
+        Args:
+            text: of that statement.
+            checked: checks it, for values that are not plain.
+        """
+        plain = self.plain
+        assert plain is not None
+
+        def run(_: Sequence[Any]) -> Result:
+            found = plain(values)
+            return checked().run(()) if found is None else found
+
+        return Ready(text, run, self.schema, version=self.version, bound=(self, values))
 
 
 def done(text: str, tag: str, action: Callable[[], None] | None = None, *, ends_transaction: bool = False) -> Ready:

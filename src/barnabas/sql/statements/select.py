@@ -40,7 +40,9 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
 
     lasts = plan.point is not None and plan.point.outputs is not None
     ready = Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
-    ready.key_read = KeyRead.of(plan)
+    ready.key_read = key_read = KeyRead.of(plan)
+    if key_read is not None:
+        ready.plain = lambda values: execute(values) if key_read.key(values) is not None else None
     return ready
 
 
