@@ -3,8 +3,8 @@
 Rules
   1. A look that begins after a query serves it. Its client has the caller's settings, so the broker checks the caller's right to read.
   2. Nothing here fails a query. Whatever is unusual leaves it without an answer, and the session's thread runs it: an error, an answer that
-     takes longer than PATIENCE_S, more than MOST_BYTES of new records, rows that a thread uses at this moment.
-  3. The loop never waits for a lock.
+     takes longer than PATIENCE_S, more than MOST_BYTES of new records, rows that a thread uses for so long.
+  3. The loop never blocks on a lock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -33,6 +33,7 @@ from barnabas.sql.live.tables import Followed, LiveTables, reaches
 
 logger = logging.getLogger(__name__)
 PATIENCE_S = 0.1
+LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
 MOST_BYTES = 128 << 10  # of new records that the loop decodes itself
 Answer = Callable[[bool, Any], None]
@@ -65,6 +66,7 @@ class Look:
         self._waiting: list[Question] = []
         self._task: asyncio.Task[None] | None = None
         self._rests_until = self._learnt_at = -math.inf
+        self._is_asking = self._is_late = False
 
     @property
     def is_busy(self) -> bool:
@@ -73,7 +75,7 @@ class Look:
     def ask(self, question: Question) -> bool:
         """Whether the question will be answered."""
         loop = asyncio.get_running_loop()
-        if loop.time() < self._rests_until:
+        if self._is_late or loop.time() < self._rests_until:
             return False
         self._waiting.append(question)
         if self._task is None:
@@ -87,16 +89,21 @@ class Look:
             while self._waiting:
                 asked, self._waiting = self._waiting, []
                 timer = loop.call_later(PATIENCE_S, self._give_up, asked)
-                answers = None
+                answers: list[tuple[bool, Any]] = []
                 try:
-                    answers = await self._look()
+                    answers = await self._look(asked)
                 except TableChanged:
                     pass
                 except BarnabasError as error:
                     self._rests_until = loop.time() + (LONG_REST_S if isinstance(error, LoginFailed) else REST_S)
                 finally:
                     timer.cancel()
-                self._answer(asked, answers)
+                    self._is_late = False
+                answered = asked[: len(answers)]
+                del asked[: len(answers)]
+                self._drop(asked)
+                for each, (is_known, form) in zip(answered, answers, strict=True):
+                    each.answer(is_known, form)
         except Exception:
             logger.exception("event=sql-look-failed topic=%s", self._topic)
         finally:
@@ -106,7 +113,9 @@ class Look:
 
     def _give_up(self, asked: list[Question]) -> None:
         """The answer takes too long: threads wait for it, with the statements' own limits."""
-        self._rests_until = asyncio.get_running_loop().time() + REST_S
+        self._is_late = True
+        if self._is_asking:
+            self._rests_until = asyncio.get_running_loop().time() + REST_S
         self._drop(asked)
         self._drop(self._waiting)
 
@@ -116,40 +125,33 @@ class Look:
         for each in dropped:
             each.answer(False, None)
 
-    def _answer(self, asked: list[Question], rows: LiveRows | None) -> None:
-        """Answer from the rows; None are none. The questions may be none by now."""
-        answers: list[tuple[bool, Any]] = [(False, None)] * len(asked)
-        if rows is not None and asked and self.followed.lock.acquire(blocking=False):
-            try:
-                decoded = self._live.decoded(rows)
-                size = decoded.size
-                answers = [_answer(rows, decoded, each) for each in asked]
-                if decoded.size > size:
-                    self._live.room(self.followed)
-            finally:
-                self.followed.lock.release()
-        answered = asked[:]
-        asked.clear()
-        for each, (is_known, form) in zip(answered, answers, strict=True):
-            each.answer(is_known, form)
-
-    async def _look(self) -> LiveRows | None:
-        """The rows, with all that was committed when the look began; None if they are not at hand."""
+    async def _look(self, asked: Sequence[Question]) -> list[tuple[bool, Any]]:
+        """An answer for each question that still waits when the look has ended; none if the rows are not at hand."""
         rows, client = self.followed.rows, self._client
         if rows is None:
-            return None
+            return []
         positions = {number: each.position for number, each in list(rows.partitions.items())}
         await self._learn(list(positions))
         topic = client.cluster.topics.get(self._topic)
         if topic is None or topic.topic_id != self._topic_id or len(topic.partitions) != len(positions):
             self._learnt_at = -math.inf
-            return None
+            return []
         answers = await self._fetched(positions)
-        if sum(len(each.records) for each in answers.values()) > MOST_BYTES or not self.followed.lock.acquire(blocking=False):
-            return None
+        if sum(len(each.records) for each in answers.values()) > MOST_BYTES:
+            return []
+        while not self.followed.lock.acquire(blocking=False):
+            await asyncio.sleep(LOCKED_S)
+            if not asked:
+                return []
         try:
-            is_current = self.followed.rows is rows and self._taken(rows, positions, answers)
-            return rows if is_current else None
+            if self.followed.rows is not rows or not self._taken(rows, positions, answers):
+                return []
+            decoded = self._live.decoded(rows)
+            size = decoded.size
+            found = [_answer(rows, decoded, each) for each in asked]
+            if decoded.size > size:
+                self._live.room(self.followed)
+            return found
         finally:
             self.followed.lock.release()
 
@@ -157,6 +159,7 @@ class Look:
         """The answer of each partition. Raises ClientError, PartitionError, TableChanged."""
         cluster = self._client.cluster
         calls = fetch_calls(self._config, cluster, self._topic, positions)
+        self._is_asking = True
         try:
             if len(calls) == 1:
                 found = [await self._client.request(calls[0][0])]
@@ -165,6 +168,8 @@ class Look:
         except ClientError:
             cluster.forget(self._topic)
             raise
+        finally:
+            self._is_asking = False
         return {
             partition: received(cluster, self._topic, partition, answer)
             for (_, partitions), answer in zip(calls, found, strict=True)

@@ -105,7 +105,9 @@ class DecodedRows:
         self._kinds: dict[Hashable, _Forms] = {}  # the one that was made most recently is the last
         self.size = 0  # bytes of memory, about
 
-    def of_key(self, live: LiveRows, key: bytes, definition: object, kind: Hashable, make: Callable[[pa.RecordBatch], Made]) -> Any:
+    def of_key(
+        self, live: LiveRows, key: bytes, definition: object, kind: Hashable, make: Callable[[pa.RecordBatch], Made]
+    ) -> Any:
         """The form of a key's row; None unless exactly one partition has one.
 
         Args:
@@ -129,7 +131,11 @@ class DecodedRows:
         return place.made[place.at]
 
     def _made(
-        self, live: LiveRows, wanted: tuple[int, LivePartition, bytes, Row], kind: Hashable, make: Callable[[pa.RecordBatch], Made]
+        self,
+        live: LiveRows,
+        wanted: tuple[int, LivePartition, bytes, Row],
+        kind: Hashable,
+        make: Callable[[pa.RecordBatch], Made],
     ) -> _Place:
         number, partition, key, row = wanted
         forms = self._kinds.pop(kind, None) or _Forms()
