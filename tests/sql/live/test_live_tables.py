@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pyarrow as pa
@@ -165,11 +166,23 @@ def test_open_transactions_do_not_show(broker: Broker, session: SqlSession) -> N
     assert rows(session, "select name from committed where id = 1") == [{"name": "new"}]
 
 
-def test_a_caller_without_the_right_to_read_gets_no_row() -> None:
+@contextmanager
+def secured() -> Iterator[tuple[Broker, ClientConfig, Callable[[str, str], None]]]:
+    """A broker with users, the settings of an administrator, and a function that denies a user a topic."""
     with Broker({"allow.everyone.if.no.acl.found": True, "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                  "super.users": "User:admin"}, users={"admin": "a", "alice": "b"}) as broker:  # fmt: skip
-        shown = {**broker.login("admin", "PLAIN"), "bootstrap.servers": broker.bootstrap_servers}
-        engine = SqlEngine(ClientConfig.from_options(shown))
+        shown = ClientConfig.from_options({**broker.login("admin", "PLAIN"), "bootstrap.servers": broker.bootstrap_servers})
+
+        def deny(user: str, topic: str) -> None:
+            with BlockingClient(shown) as client:
+                _deny(client, user, topic)
+
+        yield broker, shown, deny
+
+
+def test_a_caller_without_the_right_to_read_gets_no_row() -> None:
+    with secured() as (broker, shown, deny):
+        engine = SqlEngine(shown)
         try:
             admin, alice = (
                 engine.session(Caller("admin")),
@@ -178,8 +191,7 @@ def test_a_caller_without_the_right_to_read_gets_no_row() -> None:
             created(admin, "secret")
             assert rows(admin, "select name from secret where id = 1") == [{"name": "name 1"}]
             assert rows(alice, "select name from secret where id = 1") == [{"name": "name 1"}]
-            with BlockingClient(ClientConfig.from_options(shown)) as client:
-                _deny(client, "alice", "secret")
+            deny("alice", "secret")
             with pytest.raises(Exception, match=r"(?i)authoriz|permission|denied"):
                 rows(alice, "select name from secret where id = 1")
             assert rows(admin, "select name from secret where id = 1") == [{"name": "name 1"}]

@@ -23,7 +23,7 @@ from barnabas.sql.postgres import answers, messages
 from barnabas.sql.postgres.execution import Execution
 from barnabas.sql.postgres.messages import DESCRIBE, PARSE, QUERY, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
-from barnabas.sql.postgres.portals import Statement
+from barnabas.sql.postgres.portals import Portal, Statement
 from barnabas.sql.postgres.rows import RowWriter
 from barnabas.sql.postgres.types import arrow_type, oids_of
 
@@ -49,13 +49,15 @@ class _Round:
 
     Args:
         head: the messages before the row.
-        parsed: the statement that becomes the unnamed one.
+        portal: the unnamed one that it makes; None for a simple query.
+        is_parsed: whether its statement becomes the unnamed one.
     """
 
     messages: Sequence[Message]
     row: OneRow
     head: bytes
-    parsed: Statement | None = None
+    portal: Portal | None = None
+    is_parsed: bool = False
 
 
 class Quick:
@@ -87,7 +89,7 @@ class Quick:
     def take(self, found: Sequence[Message]) -> bool:
         """Whether these messages are a round that will be answered here, or given back later."""
         kinds = b"".join([each.kind for each in found]) if len(found) <= 5 else b""
-        if (kinds not in ROUNDS and kinds != QUERY) or self._execution.transaction.state != "I":
+        if (kinds not in ROUNDS and kinds != QUERY) or self._execution.transaction.state == "E":
             return False
         if sum([len(each.body) for each in found]) > MOST_BYTES:
             return False
@@ -125,7 +127,10 @@ class Quick:
             return False
         shape = self._shape(row, tuple(bind.result_formats))
         head = (answers.PARSE_COMPLETE if parsed is not None else b"") + answers.BIND_COMPLETE
-        return self._ask(_Round(found, row, head + shape.description if DESCRIBE in kinds else head, parsed), shape)
+        if DESCRIBE in kinds:
+            head += shape.description
+        portal = Portal(statement, values, bind.result_formats, finished="SELECT 0")
+        return self._ask(_Round(found, row, head, portal, parsed is not None), shape)
 
     def _parsed(self, body: bytes) -> Statement | None:
         """An unnamed statement that was checked before. Raises SqlError."""
@@ -174,9 +179,17 @@ class Quick:
             self._give_back(made.messages)
             return
         self._session.saw(made.row)
-        if made.messages[0].kind == QUERY:
-            self._execution.drop_unnamed()
-        elif made.parsed is not None:
-            self._execution.statements.pop("", None)
-            self._execution.statements[""] = made.parsed
-        self._write(made.head + _NONE + _READY if form is None else b"".join((made.head, form, _ONE, _READY)))
+        execution = self._execution
+        state = execution.transaction.state
+        if made.portal is None:
+            execution.drop_unnamed()
+        else:
+            if made.is_parsed:
+                execution.statements.pop("", None)
+                execution.statements[""] = made.portal.statement
+            execution.close_portal("")
+            if state == "T":  # otherwise it ends with Sync
+                execution.portals[""] = made.portal
+        self._write(
+            b"".join((made.head, form or b"", _NONE if form is None else _ONE, _READY if state == "I" else answers.ready(state)))
+        )
