@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 PATIENCE_S = 0.1
 LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
+LEARNT_S = 1.0  # so long nothing asks whether the leaders of the partitions are known
 MOST_BYTES = 128 << 10  # of new records that the loop decodes itself
 Answer = Callable[[bool, Any], None]
 
@@ -65,7 +66,7 @@ class Look:
         self._config = replace(client.config, read_committed=True, fetch_max_wait_ms=0, fetch_min_bytes=0, interruption=None)
         self._waiting: list[Question] = []
         self._task: asyncio.Task[None] | None = None
-        self._rests_until = self._learnt_at = -math.inf
+        self._rests_until = self._learnt_until = -math.inf
         self._is_asking = self._is_late = False
 
     @property
@@ -134,7 +135,7 @@ class Look:
         await self._learn(list(positions))
         topic = client.cluster.topics.get(self._topic)
         if topic is None or topic.topic_id != self._topic_id or len(topic.partitions) != len(positions):
-            self._learnt_at = -math.inf
+            client.cluster.forget(self._topic)
             return []
         answers = await self._fetched(positions)
         if sum(len(each.records) for each in answers.values()) > MOST_BYTES:
@@ -177,11 +178,11 @@ class Look:
         }
 
     async def _learn(self, partitions: list[int]) -> None:
-        """Know the leaders of the partitions."""
+        """Know the leaders of the partitions. Raises BarnabasError."""
         now = asyncio.get_running_loop().time()
-        if now - self._learnt_at > self._config.metadata_max_age_ms / 1000 or self._topic not in self._client.cluster.topics:
+        if now > self._learnt_until or self._topic not in self._client.cluster.topics:
             await self._client.run(known(self._config, self._client.cluster, [(self._topic, each) for each in partitions]))
-            self._learnt_at = now
+            self._learnt_until = now + LEARNT_S
 
     def _taken(self, rows: LiveRows, positions: Mapping[int, int], answers: Mapping[int, Fetched]) -> bool:
         """Whether the rows have all that was committed when the look began."""
