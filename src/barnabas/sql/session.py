@@ -501,6 +501,12 @@ class SqlSession:
         for (topic, partition), end in self.producers.write(records).items():
             self.access.wrote(topic, {partition: end})
 
+    def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write one record at once, outside of a transaction. Raises SqlError, KafkaError, ClientError."""
+        self.running.check()
+        for (_, partition), end in self.producers.write_one(topic, key, value).items():
+            self.access.wrote(topic, {partition: end})
+
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has, the open transaction's rows among them."""
         own = self.buffer.keys(relation.name)

@@ -22,6 +22,7 @@ from barnabas.client.plans import Plan, retrying
 from barnabas.client.results import EARLIEST, Fetched
 from barnabas.columnar.decode import RecordDecoder
 from barnabas.error_codes import ErrorCode
+from barnabas.sql.live.few_records import few_records
 from barnabas.sql.live.rows import LivePartition, LiveRows
 
 
@@ -123,7 +124,11 @@ def take(rows: LiveRows, topic: str, partition: int, asked: int, answer: Fetched
         return
     if answer.last_stable_offset < asked:
         raise TableChanged
-    if len(answer.records):
+    few = few_records(answer, asked) if len(answer.records) else None
+    if few is not None:
+        rows.take_few(partition, few)
+        part.position = few.end
+    elif len(answer.records):
         decoder = RecordDecoder(topic, partition)
         for batch in decoder.decode(answer.records, asked, aborted=answer.aborted):
             rows.take(partition, batch)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from barnabas.columnar.decode import SCHEMA
+from barnabas.sql.live.few_records import Few, are_canonical
 from barnabas.tables.formats import ColumnFormat
 
 ROW_BYTES = 250  # of memory for a row, besides its key and value
@@ -91,6 +92,16 @@ class LiveRows:
         offsets: list[Any] = records.column("offset").to_pylist()
         times: list[Any] = records.column("timestamp").cast(pa.int64()).to_pylist()
         self.partitions[partition].take(keys.to_pylist(), records.column("value").to_pylist(), offsets, times)
+
+    def take_few(self, partition: int, few: Few) -> None:
+        """The same, of few records."""
+        if not few.keys:
+            return
+        self.changes += 1
+        if self.is_canonical:
+            known = are_canonical(self._key, few.keys)
+            self.is_canonical = _is_canonical(self._key, pa.array(few.keys, pa.binary())) if known is None else known
+        self.partitions[partition].take(few.keys, few.values, few.offsets, few.times)
 
     def of_key(self, key: bytes) -> pa.RecordBatch:
         """The records of one key."""
