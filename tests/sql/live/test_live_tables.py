@@ -18,11 +18,12 @@ from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import Caller, Session
 from barnabas.sql.live.decoded import AHEAD, SHARE, DecodedRows, Made, Slices
-from barnabas.sql.live.rows import LivePartition, LiveRows, Row, records_of
+from barnabas.sql.live.rows import LivePartition, LiveRows
 from barnabas.sql.live.tables import Looks
 from barnabas.sql.session import SqlSession
 from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.testing import Broker
+from tests.sql.live.records import records
 from tests.waiting import wait_until
 
 
@@ -286,9 +287,8 @@ def test_rows_that_were_decoded_ahead_are_the_newest(engine: SqlEngine, session:
 def test_decoded_rows_take_little_more_memory_than_the_rows() -> None:
     live = LiveRows(ScalarFormat(pa.field("id", pa.int64())))
     count = 4 * AHEAD
-    records = [(0, str(number).encode(), Row(number, 0, b"x" * 9_000)) for number in range(count)]
     live.partitions[0] = LivePartition()
-    live.take(0, records_of(records))
+    live.take(0, records([(str(number).encode(), b"x" * 9_000, number) for number in range(count)]))
     decoded, batches = DecodedRows(), []
 
     def decode(records: pa.RecordBatch) -> Made:

@@ -4,7 +4,7 @@ Making the form of one record costs as much as that of some hundreds at once. So
 one of them finds it ready.
 
 Rules
-  1. A form counts only as long as its record is the newest of its key: `Row` objects are compared by identity.
+  1. A form counts only as long as its record is the newest of its key: it has the slot of that record.
   2. Together they take at most SHARE times the memory of the rows of the table; beyond that the kind is forgotten that was made least
      recently. `LiveTables` forgets all if the forms of all tables take more than the rows of all tables leave free.
 """
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from barnabas.sql.live.rows import LivePartition, LiveRows, Row, records_of
+from barnabas.sql.live.rows import LivePartition, LiveRows
 
 AHEAD = 256  # rows that are looked at to be made too
 ENTRY_BYTES = 250  # of memory for a row, besides its values
@@ -29,7 +29,7 @@ Places = dict[bytes, "_Place"]
 class _Place(NamedTuple):
     """Where the form of a row is."""
 
-    row: Row
+    slot: int
     made: Sequence[Any]
     at: int
 
@@ -59,10 +59,10 @@ class _Walk:
 
     def __init__(self) -> None:
         self._position = -1
-        self._newest: Iterator[tuple[bytes, Row]] = iter(())
-        self._others: Iterator[tuple[bytes, Row]] = iter(())
+        self._newest: Iterator[tuple[bytes, int]] = iter(())
+        self._others: Iterator[tuple[bytes, int]] = iter(())
 
-    def next(self, partition: LivePartition, places: Places) -> list[tuple[bytes, Row]]:
+    def next(self, partition: LivePartition, places: Places) -> list[tuple[bytes, int]]:
         """Rows without a form."""
         if partition.position != self._position:
             self._position = partition.position
@@ -77,15 +77,15 @@ class _Walk:
         return _lacking(looked_at, places)
 
 
-def _taken(walk: Iterator[tuple[bytes, Row]]) -> list[tuple[bytes, Row]]:
+def _taken(walk: Iterator[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
     try:
         return list(itertools.islice(walk, AHEAD))
     except RuntimeError:  # rows came or went
         return []
 
 
-def _lacking(rows: list[tuple[bytes, Row]], places: Places) -> list[tuple[bytes, Row]]:
-    return [(key, row) for key, row in rows if (place := places.get(key)) is None or place.row is not row]
+def _lacking(rows: list[tuple[bytes, int]], places: Places) -> list[tuple[bytes, int]]:
+    return [(key, slot) for key, slot in rows if (place := places.get(key)) is None or place.slot != slot]
 
 
 class _Forms:
@@ -119,25 +119,25 @@ class DecodedRows:
         found = [(number, each, each.rows[key]) for number, each in live.partitions.items() if key in each.rows]
         if len(found) != 1:
             return None
-        ((number, partition, row),) = found
+        ((number, partition, slot),) = found
         if definition is not self._definition and definition != self._definition:
             self._kinds.clear()
             self.size = 0
             self._definition = definition
         forms = self._kinds.get(kind)
         place = None if forms is None else forms.places.get(key)
-        if place is None or place.row is not row:
-            place = self._made(live, (number, partition, key, row), kind, make)
+        if place is None or place.slot != slot:
+            place = self._made(live, (number, partition, key, slot), kind, make)
         return place.made[place.at]
 
     def _made(
         self,
         live: LiveRows,
-        wanted: tuple[int, LivePartition, bytes, Row],
+        wanted: tuple[int, LivePartition, bytes, int],
         kind: Hashable,
         make: Callable[[pa.RecordBatch], Made],
     ) -> _Place:
-        number, partition, key, row = wanted
+        number, partition, key, slot = wanted
         forms = self._kinds.pop(kind, None) or _Forms()
         while self._kinds and self.size > max(LEAST_BYTES, SHARE * live.size):
             self.size -= self._kinds.pop(next(iter(self._kinds))).size
@@ -145,11 +145,11 @@ class DecodedRows:
             forms, self.size = _Forms(), 0
         self._kinds[kind] = forms
         walk = forms.walks.setdefault(number, _Walk())
-        chosen = [(key, row), *(each for each in walk.next(partition, forms.places) if each[0] != key)]
-        made = make(records_of((number, each, row) for each, row in chosen))
+        chosen = [(key, slot), *(each for each in walk.next(partition, forms.places) if each[0] != key)]
+        made = make(partition.records(number, [each for _, each in chosen]))
         size = made.size + len(chosen) * ENTRY_BYTES
         forms.size += size
         self.size += size
         for at, (each, of_record) in enumerate(chosen):
             forms.places[each] = _Place(of_record, made.forms, at)
-        return _Place(row, made.forms, 0)
+        return _Place(slot, made.forms, 0)
