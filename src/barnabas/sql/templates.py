@@ -19,7 +19,7 @@ from barnabas import limits
 MOST_CHARACTERS, MOST_VALUES = 2_000, 100
 _WORTH = re.compile(r"\s*(?:select|insert)\s", re.IGNORECASE)
 _PIECE = re.compile(r"""(?P<name>"[^"]*")|(?P<text>'(?:[^']|'')*')|(?P<number>(?<![\w.$])\d+(?:\.\d+)?(?![\w.]))""", re.ASCII)
-_ODD = re.compile(r"""[$;\\`'"\0]|--|/\*""")
+_ODD = re.compile(r"""[$;\\`'"]|--|/\*""")
 _SIGNED = re.compile(r"[(,=]\s*-\Z")
 _KEPT = re.compile(r"\blimit\s+\Z", re.IGNORECASE)
 
@@ -33,7 +33,7 @@ class Template(NamedTuple):
 
 def template_of(text: str) -> Template | None:
     """The template of a statement; None if it has none."""
-    if len(text) > MOST_CHARACTERS or not _WORTH.match(text):
+    if len(text) > MOST_CHARACTERS or "\0" in text or not _WORTH.match(text):
         return None
     parts: list[str] = []
     values: list[Any] = []
