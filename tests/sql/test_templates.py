@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -140,6 +140,6 @@ def test_statements_with_a_template_give_what_they_give_without(
     plain.session.close()
 
 
-def _unless(asking: Asking, plain: object) -> object:
+def _unless(asking: Asking, plain: Callable[..., object]) -> Callable[..., object]:
     """`SqlSession._of_template`, which finds nothing for one session."""
-    return lambda session, *arguments: None if session is asking.session else plain(session, *arguments)  # type: ignore[operator]
+    return lambda session, *arguments: None if session is asking.session else plain(session, *arguments)

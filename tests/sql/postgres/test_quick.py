@@ -314,16 +314,16 @@ def test_looks_have_the_rights_of_their_caller() -> None:
         for session in (admin, alice):
             assert rows(session, text, [1]) == [{"name": "name 1"}]
 
+        async def is_told(session: SqlSession, looks: AtOnce) -> bool:
+            row = session.one_row(session.prepare(text), [1])
+            assert row is not None
+            answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            assert row.ask(looks, "kind", lambda records: [b"x"] * records.num_rows, lambda known, _: answer.set_result(known))
+            return await answer
+
         async def told() -> list[bool]:
             looks = AtOnce()
-            found = []
-            for session in (admin, alice, admin):
-                row = session.one_row(session.prepare(text), [1])
-                assert row is not None
-                answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-                made = [b"x"] * 300
-                assert row.ask(looks, "kind", lambda records: made[: records.num_rows], lambda known, _: answer.set_result(known))  # noqa: B023
-                found.append(await answer)
+            found = [await is_told(session, looks) for session in (admin, alice, admin)]
             await looks.close()
             return found
 

@@ -2,8 +2,8 @@
 
 Rules
   1. A look that begins after a query serves it. Its client has the caller's settings, so the broker checks the caller's right to read.
-  2. Nothing here fails a query. Whatever is unusual leaves it without an answer, and the session's thread runs it: an error, an answer that
-     takes longer than PATIENCE_S, more than MOST_BYTES of new records, rows that a thread uses for so long.
+  2. Nothing here fails a query. The session's thread runs it if there is no answer: after an error, after PATIENCE_S, with more than
+     MOST_BYTES of new records, with rows that a thread uses for so long.
   3. The loop never blocks on a lock.
 """
 
@@ -72,6 +72,11 @@ class Look:
     @property
     def is_busy(self) -> bool:
         return self._task is not None
+
+    def close(self) -> None:
+        """Give no more answers."""
+        if self._task is not None:
+            self._task.cancel()
 
     def ask(self, question: Question) -> bool:
         """Whether the question will be answered."""
@@ -249,6 +254,8 @@ class AtOnce:
 
     async def close(self) -> None:
         """Close the connections."""
+        for look in self._looks.values():
+            look.close()
         for client in self._clients.values():
             await client.close()
         self._clients.clear()

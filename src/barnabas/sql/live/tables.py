@@ -22,6 +22,7 @@ from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.running import Running
 from barnabas.sql.turns import Turns
+from barnabas.tables.formats import ColumnFormat
 
 R = TypeVar("R")
 Name = tuple[str, str, str]  # a topic, its id, the format of its keys
@@ -32,13 +33,16 @@ WAIT_S = 0.002  # between two looks for offsets that a session wrote
 class Followed:
     """One topic; `rows` is None once it has turned out to be too large.
 
+    Args:
+        key: the format of its keys.
+
     A session has the turn while it looks at the topic; `lock` guards the rows, and nobody holds it while waiting for the cluster.
     """
 
-    def __init__(self, relation: TopicRelation) -> None:
+    def __init__(self, key: ColumnFormat) -> None:
         self.turns = Turns()
         self.lock = threading.Lock()
-        self.rows: LiveRows | None = LiveRows(relation.layout.key)
+        self.rows: LiveRows | None = LiveRows(key)
         self.looks = Looks()
 
 
@@ -144,7 +148,7 @@ class LiveTables:
 
     def _followed(self, name: Name, relation: TopicRelation) -> Followed:
         with self._lock:
-            found = self._tables.pop(name, None) or Followed(relation)
+            found = self._tables.pop(name, None) or Followed(relation.layout.key)
             self._tables[name] = found  # the last one is the one used most recently
             while len(self._tables) > limits.MAX_SQL_LIVE_TABLES:
                 del self._tables[next(iter(self._tables))]
