@@ -209,6 +209,7 @@ POSTGRES_IDLE_TIMEOUT_S = 28_800.0  # between two statements; MySQL's wait_timeo
 POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S = 600.0  # between two statements of a transaction
 POSTGRES_STOP_TIMEOUT_S = 10.0  # for the statements that run when the server stops
 MAX_VIEW_RECOMPUTED_ROWS = 1_000_000  # rows that a view reads again at each change, where its query has no key to divide them by
+MAX_JOB_APPENDED_ROWS = 5_000_000  # rows that an insert makes of the records of one micro-batch
 MAX_JOBS = 1_000  # jobs of one cluster, and records of their states and progress
 MAX_JOB_BYTES = 512 * 1024  # of the record of one job, state or progress
 MAX_JOB_NAME = 249  # characters, as of a topic's name

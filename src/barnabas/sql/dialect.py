@@ -23,9 +23,12 @@ from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
+from barnabas.sql.table_words import with_plain_windows
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 IDENTITY_OPTIONS = "identity_options"  # the mark of an identity column
+STREAM = "stream"  # the mark of a table that is read as a stream
+_BEFORE_STREAMS = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN, TokenType.USING))
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
 
@@ -42,10 +45,13 @@ class Barnabas(Postgres):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         NUMERIC_LITERALS = Spark.Tokenizer.NUMERIC_LITERALS  # 1L, 2S, 3Y, 1.5D, 1.5BD
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
-        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE, "STREAM": TokenType.STREAM,
+        }  # fmt: skip
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*PostgresParser.FUNC_TOKENS, TokenType.STREAM}
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
         def _parse_generated_as_identity(self) -> Any:
@@ -66,6 +72,39 @@ class Barnabas(Postgres):
                 made.meta[IDENTITY_OPTIONS] = Statement(self.sql, self._tokens[start : self._index])
                 self._match_r_paren()
             return made
+
+        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
+            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+            if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
+                self._advance(2)
+                time = self._parse_field(any_token=True)
+                if not self._match(TokenType.ALIAS):
+                    self.raise_error("AS follows the column of a WATERMARK")
+                return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
+            return super()._parse_unnamed_constraint(constraints)
+
+        def _parse_stream(self) -> Any:
+            """`STREAM t` and `STREAM(t)` in FROM: the table with a mark. A table may have the name `stream`."""
+            place = self._index
+            is_word = (
+                self._curr.token_type == TokenType.STREAM and place and self._tokens[place - 1].token_type in _BEFORE_STREAMS
+            )
+            if not is_word or self._next.token_type not in (TokenType.L_PAREN, *(self.TABLE_ALIAS_TOKENS - {TokenType.SET})):
+                return None
+            self._advance()
+            has_brackets = self._match(TokenType.L_PAREN)
+            table = self._try_parse(self._parse_table_parts)
+            if (
+                table is None
+                or not isinstance(table.this, exp.Identifier)
+                or (has_brackets and not self._match(TokenType.R_PAREN))
+            ):
+                self._retreat(place)
+                return None
+            table.set("alias", self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS))
+            table.set("sample", self._parse_table_sample())
+            table.meta[STREAM] = True
+            return table
 
         def _warn_unsupported(self) -> None:
             """Nothing: the statement gets an error, and its text belongs into no log."""
@@ -237,6 +276,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
     `ORDER BY x USING <`, and the functions `div` and `window`."""
+    tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None

@@ -463,11 +463,10 @@ class SqlSession:
         return self.access.point(relation, plan.inputs[0].schema.names, key)
 
     def _catch_up(self, inputs: Sequence[Input]) -> None:
-        """Let views have what the session wrote, if it wants that."""
-        if self.access.writes and any(each.relation.is_view for each in inputs if isinstance(each.relation, TopicRelation)):
-            names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.is_view}
-            if self.settings.get("read_your_writes") == "on":
-                self.catching_up.before_reading(names)
+        """Let views and streams have what the session wrote, if it wants that."""
+        names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.has_job}
+        if self.access.writes and names and self.settings.get("read_your_writes") == "on":
+            self.catching_up.before_reading(names)
 
     def _must_catch_up(self, view: str) -> bool:
         return self.settings.get("read_your_writes") == "on" and not self.catching_up.is_done(view)

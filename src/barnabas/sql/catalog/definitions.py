@@ -10,6 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
+from barnabas.tables.column_types import quoted as identifier
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
@@ -70,6 +71,38 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
     created_ms: int = 0
 
 
+class WatermarkDefinition(Struct, frozen=True):
+    """How late the rows of a table may come.
+
+    Args:
+        column: their time.
+        delay: an interval in SQL, as in `INTERVAL '5 seconds'`; empty for none.
+    """
+
+    column: str
+    delay: str = ""
+
+    @property
+    def text(self) -> str:
+        """As CREATE TABLE has it."""
+        return f"WATERMARK FOR {identifier(self.column)} AS {self.value}"
+
+    @property
+    def value(self) -> str:
+        """The watermark that a row gives."""
+        return f"{identifier(self.column)}{f' - {self.delay}' if self.delay else ''}"
+
+
+class StreamDefinition(Struct, frozen=True, omit_defaults=True):
+    """The query of CREATE STREAM.
+
+    Args:
+        query: the text of the query whose rows a job appends; empty without one.
+    """
+
+    query: str = ""
+
+
 class TableDefinition(Struct, frozen=True, omit_defaults=True):
     """A table.
 
@@ -82,6 +115,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         mode: of records that do not fit.
         is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
         view: what makes the rows; None for a table that statements write to.
+        watermark: which rows come too late for views; None: all of them count.
+        stream: for a table of CREATE STREAM, whose rows never change.
     """
 
     name: str
@@ -95,6 +130,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     mode: str = "permissive"
     is_key_object: bool = False
     view: ViewDefinition | None = None
+    watermark: WatermarkDefinition | None = None
+    stream: StreamDefinition | None = None
 
     @property
     def is_plain_view(self) -> bool:

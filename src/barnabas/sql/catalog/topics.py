@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
@@ -28,6 +28,7 @@ class TopicRelation(Struct, frozen=True):
         columns: what `*` shows.
         layout: how records become columns.
         definition: None for an undeclared topic.
+        is_stream: whether each record is a row that stays, also in a table with a primary key.
     """
 
     name: str
@@ -38,21 +39,41 @@ class TopicRelation(Struct, frozen=True):
     key_alias: str | None = None
     filled: Mapping[str, str] = {}
     definition: TableDefinition | None = None
+    is_stream: bool = False
+
+    @property
+    def source(self) -> str:
+        """The name of the table, which is that of the topic if nothing declares it."""
+        return self.topic if self.definition is None else self.definition.name
 
     @property
     def is_keyed(self) -> bool:
         """Whether a reader sees the newest row of each key."""
-        return self.definition is not None and self.definition.is_keyed
+        return self.definition is not None and self.definition.is_keyed and not self.is_stream
 
     @property
     def is_view(self) -> bool:
-        """Whether a job writes its rows."""
+        """Whether a job alone writes its rows."""
         return self.definition is not None and self.definition.view is not None
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a job was created with it, and writes its rows."""
+        definition = self.definition
+        return self.is_view or (definition is not None and definition.stream is not None and bool(definition.stream.query))
 
     @property
     def keys(self) -> Sequence[str]:
         """The columns of the primary key."""
-        return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
+        return self.definition.key if self.definition is not None and self.is_keyed else ()
+
+
+def as_stream(relation: TopicRelation) -> TopicRelation:
+    """The same topic with a row of each record. Of a table with a primary key, deletions are left out."""
+    if relation.is_stream:
+        return relation
+    layout = structs.replace(relation.layout, skips_deletions=relation.is_keyed)
+    return structs.replace(relation, name=f"STREAM({relation.name})", layout=layout, is_stream=True)
 
 
 def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRelation:

@@ -17,7 +17,8 @@ from sqlglot import exp
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
-from barnabas.sql.dialect import Barnabas, to_duckdb
+from barnabas.sql.catalog.topics import TopicRelation, as_stream
+from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.documents import read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
@@ -30,9 +31,10 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.sequences import read_sequences
+from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
-from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
@@ -139,7 +141,7 @@ def plan_query(
     tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
-    relations = [find(parts_of(table), position_in(table)) for table in tables]
+    relations = [relation_of(table, find) for table in tables]
     has_point = len(relations) == 1 and relations[0].name not in pending
     point = point_of(tree, relations[0]) if has_point else None
     inputs = _inputs(tree, tables, relations, pending)
@@ -159,10 +161,22 @@ def plan_query(
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
+    widen_literals(tree, field_of)
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
     return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
+
+
+def relation_of(table: Any, find: Find) -> Relation:
+    """The relation of a table in a query. Raises SqlError."""
+    relation = find(parts_of(table), position_in(table))
+    if not table.meta.get(STREAM):
+        return relation
+    if not isinstance(relation, TopicRelation):
+        hint = "STREAM t reads the records of a table, a topic or a materialized view"
+        raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no topic, so it is no stream', position=position_in(table), hint=hint)
+    return as_stream(relation)
 
 
 def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation], pending: Collection[str]) -> list[Input]:

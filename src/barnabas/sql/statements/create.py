@@ -25,6 +25,7 @@ from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of
+from barnabas.sql.statements.watermarks import take_watermark, watermark_of, without_append_only
 from barnabas.sql.states import (
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
@@ -36,6 +37,7 @@ from barnabas.tables.scan import MODES
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
+APPEND_ONLY = "append_only"  # the mark of a statement with these words
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
     "SCHEMA": "there is one schema, public",
@@ -46,7 +48,6 @@ _OTHER = {
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
-    "STREAM": "CREATE TABLE without a primary key declares a stream, and CREATE MATERIALIZED VIEW keeps a query",
     "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
     "SINK": "the topic of a materialized view has its rows and changes",
 }
@@ -92,7 +93,9 @@ def tree_of(statement: Statement) -> Any:
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
+    statement, is_append_only = without_append_only(statement)
     tree = parse(statement)
+    tree.meta[APPEND_ONLY] = is_append_only
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
@@ -134,14 +137,20 @@ def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Num
     if not isinstance(schema, exp.Schema):
         raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
     name = table_name(schema.this)
+    mark = take_watermark(schema)
     columns, primary, numbered = columns_of(schema)
     options = options_of(tree.args.get("properties"))
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
     definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, bool(primary), options.format, mode=options.mode
-    )
+        name, options.topic or name, tuple(columns), key, bool(primary), options.format, mode=options.mode,
+        watermark=None if mark is None else watermark_of(mark, columns, is_keyed=bool(primary)),
+    )  # fmt: skip
+    if primary and tree.meta.get(APPEND_ONLY):
+        raise not_supported(
+            "a table with a primary key is not APPEND ONLY", hint="its rows replace each other; leave one of them out"
+        )
     check(definition)
     return definition, options, numbered
 

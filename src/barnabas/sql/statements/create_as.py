@@ -33,7 +33,7 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
     wants_rows = not any(isinstance(each, exp.WithDataProperty) and each.args.get("no") for each in _each(properties))
     plan = checked(session, source, statement.text, given)
     options = options_of(_without_data(properties))
-    definition = private(session, tree, _definition(tree, plan, options), options)
+    definition = private(session, tree, definition_as(tree, plan, options), options)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -60,7 +60,8 @@ def _without_data(properties: Any) -> Any:
     return exp.Properties(expressions=kept) if kept else None
 
 
-def _definition(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
+def definition_as(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
+    """The table that a query makes. Raises SqlError."""
     schema = tree.this
     table = schema.this if isinstance(schema, exp.Schema) else schema
     given = (

@@ -15,7 +15,9 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
 from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.emit import without_changes
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.inserting import continuous, reads_stream, without_options
 from barnabas.sql.statements.numbered import check_generated, let_generate
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
@@ -26,13 +28,24 @@ from barnabas.sql.writing.records import check_rows, keys_of
 
 
 def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
-    """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …]."""
-    statement, overriding = _without_overriding(statement) if tree is None else (statement, "")
+    """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …].
+
+    One whose query reads a STREAM is a job.
+    """
+    options: dict[str, str] = {}
+    overriding = ""
+    if tree is None:
+        statement, options = without_options(without_changes(statement))
+        statement, overriding = _without_overriding(statement)
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Insert):
         raise not_supported("this form of INSERT is not supported", hint="INSERT INTO name (columns) VALUES (…)")
     if tree.args.get("overwrite"):
         raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
+    if reads_stream(tree.args.get("expression")) or reads_stream(tree.args.get("with_")):
+        return continuous(session, statement, tree, options)
+    if options:
+        raise not_supported("an INSERT that reads no STREAM has no options", statement.position(1), "SELECT … FROM STREAM t")
     return _ready(session, statement, given, tree, overriding)
 
 

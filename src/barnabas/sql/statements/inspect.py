@@ -14,6 +14,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result
 from barnabas.sql.results import Listing
+from barnabas.sql.statements import job_control, streams
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
@@ -22,7 +23,7 @@ from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
-_COLUMNS = ("column", "type", "nullable", "key", "default", "comment")
+_COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
 
 
 def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
@@ -46,6 +47,10 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             if word == "MATERIALIZED" and statement.word(2) != "VIEWS":
                 raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
             return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
+        case "STREAMS" | "JOBS" if len(statement.tokens) == 2:
+            names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
+            schema = pa.schema([pa.field(name, pa.string()) for name in names])
+            return Ready(text, lambda _: made(session), schema=schema)
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
         case "DATABASES":
@@ -56,7 +61,7 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
         case "CREATE":
-            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW") else 2
+            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
             relation = session.find(_name(statement, at), statement.position(at))
             return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
         case "":
@@ -93,7 +98,7 @@ def _tables(session: Host) -> list[tuple[str | None, ...]]:
 
 def describe(session: Host, statement: Statement, given: Any) -> Ready:
     """DESCRIBE [TABLE] name, or a query: its columns."""
-    at = 2 if statement.word(1) in ("TABLE", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
+    at = 2 if statement.word(1) in ("TABLE", "STREAM", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
     if statement.word(at) in ("SELECT", "WITH", "VALUES", "("):
         inner = session.ready(Statement(statement.text, statement.tokens[at:]), given)
         assert inner.schema is not None
@@ -117,7 +122,9 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
             key = "key"
         default, comment = (column.default, column.comment) if column is not None else (None, None)
         nullable = "yes" if column is None or column.nullable else "no"
-        rows.append((each.name, type_name(each), nullable, key, default, comment))
+        own = definition.watermark if definition is not None else None
+        mark = own.value if own is not None and own.column == each.name else None
+        rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
     return rows
 
 
@@ -156,15 +163,29 @@ def create_text(relation: Any) -> str:
         return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
     if definition.view is not None:
         return _view_text(definition)
+    if definition.stream is not None and definition.stream.query:
+        return _stream_text(definition, definition.stream.query)
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
     if definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
+    if definition.watermark is not None:
+        lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
-    return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+    kind = kind_of(definition).upper()
+    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+
+
+def _stream_text(definition: TableDefinition, query: str) -> str:
+    columns = ", ".join(quoted(each.name) for each in definition.columns)
+    options = [f"topic = '{definition.topic}'"] if definition.topic != definition.name else []
+    options += [f"format = '{definition.format}'"] if definition.format != "json" else []
+    options += [f"key = '{', '.join(definition.key)}'"] if definition.key else []
+    given = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE STREAM {quoted(definition.name)} ({columns}){given} AS\n{query}"
 
 
 def _view_text(definition: TableDefinition) -> str:

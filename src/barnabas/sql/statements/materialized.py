@@ -19,6 +19,7 @@ from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -26,16 +27,18 @@ from barnabas.sql.planning.names import parts_of, tables_of
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import folded
 from barnabas.sql.statements.create import Options, exists, has_topic, options_of, table_name
+from barnabas.sql.statements.emit import emits_final, without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.dependents import dependents
+from barnabas.sql.views.insert_jobs import check_no_loop
 from barnabas.sql.views.waiting import wait_for_rows
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
-FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query"
+FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query [EMIT FINAL]"
 TAKES = ("topic", "partitions", "replicas")
 
 
@@ -56,7 +59,7 @@ class View(msgspec.Struct, frozen=True):
 def create(session: Host, statement: Statement) -> Ready:
     """CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query [WITH [NO] DATA]."""
     statement, wants_rows = without_data(statement)
-    tree = parse(statement, spark_order=session.is_spark)
+    tree = parse(without_emit(statement), spark_order=session.is_spark)
     if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", hint=FORM)
     view = planned(session, statement, tree)
@@ -112,8 +115,9 @@ def view_of(
     plan = checked(session, query, statement.text, with_pending=False)
     cursor = session.planner()
     try:
-        found = plan_view(plan, cursor, columns if not only_all or len(columns) == len(plan.schema) else ())
-        read = [relation.name for relation in found.tables.values()]
+        names = columns if not only_all or len(columns) == len(plan.schema) else ()
+        found = plan_view(plan, cursor, names, is_final=emits_final(statement))
+        read = [relation.source for relation in found.tables.values() if isinstance(relation, TopicRelation)]
         definition = layout.definition_of(
             name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
         )
@@ -206,6 +210,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         made = msgspec.structs.replace(new, topic=old.topic, comment=old.comment)
         return {} if made == old else {new.name: made}
 
+    check_no_loop(session.view_jobs.jobs(), {each.topic for each in view.work.tables.values()}, new.topic)
     session.definitions.change(session.client, session.running, decide)
     made: list[Job] = []
 

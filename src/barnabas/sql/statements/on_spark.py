@@ -13,7 +13,8 @@ from barnabas.engine.spark_queries import Question, SparkQueries, SparkQueryErro
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
-from barnabas.sql.planning.names import parts_of, position_in, tables_of
+from barnabas.sql.planning.names import position_in, tables_of
+from barnabas.sql.planning.query import relation_of
 from barnabas.sql.results import Streamed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
@@ -29,7 +30,7 @@ def runs_on_spark(session: Host, tree: Any) -> bool:
     """Whether a query goes to Spark: the setting says so, and it reads tables that are topics."""
     if session.settings.get("engine") != "spark":
         return False
-    relations = [session.find(parts_of(table), position_in(table)) for table in tables_of(session.views.expanded(tree.copy()))]
+    relations = [relation_of(table, session.find) for table in tables_of(session.views.expanded(tree.copy()))]
     return bool(relations) and all(isinstance(each, TopicRelation) for each in relations)
 
 
@@ -79,7 +80,7 @@ def _question(session: Host, tree: Any) -> tuple[Question, set[str]]:
     named = {each.name.lower() for each in tree.find_all(exp.Column)}
     tables, filled, topics = {}, {}, set()
     for number, table in enumerate(tables_of(tree)):
-        relation = session.find(parts_of(table), position_in(table))
+        relation = relation_of(table, session.find)
         assert isinstance(relation, TopicRelation)
         if relation.name in session.buffer.names():
             raise not_supported("a query on Spark does not see the rows of an open transaction", None, "COMMIT first")

@@ -66,7 +66,7 @@ def _lasting(
     """A view for all sessions: its definition is the query's text. `*` in it means the columns of this moment."""
     name = table_name(tree.this.this if isinstance(tree.this, exp.Schema) else tree.this)
     made = _defined(columns, plan)
-    read = [each.relation.name for each in plan.inputs]
+    read = [getattr(each.relation, "source", each.relation.name) for each in plan.inputs]
     view = ViewDefinition(
         query_text(statement),
         tuple(dict.fromkeys([*sources, *read])),

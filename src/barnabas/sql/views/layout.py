@@ -109,7 +109,7 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
     renamed = {} if plain else {values[0].name: "value"}
     return InputTable(
         definition.topic, definition.format, names, columns=declaration(values) if plain else None, key=key, mode=definition.mode,
-        is_keyed=definition.is_keyed, renamed=renamed,
+        is_keyed=relation.is_keyed, renamed=renamed, skips_deletions=relation.layout.skips_deletions,
     )  # fmt: skip
 
 
