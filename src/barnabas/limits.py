@@ -201,6 +201,7 @@ MAX_SQL_LIVE_BYTES = (
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
 MAX_SQL_INDEXES = 64  # names of indexes that a table has, though they have no effect
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
+MAX_SQL_LOOKING_CALLERS = 64  # log-ins that an event loop looks at live tables with; other callers use their threads
 MAX_SQL_COPY_KEYS = 10_000_000  # keys that one COPY or INSERT remembers to find duplicates; some 100 bytes each
 MAX_SQL_COPY_LINE_BYTES = 64 * 1024 * 1024  # of one line of COPY FROM
 MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)

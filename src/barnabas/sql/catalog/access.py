@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,7 @@ from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
@@ -335,6 +337,14 @@ class Access:
         found = self.live_records(relation, lambda rows: self._of_key(relation, names, rows, payload))
         return None if found is _UNKNOWN else found
 
+    def awaited(self, topic: str, topic_id: UUID) -> Mapping[int, int]:
+        """The offsets of a topic that the session's next look must reach, by partition."""
+        return self._written.get(topic, {}).get(topic_id.hex, {})
+
+    def has_seen(self, topic: str) -> None:
+        """A look has reached them."""
+        self._written.pop(topic, None)
+
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has. A table that is not kept in memory is scanned for them."""
         known = self.live_records(relation, lambda rows: rows.having(keys))
@@ -352,9 +362,14 @@ class Access:
         def decode(records: pa.RecordBatch) -> pa.Table:
             return self._in_memory(relation, names, records)
 
-        if relation.layout.mode != "permissive":  # then other rows may be missing, or fail
-            return decode(rows.of_key(key))
-        return self._shared.live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
+        def make(records: pa.RecordBatch) -> Made:
+            table = decode(records)
+            return Made(Slices(table), table.nbytes)
+
+        found = None
+        if relation.layout.mode == "permissive":  # otherwise other rows may be missing, or fail
+            found = self._shared.live.decoded(rows).of_key(rows, key, relation.definition, tuple(names), make)
+        return decode(rows.of_key(key)) if found is None else found
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(relation.topic, relation.layout, names, records).table()

@@ -13,6 +13,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
+from barnabas.sql.results import Done
 from barnabas.sql.statements.conflict import Conflict
 from barnabas.sql.statements.emit import without_changes
 from barnabas.sql.statements.generated import given_names, with_generated
@@ -23,6 +24,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
 from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
+from barnabas.sql.writing.one_row import RowEncoder
 from barnabas.sql.writing.records import check_rows, keys_of
 
 
@@ -82,9 +84,33 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
 
+    encoder = RowEncoder.of(relation) if returning.plan is None and (conflict is None or conflict.overwrites) else None
+
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
-        made = with_generated(session, relation, rows.table(values))
+        return one(values) or bring(rows.table(values), values)
+
+    def plain(values: Sequence[Any]) -> Result | None:
+        check_values(parameters, values)
+        found = one(values)
+        made = rows.plain_table(values) if found is None else None
+        return found if made is None else bring(made, values)
+
+    def one(values: Sequence[Any]) -> Result | None:
+        """One plain row, without Arrow; None if the general way must write it, or say why not."""
+        cells = rows.only_row(values) if encoder is not None and session.state == "I" else None
+        record = encoder.record(cells) if encoder is not None and cells is not None else None
+        if record is None:
+            return None
+        session.check_writable(relation.name)
+        key, value = record
+        if relation.is_keyed and conflict is None and key is not None and session.existing(relation, [key]):
+            return None
+        session.send_one(relation.topic, key, value)
+        return Done("INSERT 0 1")
+
+    def bring(made: pa.Table, values: Sequence[Any]) -> Result:
+        made = with_generated(session, relation, made)
         check_rows(relation, made)
         if conflict is not None or relation.is_keyed:
             if conflict is None:
@@ -94,8 +120,10 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         session.write(relation, made)
         return returning.result(made, values)
 
-    lasts = conflict is None and returning.lasts and _is_constant(source)
-    return Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+    lasts = (conflict is None or conflict.plan is None) and returning.lasts and _is_constant(source)
+    ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+    ready.plain = plain if rows.is_plain else None
+    return ready
 
 
 def _is_constant(source: Any) -> bool:

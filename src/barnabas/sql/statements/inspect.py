@@ -57,11 +57,8 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
         case "TABLES" | "TOPICS":
             return _listing(text, _TABLES, lambda: _tables(session))
-        case "FUNCTIONS":
-            return _listing(text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
-        case "INDEXES" | "INDEX" | "INDICES":
-            wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
-            return _listing(text, ("name", "table"), lambda: _indexes(session, wanted))
+        case "FUNCTIONS" | "INDEXES" | "INDEX" | "INDICES":
+            return _show_functions_or_indexes(session, statement)
         case "SCHEMAS" | "NAMESPACES":
             return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
@@ -74,6 +71,13 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _show_functions_or_indexes(session: Host, statement: Statement) -> Ready:
+    if statement.word(1) == "FUNCTIONS":
+        return _listing(statement.text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
+    wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
+    return _listing(statement.text, ("name", "table"), lambda: _indexes(session, wanted))
 
 
 def _show_create(session: Host, statement: Statement) -> Ready:
