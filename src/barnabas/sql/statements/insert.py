@@ -110,13 +110,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return Done("INSERT 0 1")
 
     def bring(made: pa.Table, values: Sequence[Any]) -> Result:
-        made = with_generated(session, relation, made)
-        check_rows(relation, made)
-        if conflict is not None or relation.is_keyed:
-            if conflict is None:
-                made = without_duplicates(session, relation, made)
-            else:
-                made = with_generated(session, relation, conflict.resolved(made, values))
+        made = _kept(session, relation, made, conflict, values)
         session.write(relation, made)
         return returning.result(made, values)
 
@@ -124,6 +118,15 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
     ready.plain = plain if rows.is_plain else None
     return ready
+
+
+def _kept(session: Host, relation: TopicRelation, made: pa.Table, conflict: Conflict | None, values: Sequence[Any]) -> pa.Table:
+    """The rows to write, of those that the statement brings. Raises SqlError."""
+    made = with_generated(session, relation, made)
+    check_rows(relation, made)
+    if conflict is not None:
+        return with_generated(session, relation, conflict.resolved(made, values))
+    return without_duplicates(session, relation, made) if relation.is_keyed else made
 
 
 def _is_constant(source: Any) -> bool:
