@@ -120,6 +120,10 @@ class CatchingUp:
             self._warn(self._wait(wanted, access.own_writes(), time.monotonic() + READ_S))
             self._seen |= dict.fromkeys(wanted, access.writes)  # a view that is late is waited for once after each write
 
+    def is_done(self, name: str) -> bool:
+        """Whether `before_reading` has nothing to wait for."""
+        return not self._session.access.writes or self._seen.get(name) == self._session.access.writes
+
     def flush(self) -> None:
         """Let all views and inserts have what the session wrote. Raises SqlError."""
         written = self._session.access.own_writes()
