@@ -6,7 +6,7 @@ from tests.sql.engine.asking import Asking
 
 
 def test_rows_are_not_taken_back(ask: Asking) -> None:
-    ask("create table orders (id int, product text)")
+    ask("create table orders (id int, product text) append only")
     ask("create table prices (product text primary key, price int)")
     ask("create view known as select product, price from prices")
     ask("insert into prices values ('tea', 2)")

@@ -74,7 +74,7 @@ def test_declaration_is_shown(ask: Asking) -> None:
         ("create table w (at timestamp, x int, watermark for at as x)", "0A000", "WATERMARK FOR"),
         ("create table w (at timestamp, watermark for at as at, watermark for at as at)", "42P16", "one watermark"),
         ("create table w (at timestamp, watermark for at)", "42601", "at or near"),
-        ("create table w (at timestamp primary key) append only", "0A000", "APPEND ONLY"),
+        ("create table w (at timestamp primary key) append only", "42P16", "append-only"),
         ("alter table bare add watermark for nothing as nothing", "42703", "nothing"),
         ("alter table bare add watermark", "42601", "WATERMARK FOR"),
         (
@@ -88,7 +88,7 @@ def test_declaration_is_shown(ask: Asking) -> None:
     ],
 )
 def test_what_is_refused(ask: Asking, statement: str, sqlstate: str, words: str) -> None:
-    ask("create table if not exists bare (at timestamp, x int)")
+    ask("create table if not exists bare (at timestamp, x int) append only")
     ask("create table if not exists marked (at timestamp, x int, watermark for at as at)")
     error = ask.error(statement)
     assert (error.sqlstate, words in f"{error.message} {error.hint}") == (sqlstate, True), f"{error.message} {error.hint}"

@@ -174,7 +174,7 @@ def _finished(nodes: Nodes, made: Made, names: Sequence[str], tables: Mapping[st
     if any(not plan.only_grows(each.left) for each in plan.lookups.values()):
         raise not_supported(
             "FOR SYSTEM_TIME AS OF PROCTIME() needs rows on the left that are only added",
-            hint="a table without a primary key; or leave the words out, and the join follows the changes of both sides",
+            hint="CREATE TABLE … APPEND ONLY, or CREATE STREAM; or leave the words out, and the join follows the changes of both sides",
         )
     return Planned(plan, tables, tuple(notices), frozenset(never))
 
