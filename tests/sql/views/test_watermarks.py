@@ -147,7 +147,7 @@ def test_stream_of_final_rows(ask: Asking) -> None:
     lines = "\n".join(row[0] for row in ask.rows(f"explain create stream counted as {query} emit final"))
     assert "that are final; keeps the others" in lines
     assert ask.tag(f"create stream counted as {query} emit final") == "CREATE STREAM"
-    ask("create table target (n bigint, at timestamp, note text default 'new')")
+    ask("create table target (n bigint, at timestamp, note text default 'new') append only")
     counted = "select count(*), window_start from tumble(stream taps, at, interval '10 minutes') group by window_start"
     ask(f"insert into target (n, at) with (job = 'tapping') {counted} emit final")
     events(ask, "taps", "10:01", "10:09")
