@@ -128,10 +128,10 @@ def bounds(call: str) -> Any:
 
 
 def test_windows_of_months_and_dates() -> None:
-    assert bounds("__bucket(INTERVAL '1 month', TIMESTAMP '2024-02-05 10:00')") == dt.datetime(2024, 2, 1)  # noqa: DTZ001 - it has no zone
-    assert bounds("__bucket(INTERVAL '1 year', DATE '1969-02-05')") == dt.datetime(1969, 1, 1)  # noqa: DTZ001
-    assert bounds("__bucket(INTERVAL '30 minutes', DATE '2024-02-05')") == dt.datetime(2024, 2, 5)  # noqa: DTZ001
-    assert bounds("__hops(INTERVAL '1 month', INTERVAL '1 month', DATE '2024-02-05')")[0]["start"] == dt.datetime(2024, 2, 1)  # noqa: DTZ001
+    assert str(bounds("__bucket(INTERVAL '1 month', TIMESTAMP '2024-02-05 10:00')")) == "2024-02-01 00:00:00"
+    assert str(bounds("__bucket(INTERVAL '1 year', DATE '1969-02-05')")) == "1969-01-01 00:00:00"
+    assert str(bounds("__bucket(INTERVAL '30 minutes', DATE '2024-02-05')")) == "2024-02-05 00:00:00"
+    assert str(bounds("__hops(INTERVAL '1 month', INTERVAL '1 month', DATE '2024-02-05')")[0]["start"]) == "2024-02-01 00:00:00"
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,8 @@ def test_windows_of_months_and_dates() -> None:
 )
 def test_windows_that_a_row_cannot_have(size: str, slide: str, words: str) -> None:
     assert f"{limits.MAX_SQL_HOPS:,}" in MACROS
-    assert bounds("len(__hops(INTERVAL '1000 seconds', INTERVAL '0.1 seconds', TIMESTAMP '2024-01-01'))") == limits.MAX_SQL_HOPS
+    assert (
+        str(bounds("len(__hops(INTERVAL '1000 seconds', INTERVAL '0.1 seconds', TIMESTAMP '2024-01-01'))")) == limits.MAX_SQL_HOPS
+    )
     with pytest.raises(duckdb.Error, match=words):
         bounds(f"__hops(INTERVAL '{size}', INTERVAL '{slide}', TIMESTAMP '2024-01-01')")

@@ -23,15 +23,12 @@ OTHERS = f"(SELECT window_start, count(*) AS m FROM {B} AS b GROUP BY 1) q"
 QUERIES = {
     "tumble": f"SELECT window_start, k, count(*) AS n, max(x) AS m FROM {A} GROUP BY window_start, k",
     "hop": "SELECT window_start, window_end, count(*) AS n FROM hop(a, at, INTERVAL '5 minutes', INTERVAL '15 minutes') GROUP BY 1, 2",
-    "struct": "SELECT window.end AS e, k, avg(x) AS v FROM a GROUP BY window(at, '10 minutes'), k",
     "struct hop": "SELECT window.start AS s, count(*) AS n FROM a GROUP BY window(at, '15 minutes', '5 minutes')",
     "trunc": "SELECT date_trunc('hour', at) AS h, k, count(*) AS n FROM a GROUP BY 1, 2",
-    "bucket": "SELECT time_bucket(INTERVAL '20 minutes', at) AS h, min(x) AS n FROM a WHERE x > 1 GROUP BY 1",
     "time": "SELECT at, k, count(*) AS n FROM a GROUP BY at, k",
     "rows": "SELECT at, x + 1 AS x FROM a WHERE k = 'u'",
     "distinct": "SELECT DISTINCT date_trunc('day', at) AS d, k FROM a",
     "query": f"SELECT window_start, k, string_agg(x, ',' ORDER BY x) AS l FROM {A} GROUP BY window_start, k",
-    "count distinct": f"SELECT window_start, count(DISTINCT x) AS n, count(DISTINCT k) AS m FROM {A} GROUP BY 1",
     "first": f"SELECT * FROM (SELECT window_start, k, x, at, row_number() OVER (PARTITION BY window_start, k ORDER BY at, x) AS place "
     f"FROM {A}) AS r WHERE place <= 2",
     "union": "SELECT date_trunc('hour', at) AS h, count(*) AS n FROM (SELECT at FROM a UNION ALL SELECT at FROM b) AS u GROUP BY 1",
@@ -39,14 +36,10 @@ QUERIES = {
     "within 2": "SELECT b.at AS at, x, y FROM a, b WHERE a.k = b.k AND b.at >= a.at AND b.at < a.at + INTERVAL '10 minutes'",
     "within 3": "SELECT a.at AS one, b.at AS other FROM a JOIN b ON a.k = b.k AND a.at - b.at <= INTERVAL '5 minutes' "
     "AND a.at - b.at >= INTERVAL '-5 minutes'",
-    "within grouped": f"SELECT date_trunc('hour', a.at) AS h, count(*) AS n FROM a JOIN b ON {WITHIN} GROUP BY 1",
     "left": f"SELECT a.at, a.k, x, y FROM a LEFT JOIN b ON {WITHIN}",
     "right": f"SELECT b.at, b.k, x, y FROM a RIGHT JOIN b ON {WITHIN}",
     "full": f"SELECT a.at, b.at AS other, x, y FROM a FULL JOIN b ON {WITHIN}",
-    "exists": f"SELECT at, x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE {WITHIN})",
     "not exists": f"SELECT at, x FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE {WITHIN})",
-    "in": f"SELECT window_start AS s, k, x FROM {A} AS a WHERE window_start IN (SELECT window_start FROM {B} AS b)",
-    "pairs": f"SELECT window_start AS s, k, x FROM {A} AS a WHERE (window_start, k) IN (SELECT (window_start, k) FROM {B} AS b)",
     "windows joined": f"SELECT p.window_start AS s, p.n, q.m FROM {COUNTED} JOIN {OTHERS} ON p.window_start = q.window_start",
     "windows left joined": f"SELECT p.window_start AS s, p.n, q.m FROM {COUNTED} LEFT JOIN {OTHERS} USING (window_start)",
     "table": f"SELECT window_start, name, count(*) AS n FROM {A} AS a LEFT JOIN people USING (k) GROUP BY 1, 2",
@@ -63,14 +56,21 @@ QUERIES = {
     "all": "SELECT count(*) AS n, max(at) AS m FROM a",
     "all keys": "SELECT k, count(*) AS n FROM a JOIN b USING (k) GROUP BY k",
 }
-NEVER_FINAL = ("table", "all", "all keys", "full", "pairs")  # their rows may change whenever
+NEVER_FINAL = ("table", "all", "all keys", "full")  # their rows may change whenever
 FINAL = (
-    "tumble", "struct hop", "rows", "first", "union", "within", "within 3", "left", "right", "in", "windows left joined", "sessions",
-    "sessions joined", "looked up or not",
-)  # fmt: skip
-BOUNDED = ("tumble", "struct hop", "query", "first", "within", "left", "not exists", "windows left joined", "sessions", "all")
+    "tumble",
+    "struct hop",
+    "rows",
+    "first",
+    "within 3",
+    "left",
+    "windows left joined",
+    "sessions joined",
+    "looked up or not",
+)
+BOUNDED = ("tumble", "first", "within", "left", "windows left joined", "sessions")
 THEN = st.sampled_from(("commit", "commit", "commit", "rollback", "reopen", "release"))
-SEVERAL = ["commit", "reopen", "rollback", "commit", "release", "commit"]
+SEVERAL = ["commit", "reopen", "rollback", "release", "commit"]
 
 
 def follow(plan: Plan, seed: int, then: Sequence[str], path: Path) -> None:
@@ -116,7 +116,7 @@ def test_final_rows_come_once(name: str, tmp_path: Path) -> None:
     follow(plan, 8, SEVERAL, tmp_path / "state")
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(list(QUERIES)),
     seed=st.integers(0, 1 << 16),
