@@ -144,8 +144,7 @@ def test_windows_of_months_and_dates() -> None:
 )
 def test_windows_that_a_row_cannot_have(size: str, slide: str, words: str) -> None:
     assert f"{limits.MAX_SQL_HOPS:,}" in MACROS
-    assert (
-        str(bounds("len(__hops(INTERVAL '1000 seconds', INTERVAL '0.1 seconds', TIMESTAMP '2024-01-01'))")) == limits.MAX_SQL_HOPS
-    )
+    most = bounds("len(__hops(INTERVAL '1000 seconds', INTERVAL '0.1 seconds', TIMESTAMP '2024-01-01'))")
+    assert most == limits.MAX_SQL_HOPS
     with pytest.raises(duckdb.Error, match=words):
         bounds(f"__hops(INTERVAL '{size}', INTERVAL '{slide}', TIMESTAMP '2024-01-01')")
