@@ -521,7 +521,9 @@ class SqlSession:
         if cause is not None:
             return states.of_failure(cause)
         if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):
-            return states.of_duckdb(error, text)
+            found = states.of_duckdb(error, text)
+            found.message = self.functions.readable(found.message)
+            return found
         return SqlError(states.INTERNAL, f"{type(error).__name__}: {error}")
 
 

@@ -163,7 +163,8 @@ def test_without_a_schema_or_a_registry(ask: Asking, broker: Broker) -> None:
     assert asked.rows("select attname from pg_attribute a join pg_class c on c.oid = attrelid where relname = 'of_avro'") == [
         ("a",)
     ]
-    ask("drop table of_avro")
+    asked("drop table of_avro")
+    assert ask.error("select * from of_avro").sqlstate == "42P01"
     asked.session.close()
     other.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Sums, Union
 
 GROWS = "a change costs the rows that come"
@@ -13,7 +15,10 @@ EVERYTHING = "a change recomputes everything"
 def explain(plan: Plan) -> str:
     """One line a node: what it is, what it keeps, and what a change costs; then the key of the result."""
     found = [f"{number}: {what(plan, number)}; {keeps(plan, number)}; {cost(plan, number)}" for number in range(len(plan.nodes))]
-    return "\n".join([*found, f"result: {_key(plan)}"])
+    text = "\n".join([*found, f"result: {_key(plan)}"])
+    for each in plan.functions:
+        text = re.sub(each.call, each.name, text, flags=re.IGNORECASE)
+    return text
 
 
 def what(plan: Plan, number: int) -> str:

@@ -17,7 +17,7 @@ from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
-from barnabas.sql.dialect import Statement, parse, tokens_of, words_of
+from barnabas.sql.dialect import Statement, parse, statement_of, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
@@ -137,7 +137,9 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             made = change(made)
         return made
 
-    check_defaults(session, apply(definition), statement.text)
+    made = apply(definition)
+    check_defaults(session, made, statement.text)
+    _refuse_functions(session, made)
 
     def run(_: Sequence[Any]) -> Result:
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
@@ -147,6 +149,18 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
+
+
+def _refuse_functions(session: Host, made: TableDefinition) -> None:
+    """Raises SqlError if older rows would show a default that calls a function of users: the function may be dropped."""
+    for each in made.columns:
+        if each.added and not each.nullable and each.default is not None:
+            _, functions = session.routines.expanded(parse(statement_of(f"SELECT {each.default}")))
+            if functions:
+                raise not_supported(
+                    f'the default of the added column "{each.name}" cannot call the function {functions[0].name}',
+                    hint="add the column without NOT NULL, and UPDATE the rows",
+                )
 
 
 def _actions(tree: Any) -> list[Any]:

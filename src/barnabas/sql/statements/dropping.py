@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -53,6 +54,7 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
         session.views.drop(folded(table.this))
         return None
     parts = [part.name for part in table.parts]
+    relation: Any = None
     try:
         relation = session.find(parts, position_in(table))
     except SqlError as error:
@@ -64,7 +66,10 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
         raise SqlError(
             UNDEFINED_TABLE, f'{kind} "{parts[-1]}" does not exist', position=error.position, hint=error.hint
         ) from None
-    definition: TableDefinition | None = getattr(relation, "definition", None)
+    except BarnabasError:  # the registry with its schema gives no answer
+        if session.access.definition(parts[-1]) is None:
+            raise
+    definition: TableDefinition | None = getattr(relation, "definition", None) or session.access.definition(parts[-1])
     if definition is None and kind == "table":
         raise SqlError(
             WRONG_OBJECT, f'"{relation.name}" is a topic without a definition', position=position_in(table),
@@ -74,7 +79,10 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
     if there != kind:
         article = "a table" if kind == "table" else f"a {kind}"
         raise SqlError(
-            WRONG_OBJECT, f'"{relation.name}" is not {article}', position=position_in(table), hint=f"Use DROP {there.upper()}."
+            WRONG_OBJECT,
+            f'"{definition.name if definition is not None else relation.name}" is not {article}',
+            position=position_in(table),
+            hint=f"Use DROP {there.upper()}.",
         )
     return definition
 
