@@ -4,7 +4,8 @@ A call of a function in Python becomes a call of DuckDB's function `__f_…`, wh
 becomes its body with the arguments in place.
 
 Rules
-  1. A function is chosen by its name and the number of arguments. Each argument is cast to the type that the function declares.
+  1. A function is chosen by its name, the number of arguments, and their types where several take so many (`overloads.py`).
+     Each argument is cast to the type that the function declares.
   2. In a body without tables, arguments stand where their names stood. Otherwise they are columns of a row beside the body, so that no
      table of the body can take the names in them.
   3. A function that gives rows is a subquery in FROM.
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
@@ -23,12 +25,13 @@ from barnabas.sql.dialect import OWN_NAME, WRITTEN
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import OF_VIEW, position_in, tables_of
 from barnabas.sql.planning.outputs import with_names
+from barnabas.sql.planning.overloads import chosen
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, UNDEFINED_FUNCTION, not_supported, syntax_error
 
 OWN = "own_function"  # the mark of a call of a function in Python
 ROW = "_arguments"  # the row of arguments beside a body
 Named = Callable[[str], Sequence[Function]]
-Columns = Callable[[exp.Table], Sequence[str]]  # the names of a table's columns; raises SqlError
+Fields = Callable[[exp.Table], Sequence["pa.Field[Any]"]]  # the columns of a table; raises SqlError
 
 
 class Routines:
@@ -36,13 +39,13 @@ class Routines:
 
     Args:
         named: the functions of a name.
-        columns: the columns of a table.
+        fields: the columns of a table.
         views: puts the queries of views in place of their names.
         parsed: the tree of a text.
     """
 
-    def __init__(self, named: Named, columns: Columns, views: Callable[[Any], Any], parsed: Callable[[str], Any]) -> None:
-        self._named, self._columns, self._views, self._parsed = named, columns, views, parsed
+    def __init__(self, named: Named, fields: Fields, views: Callable[[Any], Any], parsed: Callable[[str], Any]) -> None:
+        self._named, self._fields, self._views, self._parsed = named, fields, views, parsed
 
     def alone(self, function: Function, name: str) -> Routines:
         """The same with one function more, or in place of another. It also has a name of its own."""
@@ -53,7 +56,7 @@ class Routines:
             found = [each for each in self._named(wanted) if each.signature != function.signature]
             return [function, *found] if wanted.lower() == function.name.lower() else found
 
-        return Routines(named, self._columns, self._views, self._parsed)
+        return Routines(named, self._fields, self._views, self._parsed)
 
     def expanded(self, tree: Any) -> tuple[Any, tuple[Function, ...]]:
         """The query without users' functions in SQL, and the functions that it calls; the tree is changed. Raises SqlError."""
@@ -73,7 +76,7 @@ class Routines:
             if not depth:
                 most = limits.MAX_FUNCTION_DEPTH
                 raise SqlError(TOO_COMPLEX, f"more than {most} functions call each other", hint="no function may call itself")
-            function = _chosen(name, functions, node)
+            function = chosen(name, functions, node, self._field_of)
             found.used[function.digest] = function
             self._replace(node, function, found, depth)
 
@@ -115,6 +118,34 @@ class Routines:
             found = holders.get(column.name.lower(), [])
             if not column.table and len(found) == 1 and found[0] and column.find_ancestor(exp.Select) is select:
                 column.set("table", exp.to_identifier(found[0], quoted=True))
+
+    def _columns(self, table: Any) -> Sequence[str]:
+        return [each.name for each in self._fields(table)]
+
+    def _field_of(self, column: Any) -> pa.DataType | None:
+        """The type of a column of a table in a FROM around it; None if it is not known."""
+        select = column.find_ancestor(exp.Select)
+        while select is not None:
+            origin = select.args.get("from_")
+            items = [] if origin is None else [origin.this, *(each.this for each in select.args.get("joins") or [])]
+            for item in items:
+                if (
+                    isinstance(item, exp.Table)
+                    and item in tables_of(item)
+                    and column.table.lower() in ("", item.alias_or_name.lower())
+                ):
+                    found = self._type_in(item, column.name.lower())
+                    if found is not None:
+                        return found
+            select = select.find_ancestor(exp.Select)
+        return None
+
+    def _type_in(self, table: Any, name: str) -> pa.DataType | None:
+        try:
+            fields = self._fields(table)
+        except SqlError:  # such as a common table expression
+            return None
+        return next((each.type for each in fields if each.name.lower() == name), None)
 
     def _names(self, item: Any) -> Sequence[str]:
         """The columns of an item of FROM; none if they are not known."""
@@ -181,19 +212,6 @@ class _Found:
 def _result(function: Function) -> str:
     assert function.returns is not None
     return function.returns.kind
-
-
-def _chosen(name: str, functions: Sequence[Function], node: Any) -> Function:
-    count = len(node.expressions)
-    for each in functions:
-        if each.takes(count):
-            return each
-    there = ", ".join(each.signature for each in functions)
-    start = node.meta.get("start")
-    raise SqlError(
-        UNDEFINED_FUNCTION, f"function {name} with {count} arguments does not exist", position=None if start is None else start + 1,
-        hint=f"there is {there}",
-    )  # fmt: skip
 
 
 def _arguments(function: Function, node: Any, parsed: Callable[[str], Any]) -> list[Any]:

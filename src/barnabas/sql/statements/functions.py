@@ -121,10 +121,13 @@ def _check_other_forms(stored: Functions, function: Function) -> None:
     for each in stored.values():
         other = each.function
         is_same = other.name.lower() == function.name.lower()
+        are_fixed = other.least == len(other.arguments) and function.least == len(function.arguments)
+        if is_same and are_fixed:
+            continue  # the types of a call's arguments tell them apart
         if is_same and other.least <= len(function.arguments) and function.least <= len(other.arguments):
             raise SqlError(
                 DUPLICATE_FUNCTION, f"function {other.signature} takes as many arguments as {function.signature}",
-                hint="functions of one name differ in the number of their arguments",
+                hint="with defaults, functions of one name differ in the number of their arguments",
             )  # fmt: skip
 
 
