@@ -199,7 +199,9 @@ MAX_INDEXED_KEYS = 1_000  # keys of one condition that are looked for in an inde
 MAX_SQL_LIVE_BYTES = (
     256 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
+MAX_SQL_INDEXES = 64  # names of indexes that a table has, though they have no effect
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
+MAX_SQL_LOOKING_CALLERS = 64  # log-ins that an event loop looks at live tables with; other callers use their threads
 MAX_SQL_COPY_KEYS = 10_000_000  # keys that one COPY or INSERT remembers to find duplicates; some 100 bytes each
 MAX_SQL_COPY_LINE_BYTES = 64 * 1024 * 1024  # of one line of COPY FROM
 MAX_POSTGRES_CONNECTIONS = 1_000  # to one Postgres listener at once; further ones are told so (53300)
@@ -219,6 +221,7 @@ POSTGRES_IDLE_TIMEOUT_S = 28_800.0  # between two statements; MySQL's wait_timeo
 POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT_S = 600.0  # between two statements of a transaction
 POSTGRES_STOP_TIMEOUT_S = 10.0  # for the statements that run when the server stops
 MAX_VIEW_RECOMPUTED_ROWS = 1_000_000  # rows that a view reads again at each change, where its query has no key to divide them by
+MAX_JOB_APPENDED_ROWS = 5_000_000  # rows that an insert makes of the records of one micro-batch
 MAX_JOBS = 1_000  # jobs of one cluster, and records of their states and progress
 MAX_JOB_BYTES = 512 * 1024  # of the record of one job, state or progress
 MAX_JOB_NAME = 249  # characters, as of a topic's name

@@ -21,6 +21,7 @@ PAGES = [
     "docs/guides/python-clients.md",
     "docs/guides/schemas-in-python.md",
     "docs/guides/sql.md",
+    "docs/guides/streams.md",
     "docs/guides/tables.md",
     "docs/guides/table-formats.md",
     "docs/spark.md",

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, TopicPartition
-from barnabas.engine.jobs import Job, JobProgress, JobState, ViewWork
+from barnabas.engine.jobs import STREAMING, Job, JobProgress, JobState
 from barnabas.errors import KafkaError
 
 
@@ -64,10 +64,9 @@ def _positions(progress: JobProgress) -> dict[TopicPartition, int]:
 def shown(report: Report) -> dict[str, Any]:
     """One job as JSON has it."""
     job, state, progress = report.job, report.state, report.progress
-    is_view = isinstance(job.work, ViewWork)
     found: dict[str, Any] = {
         "name": job.name,
-        "kind": "view" if is_view else "pipeline",
+        "kind": job.kind,
         "desired": job.desired,
         "state": None if state is None else state.state,
         "since_ms": None if state is None else state.since_ms,
@@ -80,7 +79,7 @@ def shown(report: Report) -> dict[str, Any]:
         "created_ms": job.created_ms,
         "pool": job.pool,
     }
-    if isinstance(job.work, ViewWork):
+    if isinstance(job.work, STREAMING):
         topics = sorted({each.topic for each in job.work.tables.values()})
         found |= {"sql": job.work.sql, "topic": job.work.topic, "reads": topics}
     else:
@@ -90,5 +89,6 @@ def shown(report: Report) -> dict[str, Any]:
             "every_s": job.work.every_s,
             "conf": dict(job.conf),
         }
-    fields = ("batch", "rows_in", "rows_out", "total_in", "total_out", "state_rows", "state_bytes", "took_ms", "at_ms", "offsets")
+    counts = ("rows_in", "rows_out", "total_in", "total_out", "late_rows", "state_rows", "state_bytes")
+    fields = ("batch", *counts, "took_ms", "at_ms", "offsets")
     return {**found, "progress": None if progress is None else {each: getattr(progress, each) for each in fields}}

@@ -111,7 +111,9 @@ class Database:
             self._connection.register(name, rows)
 
     def take_back(self, name: str) -> None:
-        self._connection.unregister(name)
+        """End `give`. In a transaction that failed the name stays, until it is given other rows."""
+        with contextlib.suppress(duckdb.TransactionException):
+            self._connection.unregister(name)
 
     def committed(self) -> Any:
         """A further connection; it sees what was committed. The caller closes it."""

@@ -23,9 +23,12 @@ from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
+from barnabas.sql.table_words import with_plain_windows
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 IDENTITY_OPTIONS = "identity_options"  # the mark of an identity column
+STREAM = "stream"  # the mark of a table that is read as a stream
+_BEFORE_STREAMS = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN, TokenType.USING))
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
 
@@ -35,17 +38,21 @@ class Barnabas(Postgres):
 
     TIME_MAPPING = {  # noqa: RUF012 - sqlglot declares it as a plain attribute
         **Postgres.TIME_MAPPING, "AM": "%p", "PM": "%p", "am": "%p", "pm": "%p", "Mon": "%b", "Month": "%B", "Dy": "%a", "Day": "%A",
-        "HH": "%I",
+        "HH": "%I", "hh": "%I", "hh12": "%I", "hh24": "%H", "mi": "%M", "ss": "%S", "MS": "%g", "ms": "%g", "US": "%f", "us": "%f",
+        "mm": "%m", "dd": "%d", "ddd": "%j", "yyyy": "%Y", "yy": "%y", "mon": "%b", "month": "%B",
     }  # fmt: skip
 
     class Tokenizer(Postgres.Tokenizer):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         NUMERIC_LITERALS = Spark.Tokenizer.NUMERIC_LITERALS  # 1L, 2S, 3Y, 1.5D, 1.5BD
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
-        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE, "STREAM": TokenType.STREAM,
+        }  # fmt: skip
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*PostgresParser.FUNC_TOKENS, TokenType.STREAM}
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
         def _parse_generated_as_identity(self) -> Any:
@@ -66,6 +73,39 @@ class Barnabas(Postgres):
                 made.meta[IDENTITY_OPTIONS] = Statement(self.sql, self._tokens[start : self._index])
                 self._match_r_paren()
             return made
+
+        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
+            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+            if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
+                self._advance(2)
+                time = self._parse_field(any_token=True)
+                if not self._match(TokenType.ALIAS):
+                    self.raise_error("AS follows the column of a WATERMARK")
+                return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
+            return super()._parse_unnamed_constraint(constraints)
+
+        def _parse_stream(self) -> Any:
+            """`STREAM t` and `STREAM(t)` in FROM: the table with a mark. A table may have the name `stream`."""
+            place = self._index
+            is_word = (
+                self._curr.token_type == TokenType.STREAM and place and self._tokens[place - 1].token_type in _BEFORE_STREAMS
+            )
+            if not is_word or self._next.token_type not in (TokenType.L_PAREN, *(self.TABLE_ALIAS_TOKENS - {TokenType.SET})):
+                return None
+            self._advance()
+            has_brackets = self._match(TokenType.L_PAREN)
+            table = self._try_parse(self._parse_table_parts)
+            if (
+                table is None
+                or not isinstance(table.this, exp.Identifier)
+                or (has_brackets and not self._match(TokenType.R_PAREN))
+            ):
+                self._retreat(place)
+                return None
+            table.set("alias", self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS))
+            table.set("sample", self._parse_table_sample())
+            table.meta[STREAM] = True
+            return table
 
         def _warn_unsupported(self) -> None:
             """Nothing: the statement gets an error, and its text belongs into no log."""
@@ -240,7 +280,8 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
-    `ORDER BY x USING <`, and the functions `div` and `window`."""
+    `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
+    tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -248,6 +289,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             unit = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
             if not _ONE_UNIT.match(token.text) and unit not in _UNITS:
                 made[-1:] = [token, _like(before, TokenType.DCOLON, "::"), before]
+                continue
+        if before is not None and before.token_type in _TYPED and token.token_type == TokenType.STRING:
+            follows = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+            if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
+                made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
@@ -266,6 +312,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+_TYPED = frozenset(
+    (TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.INT, TokenType.BIGINT, TokenType.SMALLINT,
+     TokenType.FLOAT, TokenType.DOUBLE, TokenType.DECIMAL, TokenType.BOOLEAN, TokenType.TEXT, TokenType.VARCHAR, TokenType.UUID,
+     TokenType.JSON, TokenType.JSONB, TokenType.VARBINARY)
+)  # fmt: skip
 _BEHIND_NAMES = (TokenType.L_PAREN, TokenType.DOT)
 _BEFORE_OPERANDS = frozenset(
     (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)

@@ -31,7 +31,8 @@ from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse, split, statement_of, with_own_functions
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
+from barnabas.sql.interface import Caller, Notice, OneRow, Prepared, Result, SqlError
+from barnabas.sql.live.at_once import AtOnce
 from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.names import parts_of
 from barnabas.sql.planning.outputs import with_names
@@ -44,13 +45,15 @@ from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
+from barnabas.sql.statements.key_read import RowOfKey
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.sequences import drop_sequences
+from barnabas.sql.templates import Seen, Template, template_of
 from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
-from barnabas.sql.writing.records import records_of
+from barnabas.sql.writing.records import records_of, with_row_ids
 
 logger = logging.getLogger(__name__)
 CLOSE_S = 5.0  # for a session's end to drop its temporary tables
@@ -84,7 +87,7 @@ class SqlSession:
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
         self._spark: SparkQueries | None = None
-        self._plans = Plans()
+        self._plans, self._seen = Plans(), Seen()
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -192,6 +195,9 @@ class SqlSession:
     def statements(self, text: str) -> list[str]:
         if text in self._plans:
             return [text]
+        template = template_of(text)
+        if template is not None and template.text in self._plans:
+            return [text.rstrip("; \t\r\n")]
         found = split(text)
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
@@ -211,15 +217,46 @@ class SqlSession:
 
     def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         """The statement, as it was checked before if nothing has changed."""
-        if text in self._plans:
+        template = None if given else template_of(text)
+        if text in self._plans or (template is not None and template.text in self._plans):
             self.definitions.refresh(self.running)
         self.functions.look_once(self.running)
-        made = self._plans.get(text, given, self._plans_state())
+        made = self._plans.get(text, given, self._plans_state()) or self._of_template(text, template)
         if made is None:
             made = checked(self, self._statement(text), given)
             made.given = given
             self._plans.put(text, given, self._plans_state(), made)
+            if template is not None:
+                self._seen.note(template, is_useful=made.plain is not None)
         return made
+
+    def _of_template(self, text: str, template: Template | None) -> Ready | None:
+        """The statement as one of its template, if that was checked, or came before and gives the same."""
+        if template is None:
+            return None
+        made = self._plans.get(template.text, (), self._plans_state())
+        if made is None and self._seen.is_worth(template):
+            try:
+                made = checked(self, self._statement(template.text), ())
+            except SqlError:
+                made = None
+            if made is None or made.plain is None or not made.lasts or len(made.parameters) != len(template.values):
+                self._seen.note(template, is_useful=False)
+                return None
+            self._plans.put(template.text, (), self._plans_state(), made)
+        return None if made is None else made.with_values(text, template.values, lambda: checked(self, self._statement(text), ()))
+
+    def known(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Ready | None:
+        """The statement as it was checked before; None if it must be prepared. For any thread while no statement runs; it does not wait."""
+        if self._closed or self._state == "E" or not (self.definitions.is_fresh and self.functions.is_fresh):
+            return None
+        made = self._plans.get(text, tuple(parameters), self._plans_state())
+        if made is not None or parameters:
+            return made
+        template = template_of(text)
+        if template is None or template.text not in self._plans:
+            return None
+        return self._of_template(text, template)
 
     def _plans_state(self) -> object:
         return self.version, self.settings.generation, tuple(self.temporary.items())
@@ -227,6 +264,37 @@ class SqlSession:
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         result: Result = self._guarded(lambda: self._current(prepared).run(values))
         return result
+
+    def looks(self) -> AtOnce:
+        """For an event loop that answers queries for one row."""
+        return AtOnce()
+
+    def one_row(self, prepared: Prepared, values: Sequence[Any]) -> RowOfKey | None:
+        """The statement as a query for one row that needs no thread; None if it must run as others do. For any thread while no statement
+        runs; it does not wait."""
+        if not isinstance(prepared, Ready) or prepared.version != self.version or self._closed or self._state == "E":
+            return None
+        if prepared.bound is not None:
+            prepared, values = prepared.bound
+        if prepared.key_read is None:
+            return None
+        read = prepared.key_read
+        topic = self.client.cluster.topics.get(read.relation.topic)
+        if topic is None or not topic.topic_id.int:
+            return None
+        if read.relation.is_view and self._must_catch_up(read.relation.topic):
+            return None
+        followed = self._shared.live.followed(read.name(topic.topic_id))
+        key = None if followed is None else read.key(values)
+        if followed is None or key is None:
+            return None
+        awaited = self.access.awaited(read.relation.topic, topic.topic_id)
+        return RowOfKey(read, key, self.client.config, self._shared.live, followed, topic.topic_id, awaited)
+
+    def saw(self, row: OneRow) -> None:
+        """Such a query was answered."""
+        assert isinstance(row, RowOfKey)
+        self.access.has_seen(row.read.relation.topic)
 
     def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
         made = self._current(prepared)
@@ -350,6 +418,7 @@ class SqlSession:
         self.settings.reset()
         self.prepared.clear()
         self._plans.clear()
+        self._seen.clear()
         self.views.clear()
         self.numbers.clear()
         self._end_spark()
@@ -389,8 +458,8 @@ class SqlSession:
         return {
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
-            "current_schema": "public",
-            "current_schemas": ["public"],
+            "current_schema": (self.access.path() or ["public"])[0],
+            "current_schemas": self.access.path() or ["public"],
             "version": VERSION,
             "pg_backend_pid": self.number,
         }
@@ -444,11 +513,13 @@ class SqlSession:
         return self.access.point(relation, plan.inputs[0].schema.names, key)
 
     def _catch_up(self, inputs: Sequence[Input]) -> None:
-        """Let views have what the session wrote, if it wants that."""
-        if self.access.writes and any(each.relation.is_view for each in inputs if isinstance(each.relation, TopicRelation)):
-            names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.is_view}
-            if self.settings.get("read_your_writes") == "on":
-                self.catching_up.before_reading(names)
+        """Let views and streams have what the session wrote, if it wants that."""
+        names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.has_job}
+        if self.access.writes and names and self.settings.get("read_your_writes") == "on":
+            self.catching_up.before_reading(names)
+
+    def _must_catch_up(self, view: str) -> bool:
+        return self.settings.get("read_your_writes") == "on" and not self.catching_up.is_done(view)
 
     def check_writable(self, name: str | None = None) -> None:
         if self.settings.is_read_only and (name is None or name not in self.temporary.values()):
@@ -459,6 +530,7 @@ class SqlSession:
         self.check_writable(relation.name)
         if not rows.num_rows:
             return
+        rows = with_row_ids(relation, rows)
         if self._state == "T":
             self.buffer.add(relation, rows, deleted=deleted)
         else:
@@ -471,12 +543,19 @@ class SqlSession:
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
         elif rows.num_rows or deleted.num_rows:
+            rows = with_row_ids(relation, rows)
             self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
 
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""
         self.running.check()
         for (topic, partition), end in self.producers.write(records).items():
+            self.access.wrote(topic, {partition: end})
+
+    def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write one record at once, outside of a transaction. Raises SqlError, KafkaError, ClientError."""
+        self.running.check()
+        for (_, partition), end in self.producers.write_one(topic, key, value).items():
             self.access.wrote(topic, {partition: end})
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:

@@ -196,10 +196,10 @@ def test_functions_of_the_dialect(ask: Asking) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("create stream s as select 1", "CREATE MATERIALIZED VIEW"),
+        ("create source s as select 1", "CREATE TABLE"),
         ("create source s (a int) with (connector = 'kafka')", "CREATE TABLE"),
         ("create sink s from v", "topic of a materialized view"),
-        ("terminate q", "PAUSE MATERIALIZED VIEW"),
+        ("terminate q", "DROP JOB"),
         ("print 'sales'", "SUBSCRIBE"),
     ],
 )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,13 +20,14 @@ from barnabas.client.operations import fetch
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.schemas.arrow.columns import RegistryAddress
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, parts_of_name
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
@@ -44,7 +46,7 @@ from barnabas.tables.table import Table
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
 OWN_TOPICS = "_barnabas_"  # of definitions, jobs and sinks: SHOW TABLES does not list them
-PUBLIC, TEMPORARY = "public", "pg_temp_"
+TEMPORARY = "pg_temp_"
 _UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
@@ -88,8 +90,8 @@ class Access:
         told = status(parts[-2] if len(parts) > 1 else None, parts[-1], self._known_jobs)
         if told is not None:
             return told
-        candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
+        candidates = [*self._on_path(parts), *_candidates(parts, database)]
         for name in candidates:
             found = self.declared(name) or self._sequence(name)
             if found is not None:
@@ -103,13 +105,34 @@ class Access:
                 return found
         raise self.unknown(".".join(parts), position)
 
+    def _on_path(self, parts: Sequence[str]) -> list[str]:
+        """The names that a name without a schema may stand for, by the setting `search_path`, up to the schema `public`."""
+        found = []
+        for schema in self.path() if len(parts) == 1 else ():
+            if schema == PUBLIC:
+                break
+            found += [f"{schema}.{parts[0]}", f"{schema}.{parts[0].lower()}"]
+        return found
+
+    def qualified(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """A name with its schema, if `search_path` leads to a schema other than `public`."""
+        found = next((each for each in self._on_path(parts) if each in self._shared.definitions.tables), None)
+        return None if found is None else parts_of_name(found, self._shared.definitions.schemas)
+
+    def path(self) -> list[str]:
+        """The schemas of the setting `search_path` that there are."""
+        named = [each.strip().strip('"') for each in (self._settings.get("search_path") or "").split(",")]
+        return [each for each in named if each == PUBLIC or each in self._shared.definitions.schemas]
+
     def plain_view(self, parts: Sequence[str], database: str | None = None) -> TableDefinition | None:
         """The definition of a lasting view that is no table; None for every other name."""
-        name = parts[-1]
-        if len(parts) > 1 and parts[-2].lower() not in (PUBLIC, (database or "").lower()):
-            return None
         store = self._shared.definitions
         store.refresh(self._running)
+        name = next((each for each in self._on_path(parts) if each in store.tables), parts[-1])
+        if len(parts) > 1 and parts[-2] in store.schemas:
+            name = f"{parts[-2]}.{parts[-1]}"
+        elif len(parts) > 1 and parts[-2].lower() not in (PUBLIC, (database or "").lower()):
+            return None
         if self.definition(name) is None and name not in self._client.cluster.topics:
             store.refresh(self._running, max_age_s=0)  # it may have been created at this moment
         found = self.definition(name)
@@ -150,7 +173,8 @@ class Access:
                 return None
             raise
         found = topics.get(name)
-        if found is None or self._shared.definitions.view_of_topic(name) is not None:
+        owner = self._shared.definitions.owner_of_topic(name)
+        if found is None or (owner is not None and (owner.is_renamed or owner.view is not None)):
             return None
         by_schema = self._shared.samples.registered(name)
         if by_schema is not None:
@@ -185,7 +209,8 @@ class Access:
         with_schemas = self._shared.samples.with_schemas()
         for name in self.names():
             if name in definitions:
-                described.append(Described(name, shown_columns(definitions[name]), definitions[name]))
+                schema, _ = parts_of_name(name, self._shared.definitions.schemas)
+                described.append(Described(name, shown_columns(definitions[name]), definitions[name], schema))
             else:
                 described.append(Described(name, self._columns_of_topic(name, has_schema=name in with_schemas)))
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
@@ -193,7 +218,8 @@ class Access:
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
         self._shared.functions.refresh(self._running)
         functions = [each.function for _, each in sorted(self._shared.functions.stored.items())]
-        return Facts(self._user, database, list(self._settings), described, sequences, functions)
+        schemas = sorted(self._shared.definitions.schemas)
+        return Facts(self._user, database, list(self._settings), described, sequences, functions, schemas)
 
     def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
         """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""
@@ -311,6 +337,14 @@ class Access:
         found = self.live_records(relation, lambda rows: self._of_key(relation, names, rows, payload))
         return None if found is _UNKNOWN else found
 
+    def awaited(self, topic: str, topic_id: UUID) -> Mapping[int, int]:
+        """The offsets of a topic that the session's next look must reach, by partition."""
+        return self._written.get(topic, {}).get(topic_id.hex, {})
+
+    def has_seen(self, topic: str) -> None:
+        """A look has reached them."""
+        self._written.pop(topic, None)
+
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has. A table that is not kept in memory is scanned for them."""
         known = self.live_records(relation, lambda rows: rows.having(keys))
@@ -328,9 +362,14 @@ class Access:
         def decode(records: pa.RecordBatch) -> pa.Table:
             return self._in_memory(relation, names, records)
 
-        if relation.layout.mode != "permissive":  # then other rows may be missing, or fail
-            return decode(rows.of_key(key))
-        return self._shared.live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
+        def make(records: pa.RecordBatch) -> Made:
+            table = decode(records)
+            return Made(Slices(table), table.nbytes)
+
+        found = None
+        if relation.layout.mode == "permissive":  # otherwise other rows may be missing, or fail
+            found = self._shared.live.decoded(rows).of_key(rows, key, relation.definition, tuple(names), make)
+        return decode(rows.of_key(key)) if found is None else found
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(relation.topic, relation.layout, names, records).table()

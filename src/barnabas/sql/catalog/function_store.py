@@ -79,6 +79,11 @@ class FunctionStore:
                     raise
             self._looked_at = time.monotonic()
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether `look_once` would read nothing."""
+        return self._looked_at is not None and (not self.stored or time.monotonic() - self._looked_at < REFRESH_S)
+
     def look_once(self, running: Running) -> None:
         """Read the functions, if that was never done or if there are some."""
         if self._looked_at is None or self.stored:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from barnabas.incremental.interface import ROW
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
@@ -20,6 +21,7 @@ from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
 
+ROW_ID = pa.field(ROW, pa.string(), nullable=False)
 SAMPLED_RECORDS, SAMPLED_PARTITIONS = 20, 4  # looked at to tell whether a topic holds text
 
 
@@ -30,6 +32,7 @@ class TopicRelation(Struct, frozen=True):
         columns: what `*` shows.
         layout: how records become columns.
         definition: None for an undeclared topic.
+        is_stream: whether each record is a row that stays, also in a table with a primary key.
     """
 
     name: str
@@ -40,21 +43,53 @@ class TopicRelation(Struct, frozen=True):
     key_alias: str | None = None
     filled: Mapping[str, str] = {}
     definition: TableDefinition | None = None
+    is_stream: bool = False
+
+    @property
+    def source(self) -> str:
+        """The name of the table, which is that of the topic if nothing declares it."""
+        return self.topic if self.definition is None else self.definition.name
 
     @property
     def is_keyed(self) -> bool:
         """Whether a reader sees the newest row of each key."""
-        return self.definition is not None and self.definition.is_keyed
+        return self.definition is not None and self.definition.is_keyed and not self.is_stream
 
     @property
     def is_view(self) -> bool:
-        """Whether a job writes its rows."""
+        """Whether a job alone writes its rows."""
         return self.definition is not None and self.definition.view is not None
 
     @property
+    def has_job(self) -> bool:
+        """Whether a job was created with it, and writes its rows."""
+        definition = self.definition
+        return self.is_view or (definition is not None and definition.stream is not None and bool(definition.stream.query))
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the hidden column ROW identifies the rows."""
+        return self.definition is not None and self.definition.has_row_ids and not self.is_stream
+
+    @property
     def keys(self) -> Sequence[str]:
-        """The columns of the primary key."""
-        return self.definition.key if self.definition is not None and self.definition.is_keyed else ()
+        """The columns of the primary key; of a table without one ROW, if its rows have numbers."""
+        if self.definition is None or not self.is_keyed:
+            return ()
+        return self.definition.key or (ROW,)
+
+    @property
+    def identified(self) -> pa.Schema:
+        """The columns, and ROW if it identifies them."""
+        return self.columns.append(ROW_ID) if self.has_row_ids else self.columns
+
+
+def as_stream(relation: TopicRelation) -> TopicRelation:
+    """The same topic with a row of each record. Of a table whose rows can change, deletions are left out."""
+    if relation.is_stream:
+        return relation
+    layout = structs.replace(relation.layout, skips_deletions=relation.is_keyed)
+    return structs.replace(relation, name=f"STREAM({relation.name})", layout=layout, is_stream=True)
 
 
 def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRelation:
@@ -113,19 +148,19 @@ def declared(definition: TableDefinition, registry: RegistryAddress | None = Non
         RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     schema = definition.schema
-    keys = [schema.field(name) for name in definition.key]
+    keys = [ROW_ID] if definition.has_row_ids else [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
     key = json_object(keys) if definition.is_key_object else key_format(keys)
     hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
     unseen = definition.view.hidden if definition.view is not None else ()
-    hidden = [*(schema.field(name) for name in unseen), *hidden]
+    hidden = [*(schema.field(name) for name in unseen), *(keys if definition.has_row_ids else ()), *hidden]
     return TopicRelation(
         definition.name,
         definition.topic,
         shown_columns(definition) if unseen else schema,
         pa.schema(hidden),
         Columns(key, value_of(definition, values, registry), definition.mode),
-        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
+        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in (*unseen, ROW) else None,
         filled={
             each.name: each.default
             for each in definition.columns

@@ -14,16 +14,19 @@ An Arrow field may name another type of its family in its metadata: `barnabas.ty
 | interval, duration | interval |
 | arrow.uuid · arrow.json | uuid · json |
 | list | array of its elements' type; lists of lists are arrays of two dimensions |
-| struct, map, union | json |
+| struct, map, union | json; record for what ROW makes |
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from barnabas.schemas.arrow.shapes import WORD
+from barnabas.sql.duck.types import UNBOUND, is_row
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
 
@@ -88,14 +91,15 @@ class Described(NamedTuple):
 
 def describe(field: Field) -> Described:
     """The type of a column."""
-    named = (field.metadata or {}).get(TYPE_KEY, b"").decode()
+    metadata = field.metadata or {}
+    named = (metadata.get(WORD) or metadata.get(TYPE_KEY, b"")).decode()
     kind, is_array = field.type, False
     while _is_list(kind):
         kind, is_array = kind.value_type, True
-    element = TYPES.get(named.removesuffix("[]")) or TYPES[_name(kind)]
+    element = TYPES.get(named.removesuffix("[]")) or TYPES["record" if is_row(kind) else _name(kind)]
     if element.name in VECTORS:
         is_array = False
-    modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) else -1
+    modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) and kind not in UNBOUND else -1
     if not element.array and is_array:
         element = TYPES["text"]
     return Described(element, is_array, modifier)
@@ -107,6 +111,15 @@ def oid_of(kind: pa.DataType) -> int:
     while _is_list(element):
         element = element.value_type
     return describe(pa.field("", kind, metadata={TYPE_KEY: b"oid"} if kinds.is_uint32(element) else None)).oid
+
+
+def oids_of(types: Sequence[pa.DataType], declared: Sequence[int]) -> list[int]:
+    """Of the parameters of a statement: as the client declares them, else by their types."""
+    found = [oid_of(kind) for kind in types]
+    for index, oid in enumerate(declared[: len(found)]):
+        if oid not in (0, UNKNOWN):
+            found[index] = oid
+    return found
 
 
 def arrow_type(oid: int) -> pa.DataType | None:

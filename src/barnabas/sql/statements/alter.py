@@ -17,19 +17,22 @@ from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
-from barnabas.sql.dialect import Statement, parse, statement_of, tokens_of, words_of
+from barnabas.sql.dialect import Statement, parse, parse_tokens, statement_of, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
+from barnabas.sql.statements.alter_columns import check_columns_unused, with_type, without_column
 from barnabas.sql.statements.columns import column_of, default_text, folded
 from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.registered import with_evolved_schema
+from barnabas.sql.statements.renaming import rename
 from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
+from barnabas.sql.statements.watermarks import FORM, take_watermark, watermark_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     NOT_NULL,
@@ -119,6 +122,8 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         raise not_supported(
             f"ALTER {statement.word(1)} is not supported", statement.position(1), "there is ALTER TABLE … ADD COLUMN"
         )
+    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
+        return _watermark(session, statement)
     tree = parse(statement)
     if not isinstance(tree, exp.Alter):
         raise not_supported(
@@ -130,7 +135,10 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
             return done(statement.text, "ALTER TABLE")
         raise
-    changes = [_change(action) for action in _actions(tree)]
+    actions = _actions(tree)
+    if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
+        return done(statement.text, "ALTER TABLE", lambda: rename(session, definition.name, folded(actions[0].this.this)))
+    changes = [_change(action) for action in actions]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -142,6 +150,9 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     _refuse_functions(session, made)
 
     def run(_: Sequence[Any]) -> Result:
+        before = session.definitions.tables.get(definition.name)
+        if before is not None:
+            check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, apply(before))
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
             changed(session, definition.name, partial(with_evolved_schema, session, apply))
         else:
@@ -163,6 +174,27 @@ def _refuse_functions(session: Host, made: TableDefinition) -> None:
                 )
 
 
+def _watermark(session: Host, statement: Statement) -> Ready:
+    """ALTER TABLE name ADD WATERMARK FOR column AS expression | DROP WATERMARK: for views that are created from then on."""
+    at = next(at for at in range(3, 8) if statement.word(at) == "WATERMARK")
+    action, is_last = statement.word(at - 1), at == len(statement.tokens) - 1
+    if action not in ("ADD", "DROP") or is_last != (action == "DROP"):
+        raise syntax_error(f"the statement is ALTER TABLE name ADD {FORM}, or DROP WATERMARK", statement.position(at))
+    definition = table_named(
+        session, parse_tokens(statement.text, [*tokens_of("TABLE"), *statement.tokens[2 : at - 1]]).args["from_"].this
+    )
+    tree = None
+    if action == "ADD":
+        tree = take_watermark(parse(statement_of(f"CREATE TABLE t (x int, {statement.raw(at)})")).this)
+
+    def apply(made: TableDefinition) -> TableDefinition:
+        mark = None if tree is None else watermark_of(tree, made.columns, can_change=made.is_keyed)
+        return msgspec.structs.replace(made, watermark=mark)
+
+    apply(definition)
+    return _changing(session, statement, definition.name, apply, "ALTER TABLE")
+
+
 def _actions(tree: Any) -> list[Any]:
     """The changes one by one; Spark's ADD COLUMNS (…) has several columns in brackets."""
     found: list[Any] = []
@@ -175,11 +207,13 @@ def _change(action: Any) -> Change:
     match action:
         case exp.ColumnDef():
             return lambda made: _with_column(made, action)
+        case exp.AlterColumn() if action.args.get("dtype") is not None:
+            return lambda made: with_type(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or _drops_default(action):
             return lambda made: _with_default(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
-        raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
-    hint = "there are ADD COLUMN, ALTER COLUMN … SET DEFAULT and DROP DEFAULT"
+        return lambda made: without_column(made, action)
+    hint = "there are RENAME TO, ADD COLUMN, DROP COLUMN, ALTER COLUMN … TYPE, SET DEFAULT and DROP DEFAULT"
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
@@ -194,6 +228,10 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
             return made
         raise SqlError(
             DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
+        )
+    if column.name in made.dropped:
+        raise not_supported(
+            f'a column "{column.name}" was dropped, and the records still have it', position_in(item), "give it another name"
         )
     _refuse_numbers(column, item, numbering is not None)
     if is_primary:

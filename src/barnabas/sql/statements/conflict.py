@@ -45,7 +45,7 @@ class Conflict:
     ) -> None:
         self._session, self._relation, self._text = session, relation, text
         self.plan: QueryPlan | None = None
-        if not relation.is_keyed:
+        if not relation.is_keyed or relation.has_row_ids:
             raise SqlError(
                 "42P10",
                 f'the table "{relation.name}" has no primary key, so its rows have no conflicts',
@@ -61,6 +61,11 @@ class Conflict:
         self.plan = checked(
             session, self._query(changes, clause, alias), text, given, {EXCLUDED: MemoryRelation(EXCLUDED, relation.columns)}
         )
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether new rows are written as they are, whatever is there."""
+        return self._updates and self.plan is None
 
     def _check_keys(self, clause: Any) -> None:
         named = [each.this if isinstance(each, exp.Ordered) else each for each in clause.args.get("conflict_keys") or []]

@@ -136,6 +136,9 @@ class Host(Protocol):
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together."""
 
+    def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write one record at once, outside of a transaction."""
+
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""
 

@@ -14,6 +14,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
+from barnabas.sql.statements import job_control, streams
 from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
 from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
@@ -24,7 +25,7 @@ from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
-_COLUMNS = ("column", "type", "nullable", "key", "default", "comment")
+_COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
 
 
 def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
@@ -48,28 +49,44 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             if word == "MATERIALIZED" and statement.word(2) != "VIEWS":
                 raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
             return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
-        case "TABLES" | "TOPICS":
-            return _listing(text, _TABLES, lambda: _tables(session))
-        case "FUNCTIONS":
-            return _listing(text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
+        case "STREAMS" | "JOBS" if len(statement.tokens) == 2:
+            names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
+            schema = pa.schema([pa.field(name, pa.string()) for name in names])
+            return Ready(text, lambda _: made(session), schema=schema)
         case "DATABASES":
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
+        case "TABLES" | "TOPICS":
+            return _listing(text, _TABLES, lambda: _tables(session))
+        case "FUNCTIONS" | "INDEXES" | "INDEX" | "INDICES":
+            return _show_functions_or_indexes(session, statement)
         case "SCHEMAS" | "NAMESPACES":
-            return _listing(text, ("name",), lambda: [("public",), ("pg_catalog",), ("information_schema",)])
+            return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
-        case "CREATE" if statement.word(2) == "FUNCTION":
-            return _shown_function(session, statement)
         case "CREATE":
-            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW") else 2
-            relation = session.find(_name(statement, at), statement.position(at))
-            return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+            return _show_create(session, statement)
         case "":
             raise syntax_error(
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _show_functions_or_indexes(session: Host, statement: Statement) -> Ready:
+    if statement.word(1) == "FUNCTIONS":
+        return _listing(statement.text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
+    wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
+    return _listing(statement.text, ("name", "table"), lambda: _indexes(session, wanted))
+
+
+def _show_create(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE TABLE | VIEW | MATERIALIZED VIEW | STREAM | FUNCTION name."""
+    if statement.word(2) == "FUNCTION":
+        return _shown_function(session, statement)
+    at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
+    relation = session.find(_name(statement, at), statement.position(at))
+    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
 
 
 def _shown_function(session: Host, statement: Statement) -> Ready:
@@ -113,13 +130,28 @@ def _tables(session: Host) -> list[tuple[str | None, ...]]:
 
 def describe(session: Host, statement: Statement, given: Any) -> Ready:
     """DESCRIBE [TABLE] name, or a query: its columns."""
-    at = 2 if statement.word(1) in ("TABLE", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
+    at = 2 if statement.word(1) in ("TABLE", "STREAM", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
     if statement.word(at) in ("SELECT", "WITH", "VALUES", "("):
         inner = session.ready(Statement(statement.text, statement.tokens[at:]), given)
         assert inner.schema is not None
         fields = list(inner.schema)
         return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
     return _described(session, statement, at)
+
+
+def _schemas(session: Host) -> list[tuple[str | None, ...]]:
+    session.definitions.refresh(session.running)
+    return [(each,) for each in ("public", *sorted(session.definitions.schemas), "pg_catalog", "information_schema")]
+
+
+def _indexes(session: Host, table: str | None) -> list[tuple[str | None, ...]]:
+    """The names of indexes, of all tables or of one."""
+    session.definitions.refresh(session.running)
+    if table is not None:
+        table = session.find([table], None).name
+    return [
+        (name, each.name) for each in session.definitions.tables.values() if table in (None, each.name) for name in each.indexes
+    ]
 
 
 def _described(session: Host, statement: Statement, at: int) -> Ready:
@@ -137,7 +169,9 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
             key = "key"
         default, comment = (column.default, column.comment) if column is not None else (None, None)
         nullable = "yes" if column is None or column.nullable else "no"
-        rows.append((each.name, type_name(each), nullable, key, default, comment))
+        own = definition.watermark if definition is not None else None
+        mark = own.value if own is not None and own.column == each.name else None
+        rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
     return rows
 
 
@@ -163,6 +197,8 @@ def _column_text(table: str, each: ColumnDefinition) -> str:
         rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
     elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
         return f"{quoted(each.name)} {_SERIALS[each.kind]}"
+    elif each.generated is not None:
+        rest += f" GENERATED ALWAYS AS ({each.generated}) STORED"
     elif each.default is not None:
         rest += f" DEFAULT {each.default}"
     return f"{quoted(each.name)} {each.kind}{rest}"
@@ -176,15 +212,32 @@ def create_text(relation: Any) -> str:
         return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
     if definition.view is not None:
         return _view_text(definition)
+    if definition.stream is not None and definition.stream.query:
+        return _stream_text(definition, definition.stream.query)
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
-    if definition.is_keyed:
+    if definition.key and definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
+    if definition.watermark is not None:
+        lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
+    if definition.has_row_ids:
+        options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
-    return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+    kind = kind_of(definition).upper()
+    rest = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
+
+
+def _stream_text(definition: TableDefinition, query: str) -> str:
+    columns = ", ".join(quoted(each.name) for each in definition.columns)
+    options = [f"topic = '{definition.topic}'"] if definition.topic != definition.name else []
+    options += [f"format = '{definition.format}'"] if definition.format != "json" else []
+    options += [f"key = '{', '.join(definition.key)}'"] if definition.key else []
+    given = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE STREAM {quoted(definition.name)} ({columns}){given} AS\n{query}"
 
 
 def _view_text(definition: TableDefinition) -> str:

@@ -17,9 +17,9 @@ from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
-from barnabas.sql.planning.names import parts_of, position_in, tables_of
+from barnabas.sql.planning.names import tables_of
 from barnabas.sql.planning.parameters import infer, parameters_of
-from barnabas.sql.planning.query import check_values
+from barnabas.sql.planning.query import check_values, relation_of
 from barnabas.sql.planning.spark_values import spark_kind, spark_text, spark_value
 from barnabas.sql.results import Streamed
 from barnabas.sql.statements.host import Host
@@ -36,7 +36,7 @@ def runs_on_spark(session: Host, tree: Any) -> bool:
     """Whether a query goes to Spark: the setting says so, and it reads tables that are topics."""
     if session.settings.get("engine") != "spark":
         return False
-    relations = [session.find(parts_of(table), position_in(table)) for table in tables_of(session.views.expanded(tree.copy()))]
+    relations = [relation_of(table, session.find) for table in tables_of(session.views.expanded(tree.copy()))]
     return bool(relations) and all(isinstance(each, TopicRelation) for each in relations)
 
 
@@ -118,7 +118,7 @@ def _asked(session: Host, tree: Any, given: Sequence[pa.DataType | None]) -> _As
     tables, filled, topics = {}, {}, set()
     columns: dict[str, pa.DataType] = {}
     for number, table in enumerate(tables_of(tree)):
-        relation = session.find(parts_of(table), position_in(table))
+        relation = relation_of(table, session.find)
         assert isinstance(relation, TopicRelation)
         for each in (*relation.hidden, *relation.columns):
             columns[each.name.lower()] = each.type

@@ -18,6 +18,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.key_read import KeyRead
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_TABLE, syntax_error
 
@@ -38,7 +39,11 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return run(session, plan, values, statement.text)
 
     lasts = plan.point is not None and plan.point.outputs is not None
-    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
+    ready = Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
+    ready.key_read = key_read = KeyRead.of(plan)
+    if key_read is not None:
+        ready.plain = lambda values: execute(values) if key_read.key(values) is not None else None
+    return ready
 
 
 def checked(

@@ -11,7 +11,7 @@ from sqlglot import exp
 from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.dialect import STREAM, parse_tokens, tokens_of
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
@@ -28,6 +28,8 @@ def target_of(session: Host, table: Any) -> TopicRelation:
     """The relation that a statement writes to. Raises SqlError."""
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise not_supported("only a table can be written to", position_in(table))
+    if table.meta.get(STREAM):
+        raise not_supported("a stream cannot be changed", position_in(table), "write the name of the table alone")
     relation = session.find([part.name for part in table.parts], position_in(table))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" cannot be written to', position=position_in(table))
@@ -46,12 +48,17 @@ def check_no_view(definition: TableDefinition, position: int | None) -> None:
 def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
     """A relation with a primary key. Raises SqlError."""
     relation = target_of(session, table)
+    if relation.definition is not None and relation.definition.stream is not None:
+        raise SqlError(
+            "55000", f'cannot {word} stream "{relation.name}": its rows never change', position=position_in(table),
+            hint="INSERT adds rows; CREATE TABLE … PRIMARY KEY makes a table whose rows change",
+        )  # fmt: skip
     if not relation.is_keyed:
         raise SqlError(
             "55000",
-            f'cannot {word} table "{relation.name}" because it has no primary key',
+            f'cannot {word} table "{relation.name}" because it is append-only and has no primary key',
             position=position_in(table),
-            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or INSERT new rows",
+            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or without APPEND ONLY and a topic of others",
         )
     return relation
 
@@ -183,7 +190,7 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
             raise not_supported("this form of SET is not supported", position_in(item), "SET column = value, …")
         pairs = [(item.this, item.expression)]
         if isinstance(item.this, exp.Tuple):
-            values = item.expression.expressions if isinstance(item.expression, exp.Tuple) else []
+            values = _values_of(item.expression)
             if len(values) != len(item.this.expressions):
                 raise not_supported("SET (…) = needs as many values in parentheses", position_in(item))
             pairs = list(zip(item.this.expressions, values, strict=True))
@@ -198,13 +205,31 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                     "DELETE the row and INSERT another",
                 )
             known = relation.definition.column(name) if relation.definition is not None else None
-            if known is not None and known.identity == ALWAYS and not is_default(value):
+            if known is not None and (known.identity == ALWAYS or known.generated is not None) and not is_default(value):
+                kind = "a generated column" if known.generated is not None else "an identity column defined as GENERATED ALWAYS"
                 raise SqlError(
                     GENERATED_ALWAYS, f'column "{name}" can only be updated to DEFAULT', position=position_in(column),
-                    detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
+                    detail=f'Column "{name}" is {kind}.',
                 )  # fmt: skip
             found[name] = default_of(relation, name) if is_default(value) else value
     return found
+
+
+def _values_of(source: Any) -> list[Any]:
+    """The values of several columns: of a row, or of a query, which is asked once for each of its columns."""
+    match source:
+        case exp.Tuple():
+            return list(source.expressions)
+        case exp.Anonymous() if str(source.this).lower() == "row":
+            return list(source.expressions)
+        case exp.Subquery() if isinstance(source.this, exp.Select) and not source.this.is_star:
+            made = []
+            for item in source.this.expressions:
+                one = source.copy()
+                one.this.set("expressions", [item.copy()])
+                made.append(one)
+            return made
+    return []
 
 
 def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -113,6 +113,8 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
         return _undeclared(relation, names)
     keys = [each for name in definition.key if (each := definition.column(name)) is not None]
     values = [each for each in definition.columns if each.name not in definition.key]
+    if definition.has_row_ids:
+        keys = [ColumnDefinition(ROW, "text", nullable=False)]
     key = declaration(keys) if keys else None
     if definition.is_key_object:
         key = f"json ({key})"
@@ -120,7 +122,7 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
     renamed = {} if plain or definition.is_registered else {values[0].name: "value"}
     return InputTable(
         definition.topic, definition.format, names, columns=declaration(values) if plain else None, key=key, mode=definition.mode,
-        is_keyed=definition.is_keyed, renamed=renamed,
+        is_keyed=relation.is_keyed, renamed=renamed, skips_deletions=relation.layout.skips_deletions,
     )  # fmt: skip
 
 
