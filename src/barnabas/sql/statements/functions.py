@@ -237,7 +237,8 @@ def _drop_users(session: Host, function: Function, *, cascades: bool) -> None:
     if inserts:
         raise SqlError(
             DEPENDENT, f"cannot drop function {function.signature} because other objects depend on it: {', '.join(inserts)}",
-            detail="\n".join(f"job {each} depends on function {function.signature}" for each in inserts), hint=f"DROP JOB {inserts[0]} ends it",
+            detail="\n".join(f"job {each} depends on function {function.signature}" for each in inserts),
+            hint=f"DROP JOB {inserts[0]} ends it",
         )  # fmt: skip
     if users and not cascades:
         lines = [f"{kind_of(tables[each])} {each} depends on function {function.signature}" for each in users]
