@@ -182,6 +182,13 @@ def test_a_server_that_takes_no_python(broker: Broker, ask: Asking) -> None:
     engine.close()
 
 
+def test_functions_are_in_the_schema_public(ask: Asking) -> None:
+    ask("create function public.placed(a int) returns int language sql as $$ select a $$")
+    assert ask.rows("select placed(1), public.placed(2)") == [(1, 2)]
+    assert ask.error("create function other.placed(a int) returns int language sql as $$ select a $$").sqlstate == "0A000"
+    ask("drop function public.placed")
+
+
 def test_the_built_in_function_gives_way(ask: Asking) -> None:
     ask("create function reverse(s text) returns text language python as $$ return 'mine: ' + s $$")
     assert ask.rows("select reverse('ab'), left('abc', 1)") == [("mine: ab", "a")]
