@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,6 +19,7 @@ from barnabas.functions.definition import CallFailed, Function
 from barnabas.functions.duck import Known
 from barnabas.functions.processes import WORKERS, Cancelled
 from tests.functions.making import function
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +90,32 @@ def test_results_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_FUNCTION_MESSAGE_BYTES", 1000)
     with pytest.raises(CallFailed, match="the results of the function f are too large"):
         called(function("return a + 1"), list(range(1000)))
+
+
+def test_processes_end_with_a_server_that_is_killed() -> None:
+    code = (
+        "from barnabas.functions.processes import WORKERS\n"
+        "from tests.functions.making import function\n"
+        "import pyarrow as pa, time\n"
+        "WORKERS.join()\n"
+        "found = WORKERS.call(function('import os\\nreturn os.getpid()'), pa.int64(), [pa.array([1])], 1, lambda: False)\n"
+        "print(found[0].as_py(), flush=True)\n"
+        "input()\n"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    pid = int(server.stdout.readline())
+    assert _is_there(pid)
+    server.kill()
+    server.communicate()
+    wait_until(lambda: not _is_there(pid), "the process of a function outlives its server")
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
 
 
 def test_what_a_function_prints_harms_nothing() -> None:

@@ -272,7 +272,7 @@ def _remember_names(tree: Any, text: str) -> None:
 WRITTEN = "written"
 OWN_NAME = "__own_"  # before the name of a user's function that sqlglot has too
 _NO_CALLS = frozenset(
-    ("INTO", "TABLE", "EXISTS", "VIEW", "FUNCTION", "WITH", "RECURSIVE", "UPDATE", "REFERENCES", "ON", "COPY", "JOIN")
+    ("INTO", "TABLE", "EXISTS", "VIEW", "FUNCTION", "WITH", "RECURSIVE", "UPDATE", "REFERENCES", "ON", "AS", "COPY", "JOIN")
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")

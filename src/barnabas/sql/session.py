@@ -83,7 +83,7 @@ class SqlSession:
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
-        self.routines = Routines(self._functions_named, self._columns_of, self.views.expanded, self._parsed)
+        self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
         self._spark: SparkQueries | None = None
@@ -133,9 +133,9 @@ class SqlSession:
             self.functions.refresh(self.running)
         return self.functions.named(name)
 
-    def _columns_of(self, table: Any) -> Sequence[str]:
+    def _fields_of(self, table: Any) -> Sequence[pa.Field[Any]]:
         relation = self.find(parts_of(table), None)
-        return [*relation.columns.names, *relation.hidden.names]
+        return [*relation.columns, *relation.hidden]
 
     def _statement(self, text: str) -> Statement:
         """The statement of a text, with users' functions in mind."""
@@ -600,7 +600,9 @@ class SqlSession:
         if cause is not None:
             return states.of_failure(cause)
         if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):
-            return states.of_duckdb(error, text)
+            found = states.of_duckdb(error, text)
+            found.message = self.functions.readable(found.message)
+            return found
         return SqlError(states.INTERNAL, f"{type(error).__name__}: {error}")
 
 

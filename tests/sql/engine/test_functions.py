@@ -182,6 +182,13 @@ def test_a_server_that_takes_no_python(broker: Broker, ask: Asking) -> None:
     engine.close()
 
 
+def test_functions_are_in_the_schema_public(ask: Asking) -> None:
+    ask("create function public.placed(a int) returns int language sql as $$ select a $$")
+    assert ask.rows("select placed(1), public.placed(2)") == [(1, 2)]
+    assert ask.error("create function other.placed(a int) returns int language sql as $$ select a $$").sqlstate == "0A000"
+    ask("drop function public.placed")
+
+
 def test_the_built_in_function_gives_way(ask: Asking) -> None:
     ask("create function reverse(s text) returns text language python as $$ return 'mine: ' + s $$")
     assert ask.rows("select reverse('ab'), left('abc', 1)") == [("mine: ab", "a")]
@@ -189,6 +196,40 @@ def test_the_built_in_function_gives_way(ask: Asking) -> None:
     assert ask.rows("select reverse('ab')") == [("ba",)]
     for name in ("sum", "extract", "cast", "if", "pg_typeof", "__f"):
         assert ask.error(f"create function {name}(a int) returns int language sql as $$select 1$$").sqlstate in ("42723", "42601")
+
+
+def test_explain_and_errors_have_the_names_of_functions(ask: Asking, broker: Broker) -> None:
+    ask("create table explained (id int primary key, v int)")
+    ask("create function told(a int) returns int language python immutable as $$ return a $$")
+    other = engine_of(broker)  # no instance of it knows the function
+    there = asking(other)
+    assert any("told" in row[0] for row in there.rows("explain select told(v) from explained where told(id) > 1"))
+    text = "\n".join(
+        row[0]
+        for row in there.rows("explain create materialized view e as select id, told(v) as t from explained where told(v) > 1")
+    )
+    assert "where told(" in text
+    assert "__f_" not in text.lower()
+    error = there.error("select told(v) over () from explained")
+    assert error.message == "told is not an aggregate function"
+    there.session.close()
+    other.close()
+    ask("drop function told")
+    ask("drop table explained")
+
+
+def test_defaults_of_columns(ask: Asking) -> None:
+    ask("create function start_of(a int) returns int language python as $$ return a * 10 $$")
+    ask("create table defaulted (id int primary key, v int default start_of(1))")
+    ask("insert into defaulted (id) values (1)")
+    assert ask.rows("select v from defaulted") == [(10,)]
+    error = ask.error("alter table defaulted add column w int not null default start_of(2)")
+    assert (error.sqlstate, error.hint) == ("0A000", "add the column without NOT NULL, and UPDATE the rows")
+    ask("alter table defaulted add column w int default start_of(2)")
+    ask("insert into defaulted (id) values (2)")
+    assert ask.rows("select w from defaulted order by id") == [(None,), (20,)]
+    ask("drop table defaulted")
+    ask("drop function start_of")
 
 
 def test_shown(ask: Asking) -> None:

@@ -142,3 +142,19 @@ def test_engine_runs_the_code_of_stored_functions_alone(ask: Asking, broker: Bro
         check_stored(config, work.plan.functions)
     with pytest.raises(FlowError):  # the state knows the whole plan
         open_flow(type(work.plan)(work.plan.nodes, work.plan.key, work.plan.hidden), tmp_path / "state", 64 << 20, 1, [MACROS])
+
+
+def test_inserts_that_go_on_call_functions(ask: Asking) -> None:
+    ask("create table came (id int, w text)")
+    ask("create table went (id int, n int)")
+    ask("create function letters(w text) returns int language python immutable as $$ return len(w) $$")
+    ask("insert into went select id, letters(w) from stream came")
+    (name,) = [name for name, job in ask.session.view_jobs.jobs().items() if "letters" in repr(job.work)]
+    ask("create or replace function letters(w text) returns int language python immutable as $$ return -len(w) $$")
+    (stored,) = ask.session.functions.stored.values()
+    assert [each.body for each in stored.kept] == [" return len(w) "]
+    error = ask.error("drop function letters cascade")
+    assert (error.sqlstate, error.hint) == ("2BP01", f"DROP JOB {name} ends it")
+    ask(f'drop job "{name}"')
+    ask("drop function letters")
+    ask("drop table came, went")

@@ -9,6 +9,7 @@ functions.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,7 +22,7 @@ from barnabas.client.keyed_topic import Contended, KeyedTopicError
 from barnabas.client.plans import Plan, call, retrying
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.functions.definition import Function, Stored
+from barnabas.functions.definition import CALL, Function, Stored
 from barnabas.functions.store import TOPIC, functions_of
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.sql.interface import SqlError
@@ -30,6 +31,7 @@ from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE, unknown_o
 from barnabas.sql.turns import Turns
 
 REFRESH_S = 0.5
+_CALL = re.compile(rf"{CALL}([0-9a-f]+)", re.IGNORECASE)
 ALTER = 1 << 7  # the bit of ALTER among the rights on the cluster
 Functions = Mapping[str, Stored]
 Decide = Callable[[Functions], Mapping[str, "Stored | None"]]
@@ -103,6 +105,13 @@ class FunctionStore:
             found = made
             self._named = version, found
         return found
+
+    def readable(self, text: str) -> str:
+        """A text of DuckDB, with the names of functions as statements have them."""
+        if CALL not in text.lower():
+            return text
+        names = {each.digest: each.name for one in self.stored.values() for each in (one.function, *one.kept)}
+        return _CALL.sub(lambda found: names.get(found[1].lower(), "function"), text)
 
     def change(self, client: BlockingClient, running: Running, decide: Decide) -> None:
         """Write what `decide` makes of the functions; None deletes one. Called again if another engine wrote in between.

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+<<<<<<< HEAD
+=======
+
+from barnabas.incremental.append_only import streamed
+from barnabas.incremental.plan import Final, Groups, Input, Join, Less, OnTime, Plan, Rows, Sessions, Sums, Union, Until
+>>>>>>> functions
 
 from barnabas.incremental.append_only import streamed
 from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, OnTime, Plan, Rows, Sessions, Sums, Union, Until
@@ -18,7 +24,15 @@ EVERYTHING = "a change recomputes everything"
 def explain(plan: Plan) -> str:
     """One line a node: what it is, what it keeps, and what a change costs; then the key of the result."""
     found = [f"{number}: {what(plan, number)}; {keeps(plan, number)}; {cost(plan, number)}" for number in range(len(plan.nodes))]
-    return "\n".join([*found, f"result: {_key(plan)}"])
+    return _readable(plan, [*found, f"result: {_key(plan)}"])
+
+
+def _readable(plan: Plan, lines: list[str]) -> str:
+    """The lines with the names of functions as statements have them."""
+    text = "\n".join(lines)
+    for each in plan.functions:
+        text = re.sub(each.call, each.name, text, flags=re.IGNORECASE)
+    return text
 
 
 def explain_appends(plan: Plan) -> str:
@@ -36,7 +50,7 @@ def explain_appends(plan: Plan) -> str:
         kept = "keeps its rows" if number in beside and not isinstance(plan.nodes[number], Input) else keeps(plan, number)
         is_added = number in beside and isinstance(node := plan.nodes[number], Input) and not node.is_keyed
         found.append(f"{number}: {what(plan, number)}; {'keeps its rows' if is_added else kept}; {cost(plan, number)}")
-    return "\n".join([*found, "result: rows that are appended, and never change"])
+    return _readable(plan, [*found, "result: rows that are appended, and never change"])
 
 
 def what(plan: Plan, number: int) -> str:

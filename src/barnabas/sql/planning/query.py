@@ -34,7 +34,7 @@ from barnabas.sql.planning.operators import keep_fractions, rename_functions, re
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
-from barnabas.sql.planning.routines import OWN
+from barnabas.sql.planning.routine_calls import OWN
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars

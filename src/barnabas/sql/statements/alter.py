@@ -145,7 +145,9 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             made = change(made)
         return made
 
-    check_defaults(session, apply(definition), statement.text)
+    made = apply(definition)
+    check_defaults(session, made, statement.text)
+    _refuse_functions(session, made)
 
     def run(_: Sequence[Any]) -> Result:
         before = session.definitions.tables.get(definition.name)
@@ -158,6 +160,18 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
+
+
+def _refuse_functions(session: Host, made: TableDefinition) -> None:
+    """Raises SqlError if older rows would show a default that calls a function of users: the function may be dropped."""
+    for each in made.columns:
+        if each.added and not each.nullable and each.default is not None:
+            _, functions = session.routines.expanded(parse(statement_of(f"SELECT {each.default}")))
+            if functions:
+                raise not_supported(
+                    f'the default of the added column "{each.name}" cannot call the function {functions[0].name}',
+                    hint="add the column without NOT NULL, and UPDATE the rows",
+                )
 
 
 def _watermark(session: Host, statement: Statement) -> Ready:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from barnabas.client.errors import PartitionError, ResourceError
 from barnabas.engine.jobs import InsertWork, Job
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError
+from barnabas.errors import BarnabasError, KafkaError
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -60,6 +60,7 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
         session.views.drop(folded(table.this))
         return None
     parts = [part.name for part in table.parts]
+    relation: Any = None
     try:
         relation = session.find(parts, position_in(table))
     except SqlError as error:
@@ -71,7 +72,11 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
         raise SqlError(
             UNDEFINED_TABLE, f'{kind} "{parts[-1]}" does not exist', position=error.position, hint=error.hint
         ) from None
-    definition: TableDefinition | None = getattr(relation, "definition", None)
+    except BarnabasError:  # the registry with its schema gives no answer
+        if session.access.definition(parts[-1]) is None:
+            raise
+    found = session.access.definition(parts[-1]) if relation is None else relation
+    definition: TableDefinition | None = found if isinstance(found, TableDefinition) else getattr(found, "definition", None)
     if definition is None and kind == "table":
         raise SqlError(
             WRONG_OBJECT, f'"{relation.name}" is a topic without a definition', position=position_in(table),
@@ -81,7 +86,10 @@ def _found(session: Host, table: Any, kind: str, *, if_exists: bool) -> TableDef
     if there != kind:
         article = "a table" if kind == "table" else f"a {kind}"
         raise SqlError(
-            WRONG_OBJECT, f'"{relation.name}" is not {article}', position=position_in(table), hint=f"Use DROP {there.upper()}."
+            WRONG_OBJECT,
+            f'"{definition.name if definition is not None else relation.name}" is not {article}',
+            position=position_in(table),
+            hint=f"Use DROP {there.upper()}.",
         )
     return definition
 

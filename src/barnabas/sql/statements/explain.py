@@ -153,6 +153,7 @@ def _lines(session: Host, plan: QueryPlan, values: Sequence[Any], text: str, *, 
     sql, bound = plan.bound(values)
     lease = session.borrow()
     try:
+        lease.functions.learn(plan.in_python)
         datasets = session.datasets(plan.inputs, {})
         for alias, dataset in datasets:
             lease.cursor.register(alias, dataset)

@@ -69,7 +69,9 @@ class Reader:
         token = self.statement.tokens[self.at]
         self.at += 1
         text = str(token.text)
-        if self.takes(".") and text.lower() == "public":
+        if self.takes("."):
+            if text.lower() != "public":
+                raise not_supported(f'a function cannot be in the schema "{text}"', hint="functions are in the schema public")
             return self.name()
         return text if token.token_type == TokenType.IDENTIFIER else text.lower()
 

@@ -6,9 +6,10 @@ functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
+from barnabas.engine.jobs import STREAMING, InsertWork, Job
 from barnabas.functions.definition import PYTHON, Function, Stored
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.function_store import Functions
@@ -88,6 +89,7 @@ def _write(session: Host, function: Function, *, replaces: bool, if_not_exists: 
     """Write the definition; False if another one was there and stays. Raises SqlError."""
     session.definitions.refresh(session.running, max_age_s=0)
     tables = session.definitions.tables
+    used = {each.digest for job in session.view_jobs.jobs().values() for each in _functions_of(job)}
     already = False
 
     def decide(stored: Functions) -> Mapping[str, Stored | None]:
@@ -109,7 +111,7 @@ def _write(session: Host, function: Function, *, replaces: bool, if_not_exists: 
                 "cannot change return type of existing function",
                 hint=f"Use DROP FUNCTION {function.signature} first.",
             )
-        return {} if there.function == function else {function.signature: _replaced(there, function, tables)}
+        return {} if there.function == function else {function.signature: _replaced(there, function, used)}
 
     session.functions.change(session.client, session.running, decide)
     if replaces:
@@ -121,23 +123,29 @@ def _check_other_forms(stored: Functions, function: Function) -> None:
     for each in stored.values():
         other = each.function
         is_same = other.name.lower() == function.name.lower()
+        are_fixed = other.least == len(other.arguments) and function.least == len(function.arguments)
+        if is_same and are_fixed:
+            continue  # the types of a call's arguments tell them apart
         if is_same and other.least <= len(function.arguments) and function.least <= len(other.arguments):
             raise SqlError(
                 DUPLICATE_FUNCTION, f"function {other.signature} takes as many arguments as {function.signature}",
-                hint="functions of one name differ in the number of their arguments",
+                hint="with defaults, functions of one name differ in the number of their arguments",
             )  # fmt: skip
 
 
-def _replaced(there: Stored, function: Function, tables: Mapping[str, TableDefinition]) -> Stored:
-    """The record with another definition; earlier ones stay as long as materialized views use them."""
-    digests = {
-        digest
-        for each in tables.values()
-        if each.view is not None and each.view.is_materialized
-        for _, digest in each.view.functions
-    }
-    kept = tuple(each for each in (there.function, *there.kept) if each.digest in digests and each.digest != function.digest)
+def _replaced(there: Stored, function: Function, used: Collection[str]) -> Stored:
+    """The record with another definition; earlier ones stay as long as jobs use them.
+
+    Args:
+        used: the digests of the functions that jobs call.
+    """
+    kept = tuple(each for each in (there.function, *there.kept) if each.digest in used and each.digest != function.digest)
     return Stored(function, kept)
+
+
+def _functions_of(job: Job) -> tuple[Function, ...]:
+    """The functions that a view or an INSERT that goes on carries."""
+    return job.work.plan.functions if isinstance(job.work, STREAMING) else ()
 
 
 def _tell_views(session: Host, function: Function, tables: Mapping[str, TableDefinition]) -> None:
@@ -221,6 +229,17 @@ def _drop_users(session: Host, function: Function, *, cascades: bool) -> None:
     """Drop the views that call a function. Raises SqlError 2BP01 if there are some and it does not cascade."""
     tables = session.definitions.tables
     users = [name for name, each in tables.items() if each.view is not None and function.signature in dict(each.view.functions)]
+    inserts = [
+        name
+        for name, job in session.view_jobs.jobs().items()
+        if isinstance(job.work, InsertWork) and function.signature in (each.signature for each in _functions_of(job))
+    ]
+    if inserts:
+        raise SqlError(
+            DEPENDENT, f"cannot drop function {function.signature} because other objects depend on it: {', '.join(inserts)}",
+            detail="\n".join(f"job {each} depends on function {function.signature}" for each in inserts),
+            hint=f"DROP JOB {inserts[0]} ends it",
+        )  # fmt: skip
     if users and not cascades:
         lines = [f"{kind_of(tables[each])} {each} depends on function {function.signature}" for each in users]
         raise SqlError(

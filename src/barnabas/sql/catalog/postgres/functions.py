@@ -55,11 +55,18 @@ _SERIAL = (
     " WHERE __t = trim(split_part({0}, '.', -1), '\"') AND __c = {1})"
 )
 _FUNCTION = "(SELECT max(__d) FROM (SELECT oid AS __o, %s AS __d FROM pg_catalog.barnabas_functions) WHERE __o = {0})"
+_PROCEDURE = (
+    "(SELECT max(__o) FROM (SELECT oid AS __o, replace(signature, ' ', '') AS __s FROM pg_catalog.barnabas_functions)"
+    " WHERE __s = replace({0}, ' ', '') OR split_part(__s, '(', 1) = {0})"
+)
 _QUERIES = {
     "pg_get_function_arguments": _FUNCTION % "arguments",
     "pg_get_function_identity_arguments": _FUNCTION % "arguments",
     "pg_get_function_result": _FUNCTION % "result",
     "pg_get_functiondef": _FUNCTION % "definition",
+    "pg_get_function_sqlbody": "(nullif({0}, {0})::text)",
+    "to_regproc": _PROCEDURE,
+    "to_regprocedure": _PROCEDURE,
     "pg_get_viewdef": _VIEW,
     "obj_description": _DESCRIPTION % "0",
     "col_description": _DESCRIPTION % "{1}",
@@ -114,6 +121,7 @@ def _call(node: exp.Anonymous) -> None:
         _put(node, made, name)
 
 
+_IS_PROCEDURE = "is_procedure"  # the mark of a text that names a function: `::oid` looks its number up
 _IS_TEXT = "is_text"  # the mark of an expression that names an object: `::regclass` looks its number up
 
 
@@ -140,7 +148,12 @@ def _cast(node: exp.Cast, find: FindOid) -> None:
     if word in _PLAIN:
         if node.to.args.get("nested"):
             return
-        node.replace(exp.cast(node.this.copy(), _PLAIN[word], dialect="duckdb"))
+        if word == "OID" and node.this.meta.get(_IS_PROCEDURE):
+            _put(node, _filled(_PROCEDURE, [node.this]), "oid")
+            return
+        made: Any = exp.cast(node.this.copy(), _PLAIN[word], dialect="duckdb")
+        made.meta[_IS_PROCEDURE] = word in ("REGPROC", "REGPROCEDURE")
+        node.replace(made)
         return
     if word == "ARRAY" and isinstance(node.this, exp.Literal) and node.this.is_string and node.this.name.startswith("{"):
         node.set("this", _array(node.this.name))
@@ -151,7 +164,7 @@ def _cast(node: exp.Cast, find: FindOid) -> None:
     value = node.this
     if isinstance(value, exp.Literal) and value.is_string:
         found = _number(word, value.name, find)
-        made: Any = exp.cast(exp.Literal.number(found), "UINTEGER", dialect="duckdb")
+        made = exp.cast(exp.Literal.number(found), "UINTEGER", dialect="duckdb")
     elif isinstance(value, exp.Parameter):
         made = _filled(_QUERIES["to_regclass" if word == "REGCLASS" else "to_regtype"], [exp.cast(value.copy(), "TEXT")])
     elif word == "REGCLASS" and value.meta.get(_IS_TEXT):
