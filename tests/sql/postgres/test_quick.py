@@ -261,6 +261,12 @@ def test_what_the_loop_cannot_answer_goes_to_the_thread(
         ask("update given_back set n = 11 where id = 1")
         assert client.round(*get)[1].row == [b"11"]
         assert answered == [True, False, False]
+        monkeypatch.setattr(at_once, "MOST_BYTES", 1 << 20)
+        assert client.round(*get)[1].row == [b"11"]
+        assert answered == [True, False, False, True]
+        monkeypatch.setattr(at_once, "MOST_ROW_BYTES", 1)
+        assert client.round(*get)[1].row == [b"11"]
+        assert answered == [True, False, False, True, False]
         monkeypatch.setattr(at_once, "PATIENCE_S", -1.0)
         assert client.round(*get)[1].row == [b"11"]
     ask.session.close()

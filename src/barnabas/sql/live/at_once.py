@@ -37,6 +37,7 @@ LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
 LEARNT_S = 1.0  # so long nothing asks whether the leaders of the partitions are known
 MOST_BYTES = 128 << 10  # of new records that the loop decodes itself
+MOST_ROW_BYTES = 64 << 10  # of a row that the loop makes; a larger one would keep the other clients waiting
 Answer = Callable[[bool, Any], None]
 
 
@@ -204,6 +205,8 @@ def _answer(rows: LiveRows, decoded: DecodedRows, asked: Question) -> tuple[bool
         return False, None
     if not rows.having((asked.key,)):
         return True, None
+    if any(each.value_size(asked.key) > MOST_ROW_BYTES for each in rows.partitions.values()):
+        return False, None
     try:
         form = decoded.of_key(rows, asked.key, asked.definition, asked.kind, asked.make)
     except Exception:  # noqa: BLE001 - the thread meets it too, and tells the client
