@@ -57,7 +57,6 @@ def test_rows_are_the_newest_records_of_their_keys(changes: list[Any]) -> None:
                 key = each[0]
                 assert key is not None
                 assert live.of_key(key).equals(records([each], 3))
-                assert part.value_size(key) == len(each[1] or b"")
                 slot = part.rows[key]
                 assert all(other == each for other, known in slots_of.items() if known == slot), "a slot is one record"
                 slots_of[each] = slot
@@ -65,7 +64,6 @@ def test_rows_are_the_newest_records_of_their_keys(changes: list[Any]) -> None:
             assert part.records(3, some).equals(records(list(model.values())[::-2], 3))
     assert part.size >= sum(len(key) for key in model)
     assert live.of_key(b"unknown").num_rows == 0
-    assert part.value_size(b"unknown") == 0
     assert live.having([b"key 1", b"key 2"]) == {b"key 1", b"key 2"} & set(model)
 
 

@@ -32,13 +32,17 @@ from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.live.tables import Followed, LiveTables, reaches
 
 logger = logging.getLogger(__name__)
-PATIENCE_S = 0.1
+PATIENCE_S = 0.5
 LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
 LEARNT_S = 1.0  # so long nothing asks whether the leaders of the partitions are known
 MOST_BYTES = 128 << 10  # of new records that the loop decodes itself
 MOST_ROW_BYTES = 64 << 10  # of a row that the loop makes; a larger one would keep the other clients waiting
 Answer = Callable[[bool, Any], None]
+
+
+class TooLarge(Exception):
+    """The row is for a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +209,14 @@ def _answer(rows: LiveRows, decoded: DecodedRows, asked: Question) -> tuple[bool
         return False, None
     if not rows.having((asked.key,)):
         return True, None
-    if any(each.value_size(asked.key) > MOST_ROW_BYTES for each in rows.partitions.values()):
-        return False, None
+
+    def make(records: pa.RecordBatch) -> Made:
+        if len(records.column("value")[0].as_py()) > MOST_ROW_BYTES:
+            raise TooLarge
+        return asked.make(records)
+
     try:
-        form = decoded.of_key(rows, asked.key, asked.definition, asked.kind, asked.make)
+        form = decoded.of_key(rows, asked.key, asked.definition, asked.kind, make)
     except Exception:  # noqa: BLE001 - the thread meets it too, and tells the client
         return False, None
     return form is not None, form

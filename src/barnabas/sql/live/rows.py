@@ -103,11 +103,6 @@ class LivePartition:
         """
         return self._slots.records(number, self._all() if slots is None else np.array(slots, np.int64))
 
-    def value_size(self, key: bytes) -> int:
-        """The bytes of the value of a key's record; 0 if it has none."""
-        slot = self.rows.get(key)
-        return 0 if slot is None else self._slots.value_size(slot)
-
     def drop_before(self, log_start: int) -> None:
         """Forget the rows whose records were deleted."""
         if log_start <= self.log_start:

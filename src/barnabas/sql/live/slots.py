@@ -104,14 +104,6 @@ class Slots:
         found: int = chunk.offsets[slot - chunk.start].as_py()
         return found
 
-    def value_size(self, slot: int) -> int:
-        """The bytes of a record's value."""
-        if slot >= self._tail_start:
-            return len(self._tail[slot - self._tail_start][1] or b"")
-        chunk = self._chunks[bisect_right(self._starts, slot) - 1]
-        found = chunk.values[slot - chunk.start].as_buffer()
-        return 0 if found is None else int(found.size)
-
     def records(self, partition: int, slots: Any) -> pa.RecordBatch:
         """Records in the order of their slots here, as `columnar.decode` has them.
 
