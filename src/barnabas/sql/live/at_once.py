@@ -114,7 +114,7 @@ class Look:
                 del asked[: len(answers)]
                 self._drop(asked)
                 for each, (is_known, form) in zip(answered, answers, strict=True):
-                    each.answer(is_known, form)
+                    _tell(each, form, is_known=is_known)
         except Exception:
             logger.exception("event=sql-look-failed topic=%s", self._topic)
         finally:
@@ -134,7 +134,7 @@ class Look:
         dropped = asked[:]
         asked.clear()
         for each in dropped:
-            each.answer(False, None)
+            _tell(each, None, is_known=False)
 
     async def _look(self, asked: Sequence[Question]) -> list[tuple[bool, Any]]:
         """An answer for each question that still waits when the look has ended; none if the rows are not at hand."""
@@ -202,6 +202,14 @@ class Look:
             if rows.partitions[partition].position < answer.last_stable_offset:
                 return False
         return rows.changes == changes or rows.size <= self._live.room(self.followed)
+
+
+def _tell(asked: Question, form: Any, *, is_known: bool) -> None:
+    """One client's fault must not cost the others their answers."""
+    try:
+        asked.answer(is_known, form)
+    except Exception:
+        logger.exception("event=sql-row-not-told")
 
 
 def _answer(rows: LiveRows, decoded: DecodedRows, asked: Question) -> tuple[bool, Any]:
