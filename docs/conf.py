@@ -37,6 +37,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/transactions",
         "docs/spark",
         "docs/guides/views",
+        "docs/guides/functions",
         "docs/guides/jobs",
         "docs/exactly-once",
         "examples/README",

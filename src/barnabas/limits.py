@@ -175,6 +175,17 @@ MAX_SQL_DEFINITION_BYTES = 512 * 1024  # of the record of one definition
 MAX_SQL_SEQUENCES = 100_000  # sequences of one cluster
 MAX_SQL_SEQUENCE_BYTES = 4 * 1024  # of the record of one sequence; its name and its owner's are most of it
 MIN_SQL_SEQUENCE_BLOCK, MAX_SQL_SEQUENCE_BLOCK = 32, 1_024  # numbers that a server takes at once, unless a statement needs more
+MAX_FUNCTIONS = 1_000  # functions of users in one cluster
+MAX_FUNCTION_CHARACTERS = 64 * 1024  # of the body of a function
+MAX_FUNCTION_BYTES = 512 * 1024  # of the record of a function, with the earlier definitions that views use
+MAX_FUNCTION_ARGUMENTS = 100  # of a function, and columns of the rows that it gives; as in Postgres
+MAX_FUNCTION_DEPTH = 32  # functions in SQL that call each other
+MAX_FUNCTION_NODES = 100_000  # parts that functions in SQL add to one statement
+MAX_FUNCTION_PROCESSES = 8  # of Python, for functions; further calls wait
+MAX_FUNCTION_MEMORY_BYTES = 1024 * 1024 * 1024  # of such a process
+MAX_FUNCTION_MESSAGE_BYTES = 512 * 1024 * 1024  # of the arguments or the results of one call
+FUNCTION_CALL_S = 300.0  # of one call of a function, for some thousand rows
+MAX_KNOWN_FUNCTIONS = 1_000  # definitions that an instance of DuckDB has; one with more is made anew
 MAX_SQL_COLUMNS = 1_600  # columns of one table, as in Postgres
 MAX_SQL_NAME = 249  # characters of a table's name, as of a topic's
 MAX_SQL_TRANSACTION_BYTES = 64 * 1024 * 1024  # of rows that an open transaction holds before it writes them
@@ -188,6 +199,7 @@ MAX_INDEXED_KEYS = 1_000  # keys of one condition that are looked for in an inde
 MAX_SQL_LIVE_BYTES = (
     256 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
+MAX_SQL_INDEXES = 64  # names of indexes that a table has, though they have no effect
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
 MAX_SQL_LOOKING_CALLERS = 64  # log-ins that an event loop looks at live tables with; other callers use their threads
 MAX_SQL_COPY_KEYS = 10_000_000  # keys that one COPY or INSERT remembers to find duplicates; some 100 bytes each

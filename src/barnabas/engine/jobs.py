@@ -74,7 +74,8 @@ class ViewWork(Struct, frozen=True, tag="view"):
         tables: by the names of the plan's inputs.
         topic: of the result; it exists.
         key: a declaration of the columns of the record's key, as `columns_of` takes it.
-        columns: a declaration of the columns of the record's value, which is JSON.
+        columns: a declaration of the columns of the record's value.
+        schema_id: of the schema in the registry that values are written with; 0: they are JSON.
         most_rows: of one micro-batch.
     """
 
@@ -85,6 +86,7 @@ class ViewWork(Struct, frozen=True, tag="view"):
     key: str
     columns: str
     most_rows: int = 500_000
+    schema_id: int = 0
 
 
 class InsertWork(Struct, frozen=True, tag="insert"):

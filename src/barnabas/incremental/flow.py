@@ -89,7 +89,7 @@ F = TypeVar("F", bound="DuckFlow")
 
 def opened(kind: type[F], plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> F:
     """The same for one kind of flow."""
-    database = Database(path, memory_bytes, threads, setup)
+    database = Database(path, memory_bytes, threads, setup, plan.functions)
     try:
         return kind(plan, database)
     except BaseException:

@@ -85,13 +85,15 @@ CREATE MACRO __json_without(a, b VARCHAR) AS CASE
   ELSE to_json(list_filter(a::JSON[], lambda e: (e ->> '$') IS DISTINCT FROM b)) END,
   (a, b BIGINT) AS to_json(list_filter(a::JSON[], lambda e, i: i <> CASE WHEN b < 0 THEN json_array_length(a)::BIGINT + b + 1 ELSE b + 1 END)),
   (a, b VARCHAR[]) AS to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: NOT list_contains(b, e.key))));
+CREATE MACRO __json_object(a) AS
+  ('{' || array_to_string(list_transform(a, lambda e: to_json(e.k) || ':' || coalesce(e.v, 'null')), ',') || '}')::JSON;
 CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
 CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
 CREATE MACRO __json_keys(a) AS unnest(json_keys(a::JSON));
 CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
 CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
 CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
-  WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' ELSE 'number' END;
+  WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN json_type(a::JSON) THEN 'number' END;
 CREATE MACRO jsonb_typeof(a) AS json_typeof(a);
 CREATE MACRO jsonb_array_length(a) AS json_array_length(a);
 CREATE MACRO jsonb_pretty(a) AS json_pretty(a::JSON);
@@ -111,7 +113,7 @@ CREATE MACRO width_bucket(a, low, high, count) AS CASE
   WHEN count <= 0 THEN error('count must be greater than zero') WHEN low = high THEN error('lower bound cannot equal upper bound')
   WHEN low < high THEN CASE WHEN a < low THEN 0 WHEN a >= high THEN count + 1 ELSE floor((a - low) * count / (high - low))::INTEGER + 1 END
   ELSE CASE WHEN a > low THEN 0 WHEN a <= high THEN count + 1 ELSE floor((low - a) * count / (low - high))::INTEGER + 1 END END;
-CREATE MACRO array_remove(a, b) AS list_filter(a, lambda e: e IS DISTINCT FROM b);
+CREATE MACRO array_remove(a, b) AS CASE WHEN b IS NULL THEN list_filter(a, lambda e: e IS NOT NULL) ELSE list_filter(a, lambda e: e IS DISTINCT FROM b) END;
 CREATE MACRO array_replace(a, b, c) AS list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM b THEN c ELSE e END);
 CREATE MACRO array_positions(a, b) AS list_filter(list_transform(a, lambda e, i: CASE WHEN e IS NOT DISTINCT FROM b THEN i END), lambda i: i IS NOT NULL);
 CREATE MACRO array_ndims(a) AS CASE WHEN a IS NULL OR len(a) = 0 THEN NULL ELSE (length(typeof(a)) - length(rtrim(typeof(a), '[]'))) // 2 END;
@@ -130,6 +132,24 @@ CREATE MACRO cosd(a) AS cos(radians(a));
 CREATE MACRO tand(a) AS tan(radians(a));
 CREATE MACRO isfinite(a) AS a NOT IN ('infinity', '-infinity');
 CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER;
+CREATE MACRO __bytes_text(a) AS '\x' || lower(hex(a));
+CREATE MACRO __array_text(a) AS '{' || array_to_string(list_transform(a, lambda e: CASE WHEN e IS NULL THEN 'NULL'
+  WHEN typeof(a) NOT LIKE '%[][]' AND regexp_matches(e::VARCHAR, '^$|^(?i:null)$|[{}",\\\s]')
+    THEN '"' || replace(replace(e::VARCHAR, '\', '\\'), '"', '\"') || '"'
+  ELSE translate(e::VARCHAR, '[] ', '{}') END), ',') || '}';
+CREATE MACRO __months_of(a) AS date_part('year', a) * 12 + date_part('month', a);
+CREATE MACRO __days_of(a) AS date_part('day', a);
+CREATE MACRO __microseconds_of(a) AS (date_part('hour', a) * 60 + date_part('minute', a)) * 60000000 + date_part('microsecond', a);
+CREATE MACRO justify_days(a) AS to_months((date_part('year', a) * 12 + date_part('month', a) + date_part('day', a) // 30)::INTEGER)
+  + to_days((date_part('day', a) % 30)::INTEGER) + to_microseconds(__microseconds_of(a));
+CREATE MACRO justify_hours(a) AS to_months(__months_of(a)::INTEGER) + to_days((__days_of(a) + __microseconds_of(a) // 86400000000)::INTEGER)
+  + to_microseconds(__microseconds_of(a) % 86400000000);
+CREATE MACRO __justified(us) AS to_months((us // 2592000000000)::INTEGER) + to_days((us % 2592000000000 // 86400000000)::INTEGER)
+  + to_microseconds(us % 86400000000);
+CREATE MACRO justify_interval(a) AS __justified((__months_of(a) * 30 + __days_of(a)) * 86400000000 + __microseconds_of(a));
+CREATE MACRO jsonb_strip_nulls(a) AS json_strip_nulls(a);
+CREATE MACRO booleq(a, b) AS a = b;
+CREATE MACRO boolne(a, b) AS a <> b;
 CREATE MACRO __hex(a) AS lower(hex(a));
 CREATE MACRO __octets(a VARCHAR) AS strlen(a), (a BLOB) AS octet_length(a);
 CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from barnabas.functions.definition import Function
+
 
 class Column(Struct, frozen=True):
     """A column. `kind` is its type in DuckDB's words."""
@@ -238,12 +240,14 @@ class Plan(Struct, frozen=True):
             them.
         hidden: columns of the result that only identify rows, and that the view does not show.
         until: of the rows of the result.
+        functions: of users, which the texts call. The plan has them whole, so that another definition changes no view.
     """
 
     nodes: tuple[Node, ...]
     key: tuple[str, ...] | None = None
     hidden: tuple[str, ...] = ()
     until: Until | None = None
+    functions: tuple[Function, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

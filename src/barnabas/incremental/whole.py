@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.functions.duck import Known
 from barnabas.incremental.interface import DELETED, KEY, ROW, FlowError, Size
 from barnabas.incremental.plan import Input, OnTime, Plan, quoted
 
@@ -42,6 +43,7 @@ class WholeFlow:
         self._connection = duckdb.connect()
         for statement in setup:
             self._connection.execute(statement)
+        Known(self._connection).learn(plan.functions)
         self._tables: dict[str, Rows] = {name: [] for name in plan.tables}
         self._result: dict[Key, dict[str, Any]] = {}
         self._marks: dict[int, Any] = dict.fromkeys(plan.marks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import sqlglot
@@ -38,7 +38,8 @@ class Barnabas(Postgres):
 
     TIME_MAPPING = {  # noqa: RUF012 - sqlglot declares it as a plain attribute
         **Postgres.TIME_MAPPING, "AM": "%p", "PM": "%p", "am": "%p", "pm": "%p", "Mon": "%b", "Month": "%B", "Dy": "%a", "Day": "%A",
-        "HH": "%I",
+        "HH": "%I", "hh": "%I", "hh12": "%I", "hh24": "%H", "mi": "%M", "ss": "%S", "MS": "%g", "ms": "%g", "US": "%f", "us": "%f",
+        "mm": "%m", "dd": "%d", "ddd": "%j", "yyyy": "%Y", "yy": "%y", "mon": "%b", "month": "%B",
     }  # fmt: skip
 
     class Tokenizer(Postgres.Tokenizer):
@@ -269,13 +270,17 @@ def _remember_names(tree: Any, text: str) -> None:
 
 
 WRITTEN = "written"
+OWN_NAME = "__own_"  # before the name of a user's function that sqlglot has too
+_NO_CALLS = frozenset(
+    ("INTO", "TABLE", "EXISTS", "VIEW", "FUNCTION", "WITH", "RECURSIVE", "UPDATE", "REFERENCES", "ON", "COPY", "JOIN")
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
 
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
-    `ORDER BY x USING <`, and the functions `div` and `window`."""
+    `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
     tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
@@ -284,6 +289,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             unit = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
             if not _ONE_UNIT.match(token.text) and unit not in _UNITS:
                 made[-1:] = [token, _like(before, TokenType.DCOLON, "::"), before]
+                continue
+        if before is not None and before.token_type in _TYPED and token.token_type == TokenType.STRING:
+            follows = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+            if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
+                made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
@@ -302,6 +312,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+_TYPED = frozenset(
+    (TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.INT, TokenType.BIGINT, TokenType.SMALLINT,
+     TokenType.FLOAT, TokenType.DOUBLE, TokenType.DECIMAL, TokenType.BOOLEAN, TokenType.TEXT, TokenType.VARCHAR, TokenType.UUID,
+     TokenType.JSON, TokenType.JSONB, TokenType.VARBINARY)
+)  # fmt: skip
 _BEHIND_NAMES = (TokenType.L_PAREN, TokenType.DOT)
 _BEFORE_OPERANDS = frozenset(
     (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN, TokenType.WHERE, TokenType.PLUS, TokenType.EQ)
@@ -310,6 +325,44 @@ _ORDERS = {TokenType.LT: (TokenType.ASC, "asc"), TokenType.GT: (TokenType.DESC, 
 _UNITS = frozenset(
     ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")
 )
+
+
+def with_own_functions(statement: Statement, names: Collection[str]) -> Statement:
+    """The statement with other names for calls of users' functions that sqlglot would take for its own.
+
+    Args:
+        names: of users' functions, in lower case.
+    """
+    wanted = {name for name in names if name.upper() in _KNOWN_CALLS or name.upper() in Barnabas.Tokenizer.KEYWORDS}
+    if not wanted:
+        return statement
+    made = list(statement.tokens)
+    for place, token in enumerate(made[:-1]):
+        is_call = token.text.lower() in wanted and made[place + 1].token_type == TokenType.L_PAREN
+        if (
+            is_call
+            and token.token_type != TokenType.STRING
+            and statement.word(place - 1 if place else len(made)) not in _NO_CALLS
+        ):
+            made[place] = _like(token, TokenType.VAR, OWN_NAME + token.text.lower())
+    return Statement(statement.text, made)
+
+
+def has_syntax(name: str) -> bool:
+    """Whether calls of a function have a syntax of their own, such as `extract(year FROM x)`, or its name is a word of the language."""
+    word = name.upper()
+    kind = Barnabas.Tokenizer.KEYWORDS.get(word)
+    is_word = kind is not None and kind not in Barnabas.Parser.FUNC_TOKENS
+    return (
+        is_word
+        or word in _OWN_SYNTAX
+        or word in Barnabas.Parser.FUNCTION_PARSERS
+        or word in Barnabas.Parser.NO_PAREN_FUNCTION_PARSERS
+    )
+
+
+_OWN_SYNTAX = frozenset(("IF", "ROW", "INTERVAL", "ARRAY", "MAP", "STRUCT", "COALESCE", "NULLIF", "UNNEST", "EXPLODE", "WINDOW"))
+_KNOWN_CALLS = frozenset((*Barnabas.Parser.FUNCTIONS, *Barnabas.Parser.FUNCTION_PARSERS))
 
 
 def _like(token: Token, kind: TokenType, text: str) -> Token:

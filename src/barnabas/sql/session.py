@@ -20,20 +20,24 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.engine.spark_queries import SparkQueries
 from barnabas.errors import BarnabasError
+from barnabas.functions.definition import PYTHON, Function
 from barnabas.sql import states
 from barnabas.sql.catalog.access import TEMPORARY, Access
+from barnabas.sql.catalog.function_store import FunctionStore, may_alter_cluster
 from barnabas.sql.catalog.postgres.relations import is_of_catalogue
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import Statement, parse, split, statement_of
+from barnabas.sql.dialect import Statement, parse, split, statement_of, with_own_functions
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, OneRow, Prepared, Result, SqlError
 from barnabas.sql.live.at_once import AtOnce
 from barnabas.sql.numbers import SessionNumbers
+from barnabas.sql.planning.names import parts_of
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.routines import Routines
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
@@ -49,7 +53,7 @@ from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
-from barnabas.sql.writing.records import records_of
+from barnabas.sql.writing.records import records_of, with_row_ids
 
 logger = logging.getLogger(__name__)
 CLOSE_S = 5.0  # for a session's end to drop its temporary tables
@@ -79,6 +83,7 @@ class SqlSession:
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
+        self.routines = Routines(self._functions_named, self._columns_of, self.views.expanded, self._parsed)
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
         self._spark: SparkQueries | None = None
@@ -103,9 +108,10 @@ class SqlSession:
         return self.settings.get("sql_dialect") == "spark"
 
     @property
-    def version(self) -> tuple[int, int, int, bool]:
+    def version(self) -> tuple[int, int, int, int, bool]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
-        return self._shared.definitions.version, self.buffer.generation, self.views.version, self.is_spark
+        shared = self._shared
+        return shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark
 
     @property
     def definitions(self) -> DefinitionStore:
@@ -116,6 +122,48 @@ class SqlSession:
     def sequences(self) -> SequenceStore:
         """The sequences of the cluster."""
         return self._shared.sequences
+
+    @property
+    def functions(self) -> FunctionStore:
+        """The functions of users."""
+        return self._shared.functions
+
+    def _functions_named(self, name: str) -> Sequence[Function]:
+        if not self.functions.named(name):
+            self.functions.refresh(self.running)
+        return self.functions.named(name)
+
+    def _columns_of(self, table: Any) -> Sequence[str]:
+        relation = self.find(parts_of(table), None)
+        return [*relation.columns.names, *relation.hidden.names]
+
+    def _statement(self, text: str) -> Statement:
+        """The statement of a text, with users' functions in mind."""
+        found = statement_of(text)
+        return with_own_functions(found, self.functions.by_name.keys()) if self.functions.stored else found
+
+    def _parsed(self, text: str) -> Any:
+        return parse(self._statement(text), spark_order=self.is_spark)
+
+    def check_functions(self, functions: Sequence[Function]) -> None:
+        """Raises SqlError if this server runs no functions of users in Python."""
+        if not self._shared.runs_python and any(each.language == PYTHON for each in functions):
+            raise states.not_supported(
+                "this server runs no functions in Python", hint="its operator turns them on: sql.python.functions=true"
+            )
+
+    def check_code(self) -> None:
+        """Raises SqlError 42501 if the caller may not choose code that servers run, KafkaError, ClientError."""
+        if not self._shared.runs_python:
+            raise SqlError(
+                states.INSUFFICIENT_PRIVILEGE, "this server takes no functions in Python",
+                hint="its operator turns them on: sql.python.functions=true",
+            )  # fmt: skip
+        if not may_alter_cluster(self.client):
+            raise SqlError(
+                states.INSUFFICIENT_PRIVILEGE, "a function in Python needs the right ALTER on the cluster",
+                hint="its code runs in the servers",
+            )  # fmt: skip
 
     @property
     def view_jobs(self) -> ViewJobs:
@@ -129,7 +177,7 @@ class SqlSession:
         found = self.access.plain_view(parts, self.caller.database)
         if found is None or found.view is None:
             return None
-        query = with_names(parse(statement_of(found.view.query), spark_order=self.is_spark))
+        query = with_names(self._parsed(found.view.query))
         return [each.name for each in found.columns], query
 
     def check_readable(self, relation: Relation) -> None:
@@ -172,9 +220,10 @@ class SqlSession:
         template = None if given else template_of(text)
         if text in self._plans or (template is not None and template.text in self._plans):
             self.definitions.refresh(self.running)
+        self.functions.look_once(self.running)
         made = self._plans.get(text, given, self._plans_state()) or self._of_template(text, template)
         if made is None:
-            made = checked(self, statement_of(text), given)
+            made = checked(self, self._statement(text), given)
             made.given = given
             self._plans.put(text, given, self._plans_state(), made)
             if template is not None:
@@ -188,18 +237,18 @@ class SqlSession:
         made = self._plans.get(template.text, (), self._plans_state())
         if made is None and self._seen.is_worth(template):
             try:
-                made = checked(self, statement_of(template.text), ())
+                made = checked(self, self._statement(template.text), ())
             except SqlError:
                 made = None
             if made is None or made.plain is None or not made.lasts or len(made.parameters) != len(template.values):
                 self._seen.note(template, is_useful=False)
                 return None
             self._plans.put(template.text, (), self._plans_state(), made)
-        return None if made is None else made.with_values(text, template.values, lambda: checked(self, statement_of(text), ()))
+        return None if made is None else made.with_values(text, template.values, lambda: checked(self, self._statement(text), ()))
 
     def known(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Ready | None:
         """The statement as it was checked before; None if it must be prepared. For any thread while no statement runs; it does not wait."""
-        if self._closed or self._state == "E" or not self.definitions.is_fresh:
+        if self._closed or self._state == "E" or not (self.definitions.is_fresh and self.functions.is_fresh):
             return None
         made = self._plans.get(text, tuple(parameters), self._plans_state())
         if made is not None or parameters:
@@ -409,8 +458,8 @@ class SqlSession:
         return {
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
-            "current_schema": "public",
-            "current_schemas": ["public"],
+            "current_schema": (self.access.path() or ["public"])[0],
+            "current_schemas": self.access.path() or ["public"],
             "version": VERSION,
             "pg_backend_pid": self.number,
         }
@@ -431,14 +480,15 @@ class SqlSession:
             parts = [own]
         return self.access.find(parts, position, self.caller.database)
 
-    def planner(self) -> Any:
-        """A cursor to check statements with."""
-        return self._shared.instances.planner()
+    def planner(self, functions: Sequence[Function] = ()) -> Any:
+        """A cursor to check statements with, which knows the types of users' functions."""
+        return self._shared.instances.planner(functions)
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
         lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
         lease.calls.numbers = self.numbers
+        lease.functions.is_cancelled, lease.functions.note = lambda: self.running.is_cancelled, self.running.note
         self.running.hold(lease)
         return lease
 
@@ -480,6 +530,7 @@ class SqlSession:
         self.check_writable(relation.name)
         if not rows.num_rows:
             return
+        rows = with_row_ids(relation, rows)
         if self._state == "T":
             self.buffer.add(relation, rows, deleted=deleted)
         else:
@@ -492,6 +543,7 @@ class SqlSession:
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
         elif rows.num_rows or deleted.num_rows:
+            rows = with_row_ids(relation, rows)
             self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
 
     def send(self, records: Iterable[Records]) -> None:

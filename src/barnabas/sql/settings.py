@@ -110,6 +110,13 @@ _PARAMETERS = {
         _Parameter("read_your_writes", "on", "bool"),
     )
 }
+# Of other streaming databases: scripts set them before their statements. They change nothing here, and a WARNING says so.
+_OF_OTHERS = (
+    "rw_", "streaming_", "batch_", "source_", "sink_", "iceberg_", "background_ddl", "create_compaction_group_for_mv", "query_mode",
+    "query_epoch", "visibility_mode", "implicit_flush", "cluster", "database", "cross_join_", "recovery_", "enable_two_phase_",
+    "enable_join_ordering", "enable_share_plan", "enable_index_selection", "unsafe_", "upsert_dml", "emit_", "max_query_result_size",
+    "auto_route_", "real_time_recency",
+)  # fmt: skip
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_read_only")
 _ISOLATIONS = ("transaction_isolation", "default_transaction_isolation")
 NAMES = tuple(_PARAMETERS)  # in lower case
@@ -159,7 +166,11 @@ class Settings:
         """
         key = _key(name)
         known = _PARAMETERS.get(key)
-        if known is None and "." not in key:
+        if known is None and key.startswith(_OF_OTHERS):
+            self._notify(
+                Notice(f'the parameter "{name}" has no effect here', "WARNING", "01000", "SHOW ALL lists those that have one")
+            )
+        elif known is None and "." not in key:
             raise SqlError(UNDEFINED_OBJECT, f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists them")
         if known is not None and known.kind == "fixed":
             raise SqlError("55P02", f'parameter "{known.name}" cannot be changed')

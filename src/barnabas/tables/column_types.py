@@ -9,6 +9,7 @@ extension types.
 | real, double, decimal(p, s) | float, double, decimal128 |
 | text, json, uuid, binary | string, string with a mark, binary |
 | date, time, timestamp_ntz, timestamptz | date32, time64[us], timestamp[us], timestamp[us, UTC] |
+| interval | month_day_nano_interval |
 | T[], struct<name T, …>, map<K, V> | list, struct, map |
 """
 
@@ -20,10 +21,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
-from barnabas.schemas.arrow.shapes import MARK, map_type
+from barnabas.schemas.arrow.shapes import MARK, WORD, map_type
 from barnabas.tables.errors import TableError
 
-JSON, UUID = "json", "uuid"
+JSON, JSONB, UUID = "json", "jsonb", "uuid"
 UTC = pa.timestamp("us", tz="UTC")
 LOCAL = pa.timestamp("us")
 TIME = pa.time64("us")
@@ -32,16 +33,17 @@ NAMES: dict[pa.DataType, str] = {
     pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint",
     pa.uint8(): "utinyint", pa.uint16(): "usmallint", pa.uint32(): "uint", pa.uint64(): "ubigint", pa.float32(): "real",
     pa.float64(): "double", pa.string(): "text", pa.binary(): "binary", pa.date32(): "date", TIME: "time", LOCAL: "timestamp_ntz",
-    UTC: "timestamptz",
+    UTC: "timestamptz", pa.month_day_nano_interval(): "interval",
 }  # fmt: skip
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 Field: TypeAlias = "pa.Field[Any]"
 
 
-def json_field(name: str) -> Field:
-    """A column of JSON text."""
-    return pa.field(name, pa.string(), metadata={MARK: JSON.encode()})
+def json_field(name: str, word: str = JSON) -> Field:
+    """A column of JSON text, by one of its names in SQL."""
+    words = {} if word == JSON else {WORD: word.encode()}
+    return pa.field(name, pa.string(), metadata={MARK: JSON.encode(), **words})
 
 
 def uuid_field(name: str) -> Field:
@@ -52,6 +54,11 @@ def uuid_field(name: str) -> Field:
 def mark_of(field: Field) -> str:
     """`json`, `uuid` or an empty text."""
     return (field.metadata or {}).get(MARK, b"").decode()
+
+
+def word_of(field: Field) -> str:
+    """The name by which a marked type was declared, if it is not that of the mark: `jsonb`."""
+    return (field.metadata or {}).get(WORD, b"").decode()
 
 
 def table_field(field: Field, path: str = "") -> Field:
@@ -94,7 +101,7 @@ def _table_type(kind: Any, path: str) -> Any:  # noqa: C901 - one case for each 
 
 SUPPORTED = (
     "columns are boolean, whole numbers, real, double, decimal up to 38 digits, text, json, uuid, binary, date, time, timestamps, "
-    "lists, structs, and maps with keys of text or whole numbers"
+    "interval, lists, structs, and maps with keys of text or whole numbers"
 )
 
 
@@ -103,7 +110,7 @@ def type_name(field: Field) -> str:
     kind = field.type
     mark = mark_of(field)
     if mark:
-        return mark
+        return word_of(field) or mark
     if kind in NAMES:
         return NAMES[kind]
     if pt.is_decimal(kind):

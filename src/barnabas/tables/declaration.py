@@ -16,9 +16,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from barnabas.schemas.arrow.shapes import MARK, map_type
-from barnabas.tables.column_types import JSON, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field
+from barnabas.schemas.arrow.shapes import MARK, WORD, map_type
+from barnabas.tables.column_types import JSON, JSONB, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field
 from barnabas.tables.errors import TableError
+from barnabas.tables.intervals import INTERVAL
 
 MAX_DEPTH = 32  # types inside of each other
 _TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")*"|`(?:[^`]|``)*`)|(\w[\w$]*)|([<>(),:]|\[\s*\])|(\S))')
@@ -34,7 +35,7 @@ _BASES: dict[str, pa.DataType] = {
     **dict.fromkeys(("double", "float8"), pa.float64()),
     **dict.fromkeys(("text", "string", "varchar", "char", "character", "bpchar", "name"), pa.string()),
     **dict.fromkeys(("binary", "bytea", "blob", "varbinary", "bytes"), pa.binary()),
-    "date": pa.date32(), "time": TIME,
+    "date": pa.date32(), "time": TIME, "interval": INTERVAL,
     **dict.fromkeys(("timestamptz", "timestamp_ltz"), UTC),
     **dict.fromkeys(("timestamp_ntz", "datetime"), LOCAL),
 }  # fmt: skip
@@ -130,7 +131,8 @@ class _Parser:
 
     def _scalar(self, name: str, word: str) -> Field:
         if word in _MARKED:
-            return pa.field(name, pa.string(), metadata={MARK: _MARKED[word].encode()})
+            words = {WORD: word.encode()} if word == JSONB else {}
+            return pa.field(name, pa.string(), metadata={MARK: _MARKED[word].encode(), **words})
         if word in _DECIMALS:
             return pa.field(name, self._decimal())
         if word == "double":

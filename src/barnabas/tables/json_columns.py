@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from barnabas import limits
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of
 from barnabas.tables.formats import Array, binary_parts
+from barnabas.tables.intervals import interval_of_text, intervals
 from barnabas.tables.kernels import json_convert as convert
 from barnabas.tables.kernels import json_spans as scan
 from barnabas.tables.kernels import json_syntax as syntax
@@ -113,6 +114,8 @@ def column(field: Field, spans: Spans) -> Array:
         return texts(spans, kind, valid, convert.AS_JSON if mark == JSON else convert.AS_TEXT)
     if pt.is_binary(kind):
         return texts(spans, kind, valid, convert.AS_BYTES)
+    if pt.is_interval(kind):
+        return _intervals(spans, valid)
     if pt.is_list(kind):
         return _list(kind, spans)
     if pt.is_struct(kind):
@@ -165,6 +168,14 @@ def _floats(kind: Any, spans: Spans, valid: Bytes) -> Array:
     is_wide = np.isinf(values) & (spans.states == scan.TAKEN)
     spans.states[is_wide] = scan.LATER
     return singles
+
+
+def _intervals(spans: Spans, valid: Bytes) -> Array:
+    made = texts(spans, pa.string(), valid, convert.AS_TEXT).to_pylist()
+    values = [None if each is None else interval_of_text(each) for each in made]
+    odd = [place for place, (text, value) in enumerate(zip(made, values, strict=True)) if text is not None and value is None]
+    spans.states[odd] = scan.LATER
+    return intervals(values)
 
 
 def _parts(spans: Spans, kind: int) -> Bytes:

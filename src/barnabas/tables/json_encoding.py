@@ -14,6 +14,7 @@ import pyarrow.types as pt
 
 from barnabas.tables.column_types import JSON, LOCAL, Field, mark_of
 from barnabas.tables.errors import TableError
+from barnabas.tables.intervals import text_of_interval
 from barnabas.tables.iso_times import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
 from barnabas.tables.json_columns import decode_values
 from barnabas.tables.json_text import Misfit, parse
@@ -65,6 +66,8 @@ def texts_of(column: Array, field: Field) -> Array:
         return column.cast(pa.string())
     if pt.is_floating(kind):
         return _float_texts(column)
+    if pt.is_interval(kind):
+        return pa.array([None if each is None else f'"{text_of_interval(each)}"' for each in column.to_pylist()], pa.string())
     if pt.is_string(kind):
         has_odd = pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py()
         return _each(column, field) if has_odd else _quoted(column)
@@ -120,6 +123,8 @@ def _plain(field: Field) -> Plain | None:
     kind = field.type
     if mark_of(field) == JSON:
         return lambda value: _raw(value, field.name)
+    if pt.is_interval(kind):
+        return text_of_interval
     if pt.is_float32(kind):
         return lambda value: float(str(np.float32(value))) if math.isfinite(value) else _named(value)
     if pt.is_floating(kind):

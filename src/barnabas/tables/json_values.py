@@ -35,6 +35,7 @@ import pyarrow.types as pt
 from barnabas import limits
 from barnabas.tables import iso_times
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, type_name
+from barnabas.tables.intervals import interval_of_text
 from barnabas.tables.json_text import Misfit, Number, items, members, parse
 
 Convert = Callable[[Any, str, str], Any]  # a parsed value, its JSON text, the path to it
@@ -114,6 +115,8 @@ def _converter(field: Field) -> Convert:  # noqa: C901 - one case for each type
         return _moment(iso_times.time_of_text, iso_times.time_of_millis, name)
     if pt.is_timestamp(kind):
         return _moment(iso_times.timestamp_of_text, iso_times.timestamp_of_millis, name)
+    if pt.is_interval(kind):
+        return _interval
     if pt.is_list(kind):
         return _list(kind, name)
     if pt.is_struct(kind):
@@ -206,6 +209,11 @@ def _text(value: Any, text: str, path: str) -> str:
         except UnicodeEncodeError:
             raise Misfit(f"{path} is {_shown(text)}, which has half of a surrogate pair") from None
     return value
+
+
+def _interval(value: Any, text: str, path: str) -> Any:
+    found = interval_of_text(value) if type(value) is str else None
+    return _wrong(path, text, "an interval such as P1DT2H") if found is None else found
 
 
 def _uuid(value: Any, text: str, path: str) -> str:

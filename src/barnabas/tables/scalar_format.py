@@ -146,6 +146,6 @@ class ScalarFormat:
             return self._raw.encode(batch, deleted)
         texts = texts_of(column, self._field)
         kind = self._field.type
-        is_quoted = self._mark == UUID or pt.is_date(kind) or pt.is_time(kind) or pt.is_timestamp(kind)
+        is_quoted = self._mark == UUID or pt.is_date(kind) or pt.is_time(kind) or pt.is_timestamp(kind) or pt.is_interval(kind)
         payloads = (pc.utf8_trim(texts, '"') if is_quoted else texts).cast(pa.binary())
         return without_deleted(payloads, deleted)

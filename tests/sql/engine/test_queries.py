@@ -244,7 +244,6 @@ def test_hints_about_columns(ask: Asking) -> None:
 @pytest.mark.parametrize(("text", "state", "hint"), [
     ("show tables like 'a*'", "0A000", "information_schema.tables"),
     ("show tables 'a'", "0A000", "information_schema.tables"),
-    ("show functions", "42704", "SHOW TABLES"),
     ("set", "42601", "SHOW ALL"),
     ("cache table a", "0A000", "in memory"),
     ("uncache table a", "0A000", "leave it out"),

@@ -108,7 +108,7 @@ def test_explain(ask: Asking) -> None:
     lines = "\n".join(row[0] for row in ask.rows("explain analyze select a from explained where _offset > 0"))
     assert "explained: topic explained" in lines
     assert "rows: 1" in lines
-    ask("create table explained_log (a int)")
+    ask("create table explained_log (a int) append only")
     ask("insert into explained_log values (1), (2), (3)")
     assert "offsets" in "\n".join(row[0] for row in ask.rows("explain analyze select * from explained_log where _offset > 1"))
     assert ask("explain select 1").names == ["QUERY PLAN"]
@@ -264,7 +264,7 @@ def test_statements_that_are_nearly_right(ask: Asking) -> None:
 def test_connections_to_topics_are_limited(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SQL_SOURCES", 1)
     for number in range(3):
-        ask(f"create table source_{number} (a int)")
+        ask(f"create table source_{number} (a int) append only")
         assert ask.rows(f"select * from source_{number}") == []
     assert len(ask.session.access._sources) == 1
 

@@ -21,7 +21,7 @@ def ask(ask: Asking) -> Asking:
     ask("drop table if exists t")
     ask("create table t (id bigint primary key, name text not null default 'x', v numeric(10,2))")
     ask("drop table if exists log")
-    ask("create table log (a int, b text) with (partitions = 3)")
+    ask("create table log (a int, b text) append only with (partitions = 3)")
     return ask
 
 

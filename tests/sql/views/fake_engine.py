@@ -25,6 +25,7 @@ from barnabas.incremental.appending import open_appending
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import FlowError
 from barnabas.incremental.macros import MACROS
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.writing.producing import Producers
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
@@ -38,11 +39,11 @@ POLL_S = 0.01
 class _View:
     """One job: its flow, and how far it has read."""
 
-    def __init__(self, job: Job, config: ClientConfig, folder: Path) -> None:
+    def __init__(self, job: Job, config: ClientConfig, folder: Path, registry: RegistryAddress | None) -> None:
         assert isinstance(job.work, ViewWork)
         self.job, self.work, self._config = job, job.work, config
         self.flow = open_flow(job.work.plan, folder / f"{job.name}-{job.generation}.duckdb", 256 << 20, 1, [MACROS])
-        self._decoder, self._encoder = Decoder(job.work.tables, None), Encoder(job.work)
+        self._decoder, self._encoder = Decoder(job.work.tables, registry), Encoder(job.work, registry)
         self._offsets: dict[str, dict[int, int]] = {}
         self._batch, self._rows_in = -1, 0
 
@@ -106,12 +107,12 @@ def _read(topic: str, config: ClientConfig, ends: dict[int, int]) -> list[pa.Tab
 class _Insert:
     """One job that inserts: the driver's own, over the records that came since its last step."""
 
-    def __init__(self, job: Job, config: ClientConfig, folder: Path) -> None:
+    def __init__(self, job: Job, config: ClientConfig, folder: Path, registry: RegistryAddress | None) -> None:
         assert isinstance(job.work, InsertWork)
         self.job, self._config = job, config
         self.flow = open_appending(job.work.plan, folder / f"{job.generation}.duckdb", 256 << 20, 1, [MACROS])
         servers = ",".join(f"{host}:{port}" for host, port in config.bootstrap_servers)
-        self._appended = Appended(job, {"bootstrap.servers": servers}, self.flow)
+        self._appended = Appended(job, {"bootstrap.servers": servers}, self.flow, registry=registry)
         self._offsets: dict[str, dict[int, int]] | None = None
         self._batch = 0
 
@@ -138,11 +139,13 @@ class FakeEngine:
 
     Args:
         folder: of the states.
+        registry: the URL of a schema registry.
         is_held: while it is set, no view takes a step.
     """
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, registry: str | None = None) -> None:
         self._folder = folder
+        self._registry = None if registry is None else RegistryAddress(registry)
         self._config = ClientConfig.from_options({"bootstrap.servers": bootstrap})
         self.is_held = threading.Event()
         self._ending = threading.Event()
@@ -191,7 +194,7 @@ class FakeEngine:
                 try:
                     if name not in views:
                         kind = _View if isinstance(job.work, ViewWork) else _Insert
-                        views[name] = kind(job, read, self._folder)
+                        views[name] = kind(job, read, self._folder, self._registry)
                     view = views[name]
                     if records := view.step():
                         producers.write(records)

@@ -54,7 +54,7 @@ class KeptView:
         self.job, self.work, self.flow = job, job.work, flow
         self.topics = sorted({each.topic for each in self.work.tables.values()})
         self._config = ClientConfig.from_options({**settings, "isolation.level": "read_committed"})
-        self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work)
+        self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work, registry)
         self._sink = JobSink(job, settings, progress)
         self._log = log or logging.getLogger(__name__)
         self._published = progress is not None

@@ -18,6 +18,7 @@ from barnabas.engine.folders import job_folder
 from barnabas.engine.jobs import STREAMING, InsertWork, Job, JobProgress, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
+from barnabas.functions.store import check_stored
 from barnabas.incremental.appending import open_appending
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import FlowError
@@ -90,8 +91,9 @@ class Opener:
         self._logs = JobLogs(folder)
 
     def open(self, job: Job) -> ViewJob:
-        """Raises CheckpointLost, ClientError, OSError."""
+        """Raises CheckpointLost, NotThere, ClientError, OSError."""
         assert isinstance(job.work, STREAMING)
+        check_stored(self._config, job.work.plan.functions)
         progress = self._progress(job)
         folder = job_folder(self._folder, job.name, job.generation)
         has_state, has_checkpoint = (folder / STATE).exists(), (folder / "checkpoint").exists()

@@ -13,7 +13,9 @@ from barnabas.engine.jobs import InputTable, ViewWork
 from barnabas.incremental.interface import DELETED, KEY
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.tables.declared import columns_of
+from barnabas.tables.errors import TableError
 from barnabas.tables.memory_scan import MemoryScan
+from barnabas.tables.registered_format import registered_format
 
 ROWS_AT_ONCE = 100_000
 RECORDS = ("key", "value", "partition", "offset", "timestamp", "headers")
@@ -118,13 +120,26 @@ def _shaped(batch: pa.RecordBatch, columns: Sequence[tuple[str, pa.Field[Any]]])
 
 
 class Encoder:
-    """Makes records of the changes of a result."""
+    """Makes records of the changes of a result.
 
-    def __init__(self, work: ViewWork) -> None:
+    Args:
+        registry: has the schema of the values, if the work names one.
+
+    Raises:
+        TableError: it has no such schema, or there is no registry.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
+
+    def __init__(self, work: ViewWork, registry: RegistryAddress | None) -> None:
         self._topic = work.topic
-        self._layout = columns_of(work.topic, format="json", columns=work.columns, key=work.key)
-        self._keys = [each.name for each in self._layout.key.fields]
-        self._values = [each.name for each in self._layout.value.fields]
+        layout = columns_of(work.topic, format="json", columns=work.columns, key=work.key)
+        self._key, self._value = layout.key, layout.value
+        if work.schema_id:
+            if registry is None:
+                raise TableError(f"the view {work.topic} needs a schema registry: the engine has no schema.registry.url")
+            self._value = registered_format(registry, work.schema_id)
+        self._keys = [each.name for each in self._key.fields]
+        self._values = [each.name for each in self._value.fields]
 
     def records(self, changes: pa.Table) -> pa.Table:
         """Keys, values and topics; a deletion has no value. Raises TableError."""
@@ -133,6 +148,6 @@ class Encoder:
                 {"key": pa.array([], pa.binary()), "value": pa.array([], pa.binary()), "topic": pa.array([], pa.string())}
             )
         batch = changes.combine_chunks().to_batches()[0]
-        keys = self._layout.key.encode(batch.select(self._keys))
-        values = self._layout.value.encode(batch.select(self._values), batch.column(DELETED))
+        keys = self._key.encode(batch.select(self._keys))
+        values = self._value.encode(batch.select(self._values), batch.column(DELETED))
         return pa.table({"key": keys, "value": values, "topic": pa.repeat(self._topic, batch.num_rows)})

@@ -19,12 +19,13 @@ from barnabas.client.errors import PartitionError
 from barnabas.client.operations import fetch
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, parts_of_name
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
-from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import LiveRows
@@ -45,7 +46,7 @@ from barnabas.tables.table import Table
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
 OWN_TOPICS = "_barnabas_"  # of definitions, jobs and sinks: SHOW TABLES does not list them
-PUBLIC, TEMPORARY = "public", "pg_temp_"
+TEMPORARY = "pg_temp_"
 _UNKNOWN = pa.table({})  # stands for rows of a key that other writers may have written otherwise
 WAIT_S = 0.002  # between two looks at offsets that a session wrote
 
@@ -89,8 +90,8 @@ class Access:
         told = status(parts[-2] if len(parts) > 1 else None, parts[-1], self._known_jobs)
         if told is not None:
             return told
-        candidates = _candidates(parts, database)
         self._shared.definitions.refresh(self._running)
+        candidates = [*self._on_path(parts), *_candidates(parts, database)]
         for name in candidates:
             found = self.declared(name) or self._sequence(name)
             if found is not None:
@@ -104,13 +105,34 @@ class Access:
                 return found
         raise self.unknown(".".join(parts), position)
 
+    def _on_path(self, parts: Sequence[str]) -> list[str]:
+        """The names that a name without a schema may stand for, by the setting `search_path`, up to the schema `public`."""
+        found = []
+        for schema in self.path() if len(parts) == 1 else ():
+            if schema == PUBLIC:
+                break
+            found += [f"{schema}.{parts[0]}", f"{schema}.{parts[0].lower()}"]
+        return found
+
+    def qualified(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """A name with its schema, if `search_path` leads to a schema other than `public`."""
+        found = next((each for each in self._on_path(parts) if each in self._shared.definitions.tables), None)
+        return None if found is None else parts_of_name(found, self._shared.definitions.schemas)
+
+    def path(self) -> list[str]:
+        """The schemas of the setting `search_path` that there are."""
+        named = [each.strip().strip('"') for each in (self._settings.get("search_path") or "").split(",")]
+        return [each for each in named if each == PUBLIC or each in self._shared.definitions.schemas]
+
     def plain_view(self, parts: Sequence[str], database: str | None = None) -> TableDefinition | None:
         """The definition of a lasting view that is no table; None for every other name."""
-        name = parts[-1]
-        if len(parts) > 1 and parts[-2].lower() not in (PUBLIC, (database or "").lower()):
-            return None
         store = self._shared.definitions
         store.refresh(self._running)
+        name = next((each for each in self._on_path(parts) if each in store.tables), parts[-1])
+        if len(parts) > 1 and parts[-2] in store.schemas:
+            name = f"{parts[-2]}.{parts[-1]}"
+        elif len(parts) > 1 and parts[-2].lower() not in (PUBLIC, (database or "").lower()):
+            return None
         if self.definition(name) is None and name not in self._client.cluster.topics:
             store.refresh(self._running, max_age_s=0)  # it may have been created at this moment
         found = self.definition(name)
@@ -119,7 +141,16 @@ class Access:
     def declared(self, name: str) -> TopicRelation | None:
         """A declared table by its name, whatever its case."""
         found = self.definition(name)
-        return None if found is None else declared(found)
+        return None if found is None else self.relation_of(found)
+
+    @property
+    def registry(self) -> RegistryAddress | None:
+        """The schema registry."""
+        return self._shared.samples.registry
+
+    def relation_of(self, definition: TableDefinition) -> TopicRelation:
+        """A table by its definition. Raises TableError, RegistryError, RegistryUnreachable."""
+        return declared(definition, self.registry)
 
     def definition(self, name: str) -> TableDefinition | None:
         """A definition by its name, whatever its case."""
@@ -142,7 +173,8 @@ class Access:
                 return None
             raise
         found = topics.get(name)
-        if found is None or self._shared.definitions.view_of_topic(name) is not None:
+        owner = self._shared.definitions.owner_of_topic(name)
+        if found is None or (owner is not None and (owner.is_renamed or owner.view is not None)):
             return None
         by_schema = self._shared.samples.registered(name)
         if by_schema is not None:
@@ -177,13 +209,17 @@ class Access:
         with_schemas = self._shared.samples.with_schemas()
         for name in self.names():
             if name in definitions:
-                described.append(Described(name, declared(definitions[name]).columns, definitions[name]))
+                schema, _ = parts_of_name(name, self._shared.definitions.schemas)
+                described.append(Described(name, shown_columns(definitions[name]), definitions[name], schema))
             else:
                 described.append(Described(name, self._columns_of_topic(name, has_schema=name in with_schemas)))
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
         names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
-        return Facts(self._user, database, list(self._settings), described, sequences)
+        self._shared.functions.refresh(self._running)
+        functions = [each.function for _, each in sorted(self._shared.functions.stored.items())]
+        schemas = sorted(self._shared.definitions.schemas)
+        return Facts(self._user, database, list(self._settings), described, sequences, functions, schemas)
 
     def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
         """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,9 @@ from barnabas.tables.column_types import quoted as identifier
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
-FORMATS = ("json", "text", "raw")
+REGISTERED = ("avro", "json_schema", "protobuf")  # formats whose values name a schema of the registry
+FORMATS = ("json", "text", "raw", *REGISTERED)
+PUBLIC = "public"  # the schema whose name is left out of names
 ALWAYS, BY_DEFAULT = "a", "d"  # kinds of identity columns, as in `pg_attribute.attidentity`
 _FIELDS: dict[str, pa.Field[Any]] = {}
 _MOST_KNOWN = 1_000
@@ -32,6 +34,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         default: the text of an expression.
         added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
         identity: ALWAYS or BY_DEFAULT of an identity column, else empty.
+        generated: the text of an expression of the other columns, which gives its value.
     """
 
     name: str
@@ -41,6 +44,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     comment: str | None = None
     added: bool = False
     identity: str = ""
+    generated: str | None = None
 
     @property
     def field(self) -> pa.Field[Any]:
@@ -62,6 +66,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
         is_materialized: whether a job keeps its result in the topic; otherwise the query runs when it is read.
         hidden: columns that only identify rows.
         created_ms: since the epoch.
+        functions: that it calls: their signatures, and the digests of their definitions.
     """
 
     query: str
@@ -69,6 +74,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
     is_materialized: bool = True
     hidden: tuple[str, ...] = ()
     created_ms: int = 0
+    functions: tuple[tuple[str, str], ...] = ()
 
 
 class WatermarkDefinition(Struct, frozen=True):
@@ -109,7 +115,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         topic: its records are here.
         key: the columns that a record's key holds.
-        is_keyed: whether they are the primary key, so that a reader sees the newest row of each.
+        is_keyed: whether they are the primary key, so that a reader sees the newest row of each. Without a key's columns, each row
+            has a number of its own, in the hidden column ROW.
         format: of the values.
         owns_topic: whether the topic was made for it, and goes with it.
         mode: of records that do not fit.
@@ -117,6 +124,11 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         view: what makes the rows; None for a table that statements write to.
         watermark: which rows come too late for views; None: all of them count.
         stream: for a table of CREATE STREAM, whose rows never change.
+        schema_id: of the schema that values are written with, in the registry; 0 without one.
+        owns_schema: whether the schema was registered for it.
+        dropped: names of columns that records may still have.
+        indexes: names of indexes, which have no effect.
+        is_renamed: whether the topic has a name that the table had before.
     """
 
     name: str
@@ -132,6 +144,22 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     view: ViewDefinition | None = None
     watermark: WatermarkDefinition | None = None
     stream: StreamDefinition | None = None
+    schema_id: int = 0
+    owns_schema: bool = False
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a schema of the registry describes its values."""
+        return self.format in REGISTERED
+
+    dropped: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    is_renamed: bool = False
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the hidden column ROW identifies the rows, since no column of theirs does."""
+        return self.is_keyed and not self.key
 
     @property
     def is_plain_view(self) -> bool:
@@ -164,6 +192,17 @@ def decode(payload: bytes) -> TableDefinition:
     if not set(found.key) <= set(names) or found.format not in FORMATS or found.mode not in MODES:
         raise BadDefinition(f"the definition of {found.name} does not fit together")
     return found
+
+
+def schema_marker(schema: str) -> TableDefinition:
+    """What stands for a schema among the definitions. A table in it has the name `schema.table`."""
+    return TableDefinition(f"{schema}.", "", ())
+
+
+def parts_of_name(name: str, schemas: Collection[str]) -> tuple[str, str]:
+    """The schema and the plain name of a table."""
+    schema, dot, plain = name.partition(".")
+    return (schema, plain) if dot and schema in schemas else (PUBLIC, name)
 
 
 def quoted(names: Sequence[str]) -> str:

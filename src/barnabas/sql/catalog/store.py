@@ -70,6 +70,7 @@ class DefinitionStore:
         self._client = BlockingClient(own)
         self._turns = Turns()
         self._tables: dict[str, TableDefinition] = {}
+        self._schemas: frozenset[str] = frozenset()
         self._topic_id, self._position = "", 0
         self._looked_at, self._is_looking = -REFRESH_S, False
         self.version = 0
@@ -78,6 +79,15 @@ class DefinitionStore:
     def tables(self) -> Definitions:
         """By name, as of the last look; a snapshot that does not change."""
         return self._tables
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The names of the schemas beside `public`."""
+        return self._schemas
+
+    def owner_of_topic(self, topic: str) -> TableDefinition | None:
+        """The table or the view whose topic it is, and goes with it."""
+        return next((each for each in self._tables.values() if each.topic == topic and each.owns_topic), None)
 
     def view_of_topic(self, topic: str) -> TableDefinition | None:
         """The view that keeps its rows in a topic."""
@@ -134,14 +144,19 @@ class DefinitionStore:
         if self._tables or self._position:
             self.version += 1
         self._tables, self._topic_id, self._position = {}, topic_id, 0
+        self._schemas = frozenset()
 
     def _replay(self, snapshot: Snapshot, start: int, end: int) -> None:
         part = Snapshot(snapshot.topic, snapshot.topic_id, {0: Bounds(start, end)})
-        tables = dict(self._tables)
+        tables, schemas = dict(self._tables), set(self._schemas)
         for batch in Table(self._source, _COLUMNS, part).batches(["name", "definition"]):
             for row in batch.to_pylist():
-                _apply(tables, row["name"], row["definition"])
-        self._tables = tables
+                if row["name"] is not None and row["name"].endswith(b"."):
+                    schema = row["name"][:-1].decode("utf-8", "replace")
+                    (schemas.discard if row["definition"] is None else schemas.add)(schema)
+                else:
+                    _apply(tables, row["name"], row["definition"])
+        self._tables, self._schemas = tables, frozenset(schemas)
         self.version += 1
 
     def change(self, client: BlockingClient, running: Running, decide: Decide) -> None:

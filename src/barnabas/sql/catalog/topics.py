@@ -8,16 +8,20 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct, structs
 
+from barnabas.incremental.interface import ROW
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
 from barnabas.tables.declared import columns_of, json_object
 from barnabas.tables.declared import key_format as declared_key_format
+from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.registered_format import registered_format
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
 
+ROW_ID = pa.field(ROW, pa.string(), nullable=False)
 SAMPLED_RECORDS, SAMPLED_PARTITIONS = 20, 4  # looked at to tell whether a topic holds text
 
 
@@ -63,13 +67,25 @@ class TopicRelation(Struct, frozen=True):
         return self.is_view or (definition is not None and definition.stream is not None and bool(definition.stream.query))
 
     @property
+    def has_row_ids(self) -> bool:
+        """Whether the hidden column ROW identifies the rows."""
+        return self.definition is not None and self.definition.has_row_ids and not self.is_stream
+
+    @property
     def keys(self) -> Sequence[str]:
-        """The columns of the primary key."""
-        return self.definition.key if self.definition is not None and self.is_keyed else ()
+        """The columns of the primary key; of a table without one ROW, if its rows have numbers."""
+        if self.definition is None or not self.is_keyed:
+            return ()
+        return self.definition.key or (ROW,)
+
+    @property
+    def identified(self) -> pa.Schema:
+        """The columns, and ROW if it identifies them."""
+        return self.columns.append(ROW_ID) if self.has_row_ids else self.columns
 
 
 def as_stream(relation: TopicRelation) -> TopicRelation:
-    """The same topic with a row of each record. Of a table with a primary key, deletions are left out."""
+    """The same topic with a row of each record. Of a table whose rows can change, deletions are left out."""
     if relation.is_stream:
         return relation
     layout = structs.replace(relation.layout, skips_deletions=relation.is_keyed)
@@ -121,22 +137,30 @@ def _is_text(column: Any) -> bool:
     return True
 
 
-def declared(definition: TableDefinition) -> TopicRelation:
-    """A topic with the columns of a definition. Raises TableError."""
+def declared(definition: TableDefinition, registry: RegistryAddress | None = None) -> TopicRelation:
+    """A topic with the columns of a definition.
+
+    Args:
+        registry: has the schema of values, if the definition names one. A definition that names none yet gets columns only.
+
+    Raises:
+        TableError: so say the columns, or there is no registry.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
     schema = definition.schema
-    keys = [schema.field(name) for name in definition.key]
+    keys = [ROW_ID] if definition.has_row_ids else [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
     key = json_object(keys) if definition.is_key_object else key_format(keys)
     hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
     unseen = definition.view.hidden if definition.view is not None else ()
-    hidden = [*(schema.field(name) for name in unseen), *hidden]
+    hidden = [*(schema.field(name) for name in unseen), *(keys if definition.has_row_ids else ()), *hidden]
     return TopicRelation(
         definition.name,
         definition.topic,
-        pa.schema([each for each in schema if each.name not in unseen]) if unseen else schema,
+        shown_columns(definition) if unseen else schema,
         pa.schema(hidden),
-        Columns(key, value_format(definition.format, values), definition.mode),
-        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
+        Columns(key, value_of(definition, values, registry), definition.mode),
+        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in (*unseen, ROW) else None,
         filled={
             each.name: each.default
             for each in definition.columns
@@ -146,9 +170,26 @@ def declared(definition: TableDefinition) -> TopicRelation:
     )
 
 
+def shown_columns(definition: TableDefinition) -> pa.Schema:
+    """The columns that `*` shows. Raises TableError."""
+    unseen = definition.view.hidden if definition.view is not None else ()
+    return pa.schema([each for each in definition.schema if each.name not in unseen])
+
+
 def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
     return declared_key_format(fields) if fields else Raw(KEY)
+
+
+def value_of(definition: TableDefinition, fields: Sequence[pa.Field[Any]], registry: RegistryAddress | None) -> ColumnFormat:
+    """The format of a table's values. Raises TableError, RegistryError, RegistryUnreachable."""
+    if not definition.is_registered:
+        return value_format(definition.format, fields)
+    if not definition.schema_id:
+        return json_object(fields)
+    if registry is None:
+        raise TableError(f"the table {definition.name} needs a schema registry, and this server knows none")
+    return registered_format(registry, definition.schema_id)
 
 
 def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:

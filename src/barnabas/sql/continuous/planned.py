@@ -66,7 +66,13 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = (), *, is_fi
         found = _planned(query, cursor, names)
     except duckdb.Error as error:
         raise of_duckdb(error) from None
-    return replace(found, plan=with_watermarks(found.plan, is_final=is_final))
+    return replace(found, plan=with_watermarks(_with_functions(found.plan, query), is_final=is_final))
+
+
+def _with_functions(plan: Plan, query: QueryPlan) -> Plan:
+    """The plan with the functions of users that it calls."""
+    used = tuple(each for each in query.in_python if each.call in plan.query().lower()) if query.functions else ()
+    return replace(plan, functions=used) if used else plan
 
 
 def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = ()) -> Planned:
@@ -89,11 +95,11 @@ def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = ()) -> P
         why = f": {found.notices[0]}" if found.notices and reason.startswith("a part") else ""
         hint = "read a stream: FROM STREAM t" if reason == NO_STREAM else "CREATE MATERIALIZED VIEW keeps such a query"
         raise not_supported(f"a job cannot append the rows of this query: {reason}{why}", hint=hint)
-    if not more:
-        return found
-    own = tuple(Named(each.name, each.kind, quoted(each.name)) for each in found.plan.columns)
-    plan = Plan((*found.plan.nodes, Rows(len(found.plan.nodes) - 1, (*own, *more))))
-    return replace(found, plan=plan)
+    plan = found.plan
+    if more:
+        own = tuple(Named(each.name, each.kind, quoted(each.name)) for each in plan.columns)
+        plan = Plan((*plan.nodes, Rows(len(plan.nodes) - 1, (*own, *more))))
+    return replace(found, plan=_with_functions(plan, query))
 
 
 def _planned(query: QueryPlan, cursor: Any, names: Sequence[str], *, identifies: bool = True) -> Planned:

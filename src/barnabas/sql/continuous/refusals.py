@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 
 
 def refuse(query: QueryPlan, what: str = "a view") -> None:
-    """Raises SqlError 0A000 for a query whose result cannot be kept.
+    """Raises SqlError 0A000 for a query whose result cannot be kept. One without tables has a result that never changes.
 
     Args:
         what: keeps it, as the first words of the error.
@@ -37,14 +37,17 @@ def refuse(query: QueryPlan, what: str = "a view") -> None:
         raise not_supported(f"{what} cannot have parameters", hint="write the value into the query")
     if query.changes:
         raise not_supported(f"{what} cannot change settings")
+    for each in query.functions:
+        if each.volatility == "volatile":
+            raise not_supported(
+                f"{what} cannot call {each.name}, because it is declared as VOLATILE", hint="declare it as IMMUTABLE if it is"
+            )
     _refuse_tables(query, what)
     for node in query.tree.walk():
         _refuse_node(node, what)
 
 
 def _refuse_tables(query: QueryPlan, what: str) -> None:
-    if not query.inputs:
-        raise not_supported(f"{what} needs a table to read", hint="its result would never change; CREATE TABLE … AS keeps it")
     for each in query.inputs:
         relation = each.relation
         source = relation.source if isinstance(relation, TopicRelation) else relation.name

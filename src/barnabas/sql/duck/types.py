@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
 
@@ -159,6 +160,14 @@ _POSTGRES: dict[str, str] = {
 }
 
 
+def is_row(kind: Any) -> bool:
+    """Whether a struct is what ROW makes: its fields have no names of their own."""
+    return pa.types.is_struct(kind) and all(kind.field(at).name == f"element{at + 1}" for at in range(kind.num_fields))
+
+
+UNBOUND = tuple(pa.decimal128(38, scale) for scale in (9, 18, 27))  # of `numeric` without digits, and of products of such
+
+
 def postgres_of(kind: pa.DataType) -> str:
     """Postgres' word for a type, as `format_type` has it."""
     word = duckdb_of(kind)
@@ -166,7 +175,7 @@ def postgres_of(kind: pa.DataType) -> str:
         given: Any = kind
         return f"{postgres_of(given.value_type)}[]"
     if word.startswith("DECIMAL"):
-        return "numeric" + word.removeprefix("DECIMAL")
+        return "numeric" if kind in UNBOUND else "numeric" + word.removeprefix("DECIMAL")
     return _POSTGRES.get(word, "json")
 
 
@@ -210,7 +219,8 @@ def declared_field(name: str, kind: Any) -> pa.Field[Any]:
     """A column of the type that a word of SQL means; JSON and UUID are marked. Raises SqlError 42704."""
     word = str(getattr(kind.this, "value", kind.this))
     mark = _MARKED.get(word)
-    return pa.field(name, declared(kind), metadata={KIND: mark} if mark else None)
+    words: dict[bytes | str, bytes | str] = {WORD: b"jsonb"} if word == "JSONB" else {}
+    return pa.field(name, declared(kind), metadata={KIND: mark, **words} if mark else None)
 
 
 _MARKED = {"JSON": b"json", "JSONB": b"json", "UUID": b"uuid"}

@@ -12,8 +12,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.schemas.arrow.shapes import WORD
+from barnabas.sql.dialect import WRITTEN
 from barnabas.sql.duck.types import KIND
 from barnabas.sql.planning.literals import array_of
+from barnabas.sql.planning.outputs import name_of
 
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 _PATHS = {exp.JSONBExtract: "json_extract", exp.JSONBExtractScalar: "json_extract_string"}
@@ -54,6 +57,32 @@ def read_documents(tree: Any, field_of: FieldOf) -> None:
             _operate(node, field_of)
         elif isinstance(node, exp.Anonymous):
             _give_rows(node)
+
+
+def plain_json_outputs(tree: Any, field_of: FieldOf) -> frozenset[str]:
+    """The names of outputs that are of the type json; other documents are of jsonb."""
+    items = tree.expressions if isinstance(tree, exp.Select) else []
+    return frozenset(
+        item.alias or name_of(item.unalias()) for item in items if not item.is_star and _is_plain(item.unalias(), field_of)
+    )
+
+
+def _is_plain(node: Any, field_of: FieldOf) -> bool:
+    match node:
+        case exp.Cast():
+            return str(getattr(node.to.this, "value", "")) == "JSON"
+        case exp.Column():
+            field = field_of(node)
+            metadata = {} if field is None else field.metadata or {}
+            return metadata.get(KIND) == b"json" and WORD not in metadata
+        case exp.JSONArrayAgg() | exp.JSONObjectAgg():
+            return True
+        case exp.Anonymous():
+            name = str(node.this).lower()
+            return name.startswith(("json_", "row_to_json", "array_to_json")) or name == "to_json"
+        case exp.Paren() | exp.Filter() | exp.Window() | exp.JSONExtract() | exp.JSONBExtract() | exp.Coalesce():
+            return _is_plain(node.this, field_of)
+    return str(node.meta.get(WRITTEN, "")).startswith(("json_", "to_json", "row_to_json"))
 
 
 def _operate(node: Any, field_of: FieldOf) -> None:

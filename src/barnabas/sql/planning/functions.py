@@ -40,6 +40,9 @@ def _made(node: Any, *, is_spark: bool) -> Any:
         made.meta.update(node.meta)  # the place in the statement, for errors
         made.meta.setdefault(WRITTEN, str(node.sql_name()).lower())
         return made
+    renamed = _renamed(node)
+    if renamed is not None:
+        return renamed
     match node:
         case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex", node.this)
@@ -53,16 +56,22 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return _part(node.this, node.args["start"].name)
         case exp.DayOfWeek():
             return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
-        case exp.JSONArrayAgg():
-            return _call("json_group_array", node.this)
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
             return _escaped(node)
-        case exp.DPipe():
-            return _appended(node)
         case exp.Cast() if not is_spark:
             return _cut(node)
         case exp.Anonymous():
             return _anonymous(node)
+    return None
+
+
+def _renamed(node: Any) -> Any:
+    """Functions that DuckDB has by another name, with the same arguments."""
+    match node:
+        case exp.FirstValue() | exp.LastValue() if not isinstance(node.parent, (exp.Window, exp.IgnoreNulls, exp.RespectNulls)):
+            return _call("first" if isinstance(node, exp.FirstValue) else "last", node.this)
+        case exp.ArrayRemove():
+            return _call("array_remove", node.this, node.expression)
     return None
 
 
@@ -78,6 +87,11 @@ def _anonymous(node: Any) -> Any:
     wanted = f"(?i){pattern.name}" if "i" in flags else pattern.name
     if name == "regexp_match":
         return _match(arguments[0], wanted)
+    if isinstance(node.parent, (exp.Unnest, exp.Explode)):  # the groups of all matches, one by one
+        if "g" not in flags:
+            return _match(arguments[0], wanted)
+        groups = _groups(wanted)
+        return _call("regexp_extract_all", arguments[0], exp.Literal.string(wanted), exp.convert(groups)) if groups < 2 else None
     return _matches(arguments[0], wanted, repeated="g" in flags)
 
 
@@ -135,16 +149,6 @@ def _escaped(node: Any) -> Any:
     if isinstance(pattern, (exp.Any, exp.All, exp.Paren)) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
         return None
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
-
-
-def _appended(node: Any) -> Any:
-    """An array and an element beside it."""
-    left, right = node.this, node.expression
-    if isinstance(left, exp.Array) and isinstance(right, exp.Literal) and not right.is_string:
-        return _call("list_append", left, right)
-    if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
-        return _call("list_prepend", left, right)
-    return None
 
 
 def _cut(node: Any) -> Any:

@@ -11,6 +11,12 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.states import INVALID_DATETIME
 
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
+_SHORT = {
+    **dict.fromkeys(("Y", "YR", "YRS"), "YEAR"), **dict.fromkeys(("MON", "MONS"), "MONTH"), "W": "WEEK", "D": "DAY",
+    **dict.fromkeys(("H", "HR", "HRS"), "HOUR"), **dict.fromkeys(("M", "MIN", "MINS"), "MINUTE"),
+    **dict.fromkeys(("S", "SEC", "SECS"), "SECOND"), **dict.fromkeys(("MS", "MSEC", "MSECS"), "MILLISECOND"),
+    **dict.fromkeys(("US", "USEC", "USECS"), "MICROSECOND"),
+}  # fmt: skip
 _YEARS = re.compile(r"([+-]?)(\d{1,9})-(\d{1,2})\Z")
 _DAYS = re.compile(r"([+-]?)(\d{1,9}) +([+-]?)(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?\Z")
 _TIME = re.compile(r"([+-]?)(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?\Z")
@@ -19,6 +25,9 @@ _TIME = re.compile(r"([+-]?)(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?\Z")
 def read_intervals(tree: Any) -> None:
     """Rewrite the intervals of a tree that have two units, or several parts in one text. Raises SqlError 22007."""
     for node in list(tree.find_all(exp.Interval)):
+        unit = node.args.get("unit")
+        if isinstance(unit, exp.Var) and unit.name.upper() in _SHORT:
+            node.set("unit", exp.var(_SHORT[unit.name.upper()]))
         if isinstance(node.args.get("unit"), exp.IntervalSpan):
             _read_span(node, node.args["unit"])
     for node in list(tree.find_all(exp.Cast)):

@@ -103,6 +103,10 @@ def _read(node: Any, literal: Any) -> None:
         if len(digits) % 2 or not re.fullmatch(r"[0-9A-Fa-f]*", digits):
             raise SqlError(INVALID_TEXT, f'invalid hexadecimal data: "{text[:100]}"')
         node.set("this", exp.func("UNHEX", exp.Literal.string(digits)))
+    elif word in ("VARBINARY", "BINARY", "BLOB") and ("\\" in literal.name or not literal.name.isascii()):
+        node.set("this", exp.func("UNHEX", exp.Literal.string(_escaped_bytes(literal.name).hex())))
+    elif word == "BOOLEAN":
+        node.set("this", exp.Literal.string(text))
     elif word in _MOMENTS:
         day = _DAYS.get(text.lower())
         if day is not None:
@@ -111,6 +115,22 @@ def _read(node: Any, literal: Any) -> None:
             node.set("this", exp.CurrentTimestamp())
         else:
             node.set("this", exp.Literal.string(moment_of(text)))
+
+
+_ESCAPE = re.compile(rb"\\(?:\\|([0-3][0-7]{2})|.?)", re.DOTALL)
+
+
+def _escaped_bytes(text: str) -> bytes:
+    """Bytes of which some are written as a backslash and three octal digits. Raises SqlError."""
+
+    def byte_of(found: re.Match[bytes]) -> bytes:
+        if found[1] is not None:
+            return bytes([int(found[1], 8)])
+        if found[0] != b"\\\\":
+            raise SqlError(INVALID_TEXT, "invalid input syntax for type bytea")
+        return b"\\"
+
+    return _ESCAPE.sub(byte_of, text.encode())
 
 
 def moment_of(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.functions.definition import CALL
 from barnabas.sql.dialect import WRITTEN
 
 UNNAMED = "?column?"
@@ -17,6 +18,8 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.Array: "array",
     exp.GroupConcat: "string_agg",
     exp.JSONArrayAgg: "json_agg",
+    exp.JSONObjectAgg: "json_object_agg",
+    exp.JSONBObjectAgg: "jsonb_object_agg",
     exp.ArgMax: "max_by",
     exp.ArgMin: "min_by",
     exp.StrPosition: "position",
@@ -46,10 +49,18 @@ def name_outputs(tree: exp.Expression) -> None:
         for item in list(select.expressions):
             if isinstance(item, (exp.Alias, exp.Aliases, exp.Star, exp.Column)) or _has_alias(item):
                 continue
+            if is_expanded(item):
+                item.replace(exp.Anonymous(this="unnest", expressions=[item.this.copy()]))
+                continue
             if isinstance(item, (exp.Unnest, exp.Explode, exp.Posexplode)):
                 _name(item, item.meta.get(WRITTEN) or ("unnest" if isinstance(item, exp.Unnest) else "col"))
             else:
                 _name(item, name_of(item))
+
+
+def is_expanded(item: Any) -> bool:
+    """Whether an output is all fields of a struct: `(s).*`."""
+    return isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star)
 
 
 def _has_alias(item: exp.Expression) -> bool:
@@ -93,10 +104,13 @@ def name_of(item: Any) -> str:
             return name_of(selects[0]) if selects else UNNAMED
         case exp.Extract():
             return str(item.meta.get(WRITTEN, "extract"))
+        case exp.Dot() if isinstance(item.expression, exp.Identifier):
+            return str(item.expression.name)
         case exp.Dot():
             return name_of(item.expression)
         case exp.Anonymous():
-            return str(item.this).lower()
+            is_own = str(item.this).startswith(CALL)
+            return str(item.meta.get(WRITTEN, "") if is_own else item.this).lower()
     if item.meta.get(WRITTEN):
         return str(item.meta[WRITTEN])
     if type(item) in _NAMES:

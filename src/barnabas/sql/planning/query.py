@@ -14,13 +14,17 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from barnabas.functions.definition import PYTHON, Function
+from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.catalog.topics import TopicRelation, as_stream
 from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
+from barnabas.sql.duck.types import KIND
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.documents import read_documents
+from barnabas.sql.planning.document_aggregates import read_document_aggregates
+from barnabas.sql.planning.documents import plain_json_outputs, read_documents
 from barnabas.sql.planning.environment import Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
@@ -30,10 +34,12 @@ from barnabas.sql.planning.operators import keep_fractions, rename_functions, re
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.planning.routines import OWN
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
+from barnabas.sql.planning.values import read_values
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.scan import OFFSET
 
@@ -69,7 +75,9 @@ class Input:
 
     @property
     def pending_schema(self) -> pa.Schema:
-        return self.relation.columns.append(pa.field(DELETED, pa.bool_()))
+        shown = self.relation.columns
+        keys = [field_named(self.relation, each) for each in self.relation.keys if each not in shown.names]
+        return pa.schema([*shown, *keys, pa.field(DELETED, pa.bool_())])
 
 
 @dataclass(slots=True)
@@ -84,6 +92,8 @@ class QueryPlan:
         changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
+        functions: of users, which it calls.
+        plain_json: the names of outputs that are of the type json, and not of jsonb.
     """
 
     sql: str
@@ -94,6 +104,14 @@ class QueryPlan:
     changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
+    functions: tuple[Function, ...] = ()
+
+    @property
+    def in_python(self) -> list[Function]:
+        """Those of the functions that DuckDB calls."""
+        return [each for each in self.functions if each.language == PYTHON]
+
+    plain_json: frozenset[str] = frozenset()
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The text, and the values by number, to run it with."""
@@ -120,6 +138,7 @@ def plan_query(
     *,
     is_spark: bool = True,
     pending: Collection[str] = (),
+    functions: tuple[Function, ...] = (),
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -129,6 +148,7 @@ def plan_query(
         given: types of parameters, by the client.
         is_spark: whether `7 / 2` is 3.5 instead of 3.
         pending: relations with rows in the open transaction.
+        functions: of users, which the tree calls.
     """
     _refuse(tree)
     tree = with_names(tree)
@@ -151,10 +171,13 @@ def plan_query(
         found = field_of(column)
         return None if found is None else arrow_type(found)
 
+    plain_json = plain_json_outputs(tree, field_of)
     types = infer(places, given, type_of_column)
     read_compared_arrays(tree, lambda node: compared_with(node, type_of_column))
     name_outputs(tree)
+    read_document_aggregates(tree)
     read_documents(tree, field_of)
+    read_values(tree, field_of, is_spark=is_spark)
     read_functions(tree, is_spark=is_spark)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
@@ -165,7 +188,10 @@ def plan_query(
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
-    return QueryPlan(to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes)
+    return QueryPlan(
+        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, functions=functions,
+        plain_json=plain_json,
+    )  # fmt: skip
 
 
 def relation_of(table: Any, find: Find) -> Relation:
@@ -212,7 +238,7 @@ def _refuse(tree: Any) -> None:
         raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
-        if name.startswith(_INNER) or name in _RUN_TEXT:
+        if OWN not in node.meta and (name.startswith(_INNER) or name in _RUN_TEXT):
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.Lock):
         raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")
@@ -251,7 +277,7 @@ def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, i
     if has_alias and relation.key_alias is not None:
         scanned.setdefault(relation.key_alias, relation.columns.field(relation.key_alias))
     for name in relation.keys if is_pending else ():
-        scanned.setdefault(name, relation.columns.field(name))
+        scanned.setdefault(name, field_named(relation, name))
     outputs = [each.name for each in shown]
     extra = [*(each.name for each in hidden), *([KEY] if has_alias else ())]
     return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
@@ -273,6 +299,12 @@ def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[
         return None
 
     return field_of
+
+
+def field_named(relation: Relation, name: str) -> pa.Field[Any]:
+    """A column, shown or hidden, by its exact name."""
+    found: pa.Field[Any] = next(each for each in (*relation.columns, *relation.hidden) if each.name == name)
+    return found
 
 
 def arrow_type(field: pa.Field[Any]) -> pa.DataType:
@@ -328,7 +360,7 @@ def _view(made: Input) -> Any:
 
 def _with_pending(view: exp.Select, made: Input) -> Any:
     """Also the rows of the open transaction, in place of the rows with their keys."""
-    own = {each.name for each in made.relation.columns}
+    own = {*made.relation.columns.names, *made.relation.keys}
     items: list[Any] = [_quoted(name) if name in own else exp.alias_(exp.Null(), name, quoted=True) for name in made.outputs]
     if made.has_alias and made.relation.key_alias is not None:
         items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))
@@ -346,6 +378,8 @@ def _quoted(name: str, table: str | None = None) -> exp.Column:
 
 def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
     """A column of the result, with the mark of the table's column that it is: DuckDB has no word for a UUID that is text."""
+    if (field.metadata or {}).get(KIND) == b"json":
+        return field if _is_plain_json(field, plan) else field.with_metadata({KIND: b"json", WORD: b"jsonb"})
     if field.metadata or not pa.types.is_string(field.type) or not isinstance(plan.tree, exp.Select):
         return field
     for item in plan.tree.expressions:
@@ -360,6 +394,17 @@ def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
             if metadata:
                 return field.with_metadata(dict[bytes | str, bytes | str](metadata.items()))
     return field
+
+
+def _is_plain_json(field: pa.Field[Any], plan: QueryPlan) -> bool:
+    """Whether a document is of the type json: of a column that was declared so, a cast or a function. Every other one is of jsonb."""
+    if field.name in plan.plain_json:
+        return True
+    items = plan.tree.expressions if isinstance(plan.tree, exp.Select) else []
+    if not any(item.is_star for item in items):
+        return False
+    known = [made.schema.field(field.name) for made in plan.inputs if field.name in made.schema.names]
+    return bool(known) and WORD not in (known[0].metadata or {})
 
 
 def check_values(parameters: Sequence[pa.DataType], values: Sequence[Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from struct import Struct, error
 from typing import Any
 
@@ -15,6 +15,7 @@ EPOCH_US = EPOCH_DAYS * 86_400_000_000
 NEGATIVE, NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY = 0x4000, 0xC000, 0xD000, 0xF000  # signs of a numeric
 NULL = b"\xff\xff\xff\xff"
 _INTERVAL, _ARRAY, _DIMENSION, _LENGTH, _NUMERIC = Struct(">qii"), Struct(">iiI"), Struct(">ii"), Struct(">i"), Struct(">hhHH")
+_OID = Struct(">I")
 
 
 def packed(form: str) -> Write:
@@ -93,6 +94,13 @@ def numeric(value: Decimal | int) -> bytes:
     return head + Struct(f">{len(groups)}H").pack(*groups)
 
 
+def unbound_numeric(value: Decimal) -> bytes:
+    """A numeric without sizes: without zeros at its end, which its type added."""
+    with localcontext(prec=38):
+        whole = value.normalize()
+    return numeric(whole)
+
+
 def array(element_oid: int, write: Write, *, lower_bound: int = 1) -> Callable[[Sequence[Any]], bytes]:
     """Dimensions and elements. Raises SqlError 2202E for lists of lists of different lengths."""
 
@@ -109,6 +117,19 @@ def array(element_oid: int, write: Write, *, lower_bound: int = 1) -> Callable[[
         return head + b"".join(_DIMENSION.pack(size, lower_bound) for size in sizes) + b"".join(parts)
 
     return write_array
+
+
+def record(writes: Sequence[Write], oids: Sequence[int]) -> Callable[[Sequence[Any]], bytes]:
+    """The count of values, and the type and the bytes of each."""
+
+    def write_record(values: Sequence[Any]) -> bytes:
+        parts = [
+            _OID.pack(oid) + (NULL if value is None else with_length(write(value)))
+            for write, oid, value in zip(writes, oids, values, strict=True)
+        ]
+        return _LENGTH.pack(len(parts)) + b"".join(parts)
+
+    return write_record
 
 
 def _flattened(lists: Sequence[Sequence[Any] | None], size: int) -> list[Any]:

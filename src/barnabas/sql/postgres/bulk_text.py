@@ -90,6 +90,11 @@ def numeric(array: Any) -> Array:
     return keep(shown.cast(pa.binary()))
 
 
+def unbound_numeric(array: Any) -> Array:
+    """Decimals without zeros at their end."""
+    return _trimmed(numeric(array).cast(pa.string())).cast(pa.binary())
+
+
 def _within(numbers: Array, low: int, high: int) -> bool:
     found = compute.min_max(numbers)
     least, most = found["min"].as_py(), found["max"].as_py()

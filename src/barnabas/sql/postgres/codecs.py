@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from barnabas.sql.duck.types import UNBOUND, is_row
 from barnabas.sql.postgres import binary_format, bulk_binary, bulk_text, text_format
 from barnabas.sql.postgres.arrays import Array, Field
+from barnabas.sql.postgres.documents import document
 from barnabas.sql.postgres.messages import BINARY
 from barnabas.sql.postgres.text_format import Write
 from barnabas.sql.postgres.types import NUMBERS, TEXTS, TYPES, VECTORS, Described, PgType, describe
@@ -39,6 +42,8 @@ def codec_of(field: Field, form: int, zone: tzinfo = UTC) -> Codec:
     described, kind = describe(field), field.type
     element = described.element
     values = values_of(kind)
+    if is_row(kind):
+        return _record(kind, described, form, zone)
     if kinds.is_null(kind):
         return Codec(described, form, values, text_format.string)
     write, bulk = _binary(element, _innermost(kind)) if form == BINARY else _text(element, _innermost(kind), zone)
@@ -52,6 +57,21 @@ def codec_of(field: Field, form: int, zone: tzinfo = UTC) -> Codec:
     if form == BINARY:
         return replace(plain, write=binary_format.array(element.oid, write), bulk=None)
     return replace(plain, write=text_format.array(write), bulk=None)
+
+
+def _record(kind: Any, described: Described, form: int, zone: tzinfo) -> Codec:
+    """A row of values, each in the format of its type."""
+    parts = [codec_of(kind.field(at), form, zone) for at in range(kind.num_fields)]
+
+    def values(array: Any) -> list[Any]:
+        columns = [part.values(column) for part, column in zip(parts, array.flatten(), strict=True)]
+        rows = list(zip(*columns, strict=True)) if columns else [()] * len(array)
+        return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
+
+    writes = [part.write for part in parts]
+    if form == BINARY:
+        return Codec(described, form, values, binary_format.record(writes, [part.described.oid for part in parts]))
+    return Codec(described, form, values, text_format.record(writes))
 
 
 def _vector(number: PgType, form: int) -> Write:
@@ -80,12 +100,16 @@ def _text(element: PgType, kind: pa.DataType, zone: tzinfo) -> tuple[Write, Bulk
     name = element.name
     if kinds.is_dictionary(kind) or kinds.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
         return (_uuid_text if isinstance(kind, pa.UuidType) else text_format.string), bulk_text.dictionary(kind)
+    if name == "jsonb":
+        return document, None
     if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
         return text_format.string, bulk_text.string
     if name == "timestamptz":
         return text_format.timestamptz(zone), bulk_text.timestamptz(zone)
     if kinds.is_duration(kind) or kinds.is_interval(kind):
         return text_format.interval, None
+    if kind in UNBOUND:
+        return text_format.unbound_numeric, bulk_text.unbound_numeric
     return _TEXTS.get(name, (text_format.integer, bulk_text.plain))
 
 
@@ -120,6 +144,8 @@ def _binary(element: PgType, kind: pa.DataType) -> tuple[Write, Bulk | None]:
         return binary_format.packed(">I"), bulk_binary.number(">u4")
     if name in TEXTS:
         return text_format.integer, bulk_text.plain
+    if kind in UNBOUND:
+        return binary_format.unbound_numeric, None
     return _BINARIES.get(name, (text_format.string, None))
 
 

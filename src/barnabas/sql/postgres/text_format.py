@@ -17,6 +17,7 @@ DAY_US = 86_400_000_000
 INFINITE_DAYS, INFINITE_US = 2**31 - 1, 2**63 - 1  # DuckDB's infinity
 FLOAT8_DIGITS, FLOAT4_DIGITS = 15, 6  # from ten to this power on floats have an exponent
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_IN_RECORDS = frozenset('(),"\\ \t\n\r\v\f')
 _QUOTED = frozenset('{}",\\ \t\n\r\v\f')
 
 
@@ -73,6 +74,12 @@ def _shortest(shown: str, limit: int) -> bytes:
 def numeric(value: Decimal | int) -> bytes:
     """All digits, no exponent."""
     return format(value, "f").encode() if isinstance(value, Decimal) else b"%d" % value
+
+
+def unbound_numeric(value: Decimal) -> bytes:
+    """The digits of a numeric without sizes: without zeros at its end, which its type added."""
+    shown = format(value, "f")
+    return (shown.rstrip("0").rstrip(".") if "." in shown else shown).encode()
 
 
 def civil(days: int) -> tuple[int, int, int]:
@@ -178,6 +185,23 @@ def array(write: Write) -> Write:
         return write_array(value) if isinstance(value, list) else quoted(write(value))
 
     return write_array
+
+
+def record(writes: Sequence[Write]) -> Write:
+    """Values in brackets: nothing for a null, and quotation marks where a value would be read as something else."""
+
+    def write_record(values: Sequence[Any]) -> bytes:
+        return b"(" + b",".join(part(write, value) for write, value in zip(writes, values, strict=True)) + b")"
+
+    def part(write: Write, value: Any) -> bytes:
+        if value is None:
+            return b""
+        shown = write(value)
+        if shown and not _IN_RECORDS.intersection(shown.decode(errors="surrogateescape")):
+            return shown
+        return b'"' + shown.replace(b"\\", b"\\\\").replace(b'"', b'""') + b'"'
+
+    return write_record
 
 
 def quoted(shown: bytes) -> bytes:

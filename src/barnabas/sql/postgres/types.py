@@ -14,7 +14,7 @@ An Arrow field may name another type of its family in its metadata: `barnabas.ty
 | interval, duration | interval |
 | arrow.uuid · arrow.json | uuid · json |
 | list | array of its elements' type; lists of lists are arrays of two dimensions |
-| struct, map, union | json |
+| struct, map, union | json; record for what ROW makes |
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from barnabas.schemas.arrow.shapes import WORD
+from barnabas.sql.duck.types import UNBOUND, is_row
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
 
@@ -89,14 +91,15 @@ class Described(NamedTuple):
 
 def describe(field: Field) -> Described:
     """The type of a column."""
-    named = (field.metadata or {}).get(TYPE_KEY, b"").decode()
+    metadata = field.metadata or {}
+    named = (metadata.get(WORD) or metadata.get(TYPE_KEY, b"")).decode()
     kind, is_array = field.type, False
     while _is_list(kind):
         kind, is_array = kind.value_type, True
-    element = TYPES.get(named.removesuffix("[]")) or TYPES[_name(kind)]
+    element = TYPES.get(named.removesuffix("[]")) or TYPES["record" if is_row(kind) else _name(kind)]
     if element.name in VECTORS:
         is_array = False
-    modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) else -1
+    modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) and kind not in UNBOUND else -1
     if not element.array and is_array:
         element = TYPES["text"]
     return Described(element, is_array, modifier)

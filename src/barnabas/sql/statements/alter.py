@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,11 +22,14 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
+from barnabas.sql.statements.alter_columns import check_columns_unused, with_type, without_column
 from barnabas.sql.statements.columns import column_of, default_text, folded
 from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.registered import with_evolved_schema
+from barnabas.sql.statements.renaming import rename
 from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
 from barnabas.sql.statements.watermarks import FORM, take_watermark, watermark_of
@@ -131,7 +135,10 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         if tree.args.get("exists") and error.sqlstate == UNDEFINED_TABLE:
             return done(statement.text, "ALTER TABLE")
         raise
-    changes = [_change(action) for action in _actions(tree)]
+    actions = _actions(tree)
+    if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
+        return done(statement.text, "ALTER TABLE", lambda: rename(session, definition.name, folded(actions[0].this.this)))
+    changes = [_change(action) for action in actions]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -141,7 +148,13 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     check_defaults(session, apply(definition), statement.text)
 
     def run(_: Sequence[Any]) -> Result:
-        changed(session, definition.name, apply)
+        before = session.definitions.tables.get(definition.name)
+        if before is not None:
+            check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, apply(before))
+        if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
+            changed(session, definition.name, partial(with_evolved_schema, session, apply))
+        else:
+            changed(session, definition.name, apply)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
@@ -161,7 +174,7 @@ def _watermark(session: Host, statement: Statement) -> Ready:
         tree = take_watermark(parse(statement_of(f"CREATE TABLE t (x int, {statement.raw(at)})")).this)
 
     def apply(made: TableDefinition) -> TableDefinition:
-        mark = None if tree is None else watermark_of(tree, made.columns, is_keyed=made.is_keyed)
+        mark = None if tree is None else watermark_of(tree, made.columns, can_change=made.is_keyed)
         return msgspec.structs.replace(made, watermark=mark)
 
     apply(definition)
@@ -180,11 +193,13 @@ def _change(action: Any) -> Change:
     match action:
         case exp.ColumnDef():
             return lambda made: _with_column(made, action)
+        case exp.AlterColumn() if action.args.get("dtype") is not None:
+            return lambda made: with_type(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or _drops_default(action):
             return lambda made: _with_default(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
-        raise not_supported("ALTER TABLE … DROP COLUMN is not supported", hint="name the columns that you want in SELECT")
-    hint = "there are ADD COLUMN, ALTER COLUMN … SET DEFAULT and DROP DEFAULT"
+        return lambda made: without_column(made, action)
+    hint = "there are RENAME TO, ADD COLUMN, DROP COLUMN, ALTER COLUMN … TYPE, SET DEFAULT and DROP DEFAULT"
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
@@ -200,6 +215,10 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
         raise SqlError(
             DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
         )
+    if column.name in made.dropped:
+        raise not_supported(
+            f'a column "{column.name}" was dropped, and the records still have it', position_in(item), "give it another name"
+        )
     _refuse_numbers(column, item, numbering is not None)
     if is_primary:
         raise not_supported("a primary key cannot be added", position_in(item), "CREATE TABLE … PRIMARY KEY over the same topic")
@@ -207,7 +226,7 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
         raise SqlError(
             NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT"
         )
-    if made.format != "json":
+    if made.format in ("text", "raw"):
         raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
     return msgspec.structs.replace(made, columns=(*made.columns, msgspec.structs.replace(column, added=True)))
 

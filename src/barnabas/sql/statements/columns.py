@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
+from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
 from barnabas.sql.dialect import IDENTITY_OPTIONS, words_of
 from barnabas.sql.duck.types import declared_field
@@ -28,7 +29,7 @@ from barnabas.sql.states import (
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 
-RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key"}
+RESERVED = {each.name for each in (*META_FIELDS, *EXTRA_FIELDS)} | {"_key", ROW}
 COLLATIONS = ("c", "posix", "default", "ucs_basic")  # texts are compared by their bytes
 _SERIALS = {exp.DType.SMALLSERIAL: "smallint", exp.DType.SERIAL: "integer", exp.DType.BIGSERIAL: "bigint"}
 _WHOLE: dict[pa.DataType, str] = {pa.int16(): "smallint", pa.int32(): "integer", pa.int64(): "bigint"}
@@ -113,6 +114,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
     numbering = Numbering(_SERIALS[item.kind.this]) if item.kind.this in _SERIALS else None
     nullable = numbering is None
     default, comment, is_primary = None, None, False
+    generated = _generated(item)
     for each in item.constraints:
         kind = each.kind
         match kind:
@@ -130,11 +132,23 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
                 comment = kind.this.name
             case exp.CollateColumnConstraint() if kind.this.name.lower() in COLLATIONS:
                 pass
-            case _:
+            case _ if not isinstance(kind, exp.ComputedColumnConstraint):
                 _primary(kind)
+    _check_one_value(item, name, default, numbering, generated)
+    return ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated), is_primary, numbering
+
+
+def _check_one_value(item: Any, name: str, default: Any, numbering: Any, generated: Any) -> None:
     if numbering is not None and default is not None:
         raise syntax_error(f'multiple default values specified for column "{name}"', position_in(item))
-    return ColumnDefinition(name, type_name(field), nullable, default, comment), is_primary, numbering
+    if generated is not None and (default is not None or numbering is not None):
+        raise syntax_error(f'both default and generation expression specified for column "{name}"', position_in(item))
+
+
+def _generated(item: Any) -> str | None:
+    """The text of the expression that gives the values of a column."""
+    found = [each.kind for each in item.constraints if isinstance(each.kind, exp.ComputedColumnConstraint)]
+    return str(found[0].this.sql("postgres")) if found else None
 
 
 def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | None) -> Numbering:

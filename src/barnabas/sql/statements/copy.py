@@ -21,6 +21,7 @@ from barnabas.sql.results import Done
 from barnabas.sql.statements.copy_options import CopyOptions, options_of
 from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
+from barnabas.sql.statements.generated import with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.numbered import Defaults
@@ -29,7 +30,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
 from barnabas.sql.statements.target import cast_to, columns_named, target_of, with_columns
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
-from barnabas.sql.writing.records import check_rows, records_of
+from barnabas.sql.writing.records import check_rows, records_of, with_row_ids
 
 SOURCE = "__copy"
 _FORM = "COPY name [(columns)] FROM STDIN | TO STDOUT [WITH (FORMAT csv, …)]"
@@ -144,7 +145,7 @@ class _Loading:
                 session.write(relation, rows)
         else:
             session.check_writable()
-            session.send((relation.topic, records_of(relation, rows)) for rows in self._checked(pieces))
+            session.send((relation.topic, records_of(relation, with_row_ids(relation, rows))) for rows in self._checked(pieces))
         return self._rows
 
     def _checked(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -152,7 +153,9 @@ class _Loading:
         for piece in pieces:
             self._session.running.check()
             found = collected(self._session, self._plan, (), self._text, {SOURCE: piece})
-            rows = self._defaults.filled(with_columns(found, self._schema))
+            rows = with_generated(
+                session=self._session, relation=self._relation, rows=self._defaults.filled(with_columns(found, self._schema))
+            )
             check_rows(self._relation, rows)
             if self._relation.is_keyed:
                 without_duplicates(self._session, self._relation, rows, seen)

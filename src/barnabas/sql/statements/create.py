@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from barnabas import limits
-from barnabas.client.results import NewTopic
+from barnabas.client.results import LATEST, NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import FORMATS, TableDefinition, quoted
+from barnabas.sql.catalog.definitions import FORMATS, PUBLIC, REGISTERED, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -20,12 +21,14 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
+from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
-from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import found_schema, made_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of
-from barnabas.sql.statements.watermarks import take_watermark, watermark_of, without_append_only
+from barnabas.sql.statements.watermarks import take_watermark, watermark_of
 from barnabas.sql.states import (
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
@@ -34,17 +37,17 @@ from barnabas.sql.states import (
 )
 from barnabas.tables.scan import MODES
 
-OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode")
+OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only")
+APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
-APPEND_ONLY = "append_only"  # the mark of a statement with these words
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
-    "SCHEMA": "there is one schema, public",
     "DATABASE": "there is one database",
     "USER": "`barnabas user add` makes one",
     "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
-    "FUNCTION": "there are no functions of users",
+    "AGGREGATE": "CREATE FUNCTION makes a function of single rows",
+    "PROCEDURE": "CREATE FUNCTION makes a function",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
@@ -58,6 +61,7 @@ class Options(NamedTuple):
 
     Args:
         configs: settings of a topic that is created, such as `retention.ms`.
+        append_only: whether rows are only added; None if the statement does not say it.
     """
 
     topic: str | None = None
@@ -67,14 +71,25 @@ class Options(NamedTuple):
     replicas: int = -1
     mode: str = "permissive"
     configs: Mapping[str, str] = {}
+    append_only: bool | None = None
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether the rows of a table without a key get numbers, so that they can be changed. Records of others have none."""
+        if self.append_only is not None:
+            return not self.append_only
+        return not (self.topic or self.key or self.format != "json" or self.mode != "permissive")
 
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     has_foreign_keys = isinstance(tree.this, exp.Schema) and drop_foreign_keys(tree.this)
-    definition, options, numbered = definition_of(tree)
+    definition, options, numbered = definition_of(session, tree)
+    if definition.is_registered:
+        definition = found_schema(session, definition)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
+    check_generated_columns(session, definition, definition.schema, statement.text)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
@@ -93,31 +108,42 @@ def tree_of(statement: Statement) -> Any:
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
-    statement, is_append_only = without_append_only(statement)
+    statement, is_append_only = _without_append_only(with_generated_words(statement))
     tree = parse(statement)
-    tree.meta[APPEND_ONLY] = is_append_only
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
+    if is_append_only:
+        say_append_only(tree)
     return tree
 
 
-def create_index(session: Host, statement: Statement) -> Ready:
-    """CREATE INDEX: it is taken without effect, as its table needs none. A unique one would be a promise that nothing keeps."""
-    tree = parse(statement)
-    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Index):
-        raise not_supported("this form of CREATE INDEX is not supported", hint=_OTHER["INDEX"])
-    if tree.args.get("unique"):
-        raise not_supported("CREATE UNIQUE INDEX is not supported", statement.position(1), "declare a PRIMARY KEY")
-    table = tree.this.args["table"]
-    session.find([part.name for part in table.parts], position_in(table))
-    return done(statement.text, "CREATE INDEX")
+def say_append_only(tree: Any) -> None:
+    """Give a CREATE TABLE the option that rows are only added."""
+    said = exp.Property(this=exp.var("append_only"), value=exp.Literal.string("true"))
+    properties = tree.args.get("properties") or exp.Properties(expressions=[])
+    properties.append("expressions", said)
+    tree.set("properties", properties)
+
+
+def _without_append_only(statement: Statement) -> tuple[Statement, bool]:
+    """The statement without APPEND ONLY behind the columns, and whether it was there."""
+    depth = 0
+    for at, token in enumerate(statement.tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if not depth and statement.word(at) == "APPEND" and statement.word(at + 1) == "ONLY":
+            return Statement(statement.text, [*statement.tokens[:at], *statement.tokens[at + 2 :]]), True
+        if not depth and statement.word(at) in ("AS", "SELECT"):
+            break
+    return statement, False
 
 
 def private(session: Host, tree: Any, definition: TableDefinition, options: Options) -> TableDefinition:
     """The definition of a temporary table: under a name that only this session has. Others stay as they are."""
     if tree.find(exp.TemporaryProperty) is None:
         return definition
+    if definition.is_registered:
+        raise not_supported("a temporary table has no registered schema", hint="leave the format out")
     name = session.temporary_name(definition.name)
     return msgspec.structs.replace(definition, name=name, topic=options.topic or name)
 
@@ -131,39 +157,43 @@ def _refuse(tree: Any) -> None:
         )
 
 
-def definition_of(tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
+def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
     """The table that a statement declares, and its columns with a sequence of their own. Raises SqlError."""
     schema = tree.this
+    options = options_of(tree.args.get("properties"))
+    table = schema.this if isinstance(schema, exp.Schema) else schema
+    name = table_name(session, table) if tree.find(exp.TemporaryProperty) is None else folded(table.this)
     if not isinstance(schema, exp.Schema):
-        raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
-    name = table_name(schema.this)
+        if options.format not in REGISTERED or options.key:
+            raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
+        return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
     columns, primary, numbered = columns_of(schema)
-    options = options_of(tree.args.get("properties"))
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
+    if primary and options.append_only:
+        raise SqlError(INVALID_TABLE, "a table with a primary key is not append-only", hint="leave out one of them")
+    watermark = None if mark is None else watermark_of(mark, columns, can_change=bool(primary) or options.append_only is False)
+    is_keyed = bool(primary) or (not key and watermark is None and options.has_row_ids)
     definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, bool(primary), options.format, mode=options.mode,
-        watermark=None if mark is None else watermark_of(mark, columns, is_keyed=bool(primary)),
-    )  # fmt: skip
-    if primary and tree.meta.get(APPEND_ONLY):
-        raise not_supported(
-            "a table with a primary key is not APPEND ONLY", hint="its rows replace each other; leave one of them out"
-        )
+        name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode, watermark=watermark
+    )
     check(definition)
     return definition, options, numbered
 
 
-def table_name(table: Any) -> str:
-    """The name of a table to make: folded to lower case unless it is quoted. Raises SqlError."""
-    parts = [part.name for part in table.parts]
-    if len(parts) > 1 and parts[-2].lower() != "public":
-        raise SqlError(
-            "3F000", f'schema "{parts[-2]}" does not exist', position=position_in(table), hint="there is one schema, public"
-        )
-    name = folded(table.this)
-    if not name or len(name) > limits.MAX_SQL_NAME:
+def table_name(session: Host, table: Any) -> str:
+    """The name of a table to make: folded to lower case unless it is quoted, and behind the name of its schema. Raises SqlError."""
+    parts = [folded(part) for part in table.parts]
+    session.definitions.refresh(session.running)
+    schema = parts[-2] if len(parts) > 1 else (session.access.path() or [PUBLIC])[0]
+    if schema != PUBLIC and schema not in session.definitions.schemas:
+        session.definitions.refresh(session.running, max_age_s=0)
+    if schema != PUBLIC and schema not in session.definitions.schemas:
+        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position_in(table), hint="CREATE SCHEMA makes it")
+    name = parts[-1] if schema == PUBLIC else f"{schema}.{parts[-1]}"
+    if not parts[-1] or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")
     return name
 
@@ -178,12 +208,15 @@ def options_of(properties: Any) -> Options:
         if type(each) not in (exp.Property, exp.FileFormatProperty):
             raise not_supported(f"{each.sql('postgres')} is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
         if isinstance(each, exp.FileFormatProperty):
-            found["format"] = each.this.name.lower()
+            found["format"] = _format(each.this.name)
             continue
         name = (each.this if isinstance(each.this, str) else each.this.name).lower()
-        value = each.args["value"].name if not isinstance(each.args["value"], str) else each.args["value"]
-        if name in OPTIONS:
-            found[name] = value
+        value = each.args["value"]
+        value = value if isinstance(value, str) else str(value.this) if isinstance(value, exp.Boolean) else value.name
+        if name in APPEND_ONLY:
+            found["append_only"] = value
+        elif name in OPTIONS:
+            found[name] = _format(value) if name == "format" else value
         elif name in STORAGE or name.startswith(("autovacuum_", "toast.")):
             continue
         elif "." in name:
@@ -201,8 +234,25 @@ def options_of(properties: Any) -> Options:
     key = tuple(part.strip() for part in found.get("key", "").split(",") if part.strip())
     return Options(
         found.get("topic"), key, found.get("format", "json"), _number(found, "partitions"), _number(found, "replicas"),
-        found.get("mode", "permissive"), configs,
+        found.get("mode", "permissive"), configs, _switch(found, "append_only"),
     )  # fmt: skip
+
+
+def _format(word: str) -> str:
+    plain = word.lower().replace("-", "_")
+    return _SPELLINGS.get(plain, plain)
+
+
+_SPELLINGS = {"jsonschema": "json_schema", "json_sr": "json_schema", "proto": "protobuf"}
+
+
+def _switch(found: Mapping[str, str], name: str) -> bool | None:
+    text = found.get(name)
+    if text is None:
+        return None
+    if text.lower() not in ("true", "false", "on", "off"):
+        raise SqlError(INVALID_PARAMETER, f'the option {name} is "{text}"; it can be true or false')
+    return text.lower() in ("true", "on")
 
 
 def _number(found: Mapping[str, str], name: str) -> int:
@@ -215,6 +265,8 @@ def _number(found: Mapping[str, str], name: str) -> int:
 def check(definition: TableDefinition) -> None:
     """Raises SqlError if the parts of a definition do not fit together."""
     values = [each for each in definition.columns if each.name not in definition.key]
+    if definition.is_registered:
+        return
     if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
@@ -222,7 +274,7 @@ def check(definition: TableDefinition) -> None:
 
 def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
     """Raises SqlError if a default has no value, or one of a type that its column cannot hold. No number of a sequence is taken."""
-    relation = declared(definition)
+    relation = session.access.relation_of(definition)
     names = []
     for each in definition.columns:
         if each.default is None:
@@ -239,8 +291,8 @@ def check_defaults(session: Host, definition: TableDefinition, text: str) -> Non
 def make_table(
     session: Host, definition: TableDefinition, options: Options, numbered: Mapping[str, Numbering] | None = None,
     *, if_not_exists: bool = False,
-) -> bool:  # fmt: skip
-    """Create the topic if there is none, and write the definition; False if the table was there. Raises SqlError.
+) -> TableDefinition | None:  # fmt: skip
+    """Create the topic if there is none, and write the definition; None if the table was there. Raises SqlError.
 
     Args:
         numbered: the columns that get a sequence of their own.
@@ -249,8 +301,10 @@ def make_table(
     session.definitions.refresh(session.running, max_age_s=0)
     if definition.name in session.definitions.tables:
         if if_not_exists:
-            return False
+            return None
         raise exists(definition.name)
+    if options.topic is None:
+        definition = _with_free_topic(session, definition)
     view = session.definitions.view_of_topic(definition.topic)
     if view is not None:
         raise SqlError(DUPLICATE_TABLE, f'the topic "{definition.topic}" has the rows of the view {view.name}')
@@ -258,12 +312,14 @@ def make_table(
     if definition.name in session.sequences.sequences:
         raise exists(definition.name)
     owns = _make_topic(session, definition, options)
-    made = msgspec.structs.replace(definition, owns_topic=True) if owns else definition
+    made = msgspec.structs.replace(definition, owns_topic=True) if owns else _over(session, definition, options)
+    if made.is_registered and not made.schema_id:
+        made = made_schema(session, made)
     try:
         made = with_sequences(session, made, numbered) if numbered else made
     except SqlError as error:
         if if_not_exists and error.sqlstate == DUPLICATE_TABLE:  # another session made the table meanwhile
-            return False
+            return None
         raise
     already = False
 
@@ -275,7 +331,32 @@ def make_table(
         return {} if already else {made.name: made}
 
     session.definitions.change(session.client, session.running, decide)
-    return not already
+    return None if already else made
+
+
+def _with_free_topic(session: Host, definition: TableDefinition) -> TableDefinition:
+    """The definition with another topic if a table that was renamed has the one of this name."""
+    for number in range(1, limits.MAX_PARTITIONS_PER_REQUEST):
+        topic = definition.name if number == 1 else f"{definition.name}_{number}"
+        owner = session.definitions.owner_of_topic(topic)
+        if owner is None or (owner.view is not None and owner.name == topic):
+            return msgspec.structs.replace(definition, topic=topic)
+    return definition
+
+
+def _over(session: Host, definition: TableDefinition, options: Options) -> TableDefinition:
+    """The definition of a table over a topic that is there: its records have no numbers of rows, unless the statement says it.
+
+    An empty topic with compaction may be of another session that makes the same table at this moment.
+    """
+    if not definition.has_row_ids or options.append_only is not None:
+        return definition
+    topic = session.client.topics_by_name([definition.topic])[definition.topic]
+    ends = session.client.list_offsets({(definition.topic, partition): LATEST for partition in topic.partitions})
+    is_new = all(each.offset == 0 for each in ends.values())
+    if is_new and session.client.describe_topic_config(definition.topic).get("cleanup.policy") == "compact":
+        return definition
+    return msgspec.structs.replace(definition, is_keyed=False)
 
 
 def exists(name: str) -> SqlError:

@@ -18,6 +18,7 @@ from barnabas.sql.statements.columns import RESERVED, folded
 from barnabas.sql.statements.create import Options, check, make_table, options_of, private, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import found_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import with_columns
 from barnabas.sql.states import DUPLICATE_COLUMN
@@ -33,7 +34,9 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
     wants_rows = not any(isinstance(each, exp.WithDataProperty) and each.args.get("no") for each in _each(properties))
     plan = checked(session, source, statement.text, given)
     options = options_of(_without_data(properties))
-    definition = private(session, tree, definition_as(tree, plan, options), options)
+    definition = private(session, tree, definition_as(session, tree, plan, options), options)
+    if definition.is_registered:
+        definition = found_schema(session, definition)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -43,8 +46,10 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
         if rows is not None:
             rows = with_columns(rows, pa.schema([each.with_nullable(True) for each in relation.columns]))
             check_rows(relation, rows)
-        if make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists"))) and rows is not None:
-            session.write(relation, rows)
+        made = make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
+        if made is not None and rows is not None:
+            relation = session.access.relation_of(made)  # of registered values it has the types of the schema
+            session.write(relation, with_columns(rows, pa.schema([each.with_nullable(True) for each in relation.columns])))
             return Done(f"SELECT {rows.num_rows}")
         return Done("CREATE TABLE AS")
 
@@ -60,7 +65,7 @@ def _without_data(properties: Any) -> Any:
     return exp.Properties(expressions=kept) if kept else None
 
 
-def definition_as(tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
+def definition_as(session: Host, tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
     """The table that a query makes. Raises SqlError."""
     schema = tree.this
     table = schema.this if isinstance(schema, exp.Schema) else schema
@@ -79,11 +84,12 @@ def definition_as(tree: Any, plan: QueryPlan, options: Options) -> TableDefiniti
         if name.lower() in RESERVED:
             raise SqlError("42939", f'column name "{name}" is reserved', hint="give it another name: SELECT … AS name")
         columns.append(ColumnDefinition(name, type_name(table_field(field))))
-    name = table_name(table)
+    name = table_name(session, table) if tree.find(exp.TemporaryProperty) is None else folded(table.this)
     key = tuple(next((each.name for each in columns if each.name.lower() == wanted.lower()), wanted) for wanted in options.key)
     missing = [each for each in key if each not in [column.name for column in columns]]
     if missing:
         raise SqlError("42703", f'column "{missing[0]}" named in key does not exist')
-    definition = TableDefinition(name, options.topic or name, tuple(columns), key, False, options.format, mode=options.mode)
+    is_keyed = not key and options.has_row_ids
+    definition = TableDefinition(name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode)
     check(definition)
     return definition

@@ -23,6 +23,7 @@ from barnabas.sql.statements.alter import delete_topic, drop_table
 from barnabas.sql.statements.columns import folded
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import forget_schema
 from barnabas.sql.statements.streams import as_table
 from barnabas.sql.states import DEPENDENT, UNDEFINED_TABLE, WRONG_OBJECT, not_supported
 from barnabas.sql.views.dependents import check_unused, dependents, kind_of
@@ -96,6 +97,8 @@ def drop_with_users(session: Host, name: str) -> None:
             drop_job(session, definition.topic)
             delete_topic(session.client, definition.topic)
         drop_table(session.definitions, session.sequences, session.client, session.running, each)
+        if definition is not None:
+            forget_schema(session, definition)
 
 
 def _known_jobs(session: Host) -> Mapping[str, Job]:

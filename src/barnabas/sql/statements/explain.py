@@ -73,7 +73,10 @@ def _of_new_view(session: Host, statement: Statement) -> Ready:
     if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", statement.position(0))
     view = planned(session, statement, tree)
-    lines = [*explain_plan(view.work.plan).split("\n"), *(f"note: {each}" for each in view.planned.notices)]
+    if view.work is None or view.planned is None:
+        lines = ["the query reads no table: its rows are written once"]
+    else:
+        lines = [*explain_plan(view.work.plan).split("\n"), *(f"note: {each}" for each in view.planned.notices)]
     return Ready(
         statement.text, lambda _: Listing.of("EXPLAIN", {"QUERY PLAN": lines}), _SCHEMA, version=session.version
     )  # fmt: skip

@@ -12,6 +12,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.statements import (
     alter,
     dropping,
+    functions,
     inspect,
     job_control,
     materialized,
@@ -23,14 +24,16 @@ from barnabas.sql.statements import (
     view_control,
 )
 from barnabas.sql.statements.copy import copy
-from barnabas.sql.statements.create import create, create_index, tree_of
+from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
 from barnabas.sql.statements.emit import refused_emit
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.indexes import create_index, drop_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.merge import merge
-from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.schemas import create_schema, drop_schema
 from barnabas.sql.statements.select import select
 from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
 from barnabas.sql.statements.streams import as_stream_statement, as_table, create_stream
@@ -58,7 +61,7 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         case exp.Merge():
             return merge(session, statement, given, tree)
     if on_spark.runs_on_spark(session, tree):
-        return on_spark.select_on_spark(session, statement, tree)
+        return on_spark.select_on_spark(session, statement, tree, given)
     return select(session, statement, given, tree)
 
 
@@ -68,12 +71,16 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
         return materialized.create(session, statement)
+    if "FUNCTION" in (statement.word(1), statement.word(2), statement.word(3), statement.word(4)):
+        return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
     if (statement.word(1), statement.word(2)) == ("STREAMING", "TABLE"):  # Databricks' words
         return create_stream(session, as_stream_statement(statement))
     if "STREAM" in (statement.word(1), statement.word(2), statement.word(3)) and statement.word(1) in _BEFORE_STREAM:
         return create_stream(session, statement)
+    if statement.word(1) == "SCHEMA":
+        return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     tree = tree_of(statement)
@@ -86,11 +93,15 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     """DROP of what has a definition, or a temporary view."""
     word = statement.word(1)
     if word == "INDEX":
-        return done(statement.text, "DROP INDEX")  # as CREATE INDEX made nothing
+        return drop_index(session, statement)
     if word == "SEQUENCE":
         return drop_sequence(session, statement)
     if word == "JOB":
         return job_control.drop_job(session, statement)
+    if word == "FUNCTION":
+        return functions.drop(session, statement)
+    if word == "SCHEMA":
+        return drop_schema(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED", "STREAM"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)

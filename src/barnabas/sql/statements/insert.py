@@ -16,6 +16,7 @@ from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
 from barnabas.sql.statements.conflict import Conflict
 from barnabas.sql.statements.emit import without_changes
+from barnabas.sql.statements.generated import given_names, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.inserting import continuous, reads_stream, without_options
 from barnabas.sql.statements.numbered import check_generated, let_generate
@@ -67,8 +68,8 @@ def _without_overriding(statement: Statement) -> tuple[Statement, str]:
 def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any, overriding: str) -> Ready:
     table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     relation = target_of(session, table)
-    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
     source = tree.args.get("expression")
+    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else given_names(relation, source)
     if source is not None and tree.args.get("with_") is not None:
         source.set("with_", tree.args["with_"])
     if overriding == "USER":
@@ -109,9 +110,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return Done("INSERT 0 1")
 
     def bring(made: pa.Table, values: Sequence[Any]) -> Result:
-        check_rows(relation, made)
-        if relation.is_keyed:
-            made = conflict.resolved(made, values) if conflict is not None else without_duplicates(session, relation, made)
+        made = _kept(session, relation, made, conflict, values)
         session.write(relation, made)
         return returning.result(made, values)
 
@@ -119,6 +118,15 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
     ready.plain = plain if rows.is_plain else None
     return ready
+
+
+def _kept(session: Host, relation: TopicRelation, made: pa.Table, conflict: Conflict | None, values: Sequence[Any]) -> pa.Table:
+    """The rows to write, of those that the statement brings. Raises SqlError."""
+    made = with_generated(session, relation, made)
+    check_rows(relation, made)
+    if conflict is not None:
+        return with_generated(session, relation, conflict.resolved(made, values))
+    return without_duplicates(session, relation, made) if relation.is_keyed else made
 
 
 def _is_constant(source: Any) -> bool:
@@ -136,6 +144,8 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
     Args:
         seen: the keys of earlier rows of the statement; those of these rows are added.
     """
+    if relation.has_row_ids:
+        return rows
     keys = keys_of(relation, rows)
     seen = set() if seen is None else seen
     for place, key in enumerate(keys):

@@ -169,7 +169,7 @@ def insert_of(
         raise syntax_error("INSERT has more expressions than target columns", position_in(source))
     given = list(names[:count])
     plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
-    cursor = session.planner()
+    cursor = session.planner(plan.in_python)
     try:
         planned = plan_appends(plan, cursor, _defaults(session, relation, given, statement.text))
     finally:

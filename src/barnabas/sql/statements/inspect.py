@@ -12,13 +12,15 @@ from barnabas.sql.catalog.definitions import ALWAYS, ColumnDefinition, TableDefi
 from barnabas.sql.catalog.sequences import default_text
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
-from barnabas.sql.interface import Result
+from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements import job_control, streams
+from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
+from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
-from barnabas.sql.states import not_supported, syntax_error
+from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported, syntax_error
 from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
@@ -51,24 +53,54 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
             schema = pa.schema([pa.field(name, pa.string()) for name in names])
             return Ready(text, lambda _: made(session), schema=schema)
-        case "TABLES" | "TOPICS":
-            return _listing(text, _TABLES, lambda: _tables(session))
         case "DATABASES":
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
+        case "TABLES" | "TOPICS":
+            return _listing(text, _TABLES, lambda: _tables(session))
+        case "FUNCTIONS" | "INDEXES" | "INDEX" | "INDICES":
+            return _show_functions_or_indexes(session, statement)
         case "SCHEMAS" | "NAMESPACES":
-            return _listing(text, ("name",), lambda: [("public",), ("pg_catalog",), ("information_schema",)])
+            return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
         case "CREATE":
-            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
-            relation = session.find(_name(statement, at), statement.position(at))
-            return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+            return _show_create(session, statement)
         case "":
             raise syntax_error(
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _show_functions_or_indexes(session: Host, statement: Statement) -> Ready:
+    if statement.word(1) == "FUNCTIONS":
+        return _listing(statement.text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
+    wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
+    return _listing(statement.text, ("name", "table"), lambda: _indexes(session, wanted))
+
+
+def _show_create(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE TABLE | VIEW | MATERIALIZED VIEW | STREAM | FUNCTION name."""
+    if statement.word(2) == "FUNCTION":
+        return _shown_function(session, statement)
+    at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
+    relation = session.find(_name(statement, at), statement.position(at))
+    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+
+
+def _shown_function(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE FUNCTION name: all forms of the name."""
+    name = _name(statement, 3)[-1]
+
+    def rows() -> list[tuple[str, str]]:
+        session.functions.refresh(session.running, max_age_s=0)
+        found = session.functions.named(name)
+        if not found:
+            raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist", hint="SHOW FUNCTIONS lists them")
+        return [(each.signature, each.statement) for each in found]
+
+    return _listing(statement.text, ("function", "statement"), rows)
 
 
 def _views(session: Host, *, plain: bool) -> list[tuple[str | None, ...]]:
@@ -105,6 +137,21 @@ def describe(session: Host, statement: Statement, given: Any) -> Ready:
         fields = list(inner.schema)
         return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
     return _described(session, statement, at)
+
+
+def _schemas(session: Host) -> list[tuple[str | None, ...]]:
+    session.definitions.refresh(session.running)
+    return [(each,) for each in ("public", *sorted(session.definitions.schemas), "pg_catalog", "information_schema")]
+
+
+def _indexes(session: Host, table: str | None) -> list[tuple[str | None, ...]]:
+    """The names of indexes, of all tables or of one."""
+    session.definitions.refresh(session.running)
+    if table is not None:
+        table = session.find([table], None).name
+    return [
+        (name, each.name) for each in session.definitions.tables.values() if table in (None, each.name) for name in each.indexes
+    ]
 
 
 def _described(session: Host, statement: Statement, at: int) -> Ready:
@@ -150,6 +197,8 @@ def _column_text(table: str, each: ColumnDefinition) -> str:
         rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
     elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
         return f"{quoted(each.name)} {_SERIALS[each.kind]}"
+    elif each.generated is not None:
+        rest += f" GENERATED ALWAYS AS ({each.generated}) STORED"
     elif each.default is not None:
         rest += f" DEFAULT {each.default}"
     return f"{quoted(each.name)} {each.kind}{rest}"
@@ -166,17 +215,20 @@ def create_text(relation: Any) -> str:
     if definition.stream is not None and definition.stream.query:
         return _stream_text(definition, definition.stream.query)
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
-    if definition.is_keyed:
+    if definition.key and definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
     if definition.watermark is not None:
         lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
+    if definition.has_row_ids:
+        options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
     kind = kind_of(definition).upper()
-    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n) WITH ({', '.join(options)})"
+    rest = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
 
 
 def _stream_text(definition: TableDefinition, query: str) -> str:

@@ -19,6 +19,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
+from barnabas.sql.statements.generated import with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.modify import check_count, own_column
@@ -42,7 +43,7 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     relation = keyed_target(session, tree.this, "merge into")
     actions = [_Action(relation, each, tree.this) for each in tree.args["whens"].expressions]
     plan = checked(session, _query(relation, tree, actions), statement.text, given)
-    schema = pa.schema([each.with_nullable(True) for each in relation.columns])
+    schema = pa.schema([each.with_nullable(True) for each in relation.identified])
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -54,6 +55,7 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         }
         _once(relation, pa.concat_tables([parts[UPDATE], parts[DELETE]]))
         for kind in (INSERT, UPDATE):
+            parts[kind] = with_generated(session, relation, parts[kind])
             check_rows(relation, parts[kind])
         without_duplicates(session, relation, parts[INSERT])
         session.write_all(relation, pa.concat_tables([parts[INSERT], parts[UPDATE]]), parts[DELETE])
@@ -86,13 +88,13 @@ class _Action:
             case exp.Update():
                 self.kind = UPDATE
                 changes = assignments(relation, then.expressions)
-                self.values = {name: changes.get(name, own_column(table, name)) for name in relation.columns.names}
+                self.values = {name: changes.get(name, own_column(table, name)) for name in relation.identified.names}
             case exp.Insert():
                 self.kind = INSERT
                 self.values = _inserted(relation, then)
             case _ if then.name.upper() == "DELETE":
                 self.kind = DELETE
-                self.values = {name: own_column(table, name) for name in relation.columns.names}
+                self.values = {name: own_column(table, name) for name in relation.identified.names}
             case _:
                 self.kind = NOTHING
         if self.kind in (UPDATE, DELETE) and not self.matched:
@@ -123,7 +125,7 @@ def _query(relation: TopicRelation, tree: Any, actions: Sequence[_Action]) -> An
             condition = exp.and_(condition, action.condition.copy())
         choice.append("ifs", exp.If(this=condition, true=exp.Literal.number(number)))
     items: list[Any] = []
-    for field in relation.columns:
+    for field in relation.identified:
         value = exp.Case(ifs=[])
         for number, action in enumerate(actions):
             if field.name in action.values:

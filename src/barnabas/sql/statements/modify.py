@@ -10,10 +10,11 @@ from sqlglot import exp
 
 from barnabas import limits
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.catalog.topics import TopicRelation, declared
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
+from barnabas.sql.statements.generated import with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
@@ -30,7 +31,7 @@ def update(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     relation = keyed_target(session, tree.this, "update")
     changes = assignments(relation, tree.expressions)
     items = []
-    for field in relation.columns:
+    for field in relation.identified:
         value = changes.get(field.name)
         made = own_column(tree.this, field.name) if value is None else cast_to(value.copy(), field)
         items.append(exp.alias_(made, field.name, quoted=True))
@@ -44,7 +45,7 @@ def delete(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if not isinstance(tree, exp.Delete) or not isinstance(tree.this, exp.Table):
         raise not_supported("this form of DELETE is not supported", hint="DELETE FROM name WHERE …")
     relation = keyed_target(session, tree.this, "delete from")
-    items = [exp.alias_(own_column(tree.this, field.name), field.name, quoted=True) for field in relation.columns]
+    items = [exp.alias_(own_column(tree.this, field.name), field.name, quoted=True) for field in relation.identified]
     query = _query(tree, items, None)
     for other in tree.args.get("using") or []:
         query = query.join(other.copy(), join_type="cross")
@@ -82,7 +83,7 @@ def _ready(
     alias = tree.this.alias_or_name
     returning = Returning(session, relation, tree.args.get("returning"), alias, tag, statement.text, given)
     parameters = together(plan, returning.plan)
-    schema = pa.schema([each.with_nullable(True) for each in relation.columns])
+    schema = pa.schema([each.with_nullable(True) for each in relation.identified])
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
@@ -90,9 +91,10 @@ def _ready(
         check_count(found)
         rows = first_of_each(found, keys_of(relation, found))
         if not deleted:
+            rows = with_generated(session, relation, rows)
             check_rows(relation, rows)
         session.write(relation, rows, deleted=deleted)
-        return returning.result(rows, values)
+        return returning.result(rows.select(relation.columns.names), values)
 
     return Ready(statement.text, run, returning.schema, parameters, version=session.version)
 
@@ -109,9 +111,10 @@ def check_count(rows: pa.Table) -> None:
 
 def delete_all(session: Host, definition: TableDefinition) -> None:
     """Delete every row of a table with a primary key."""
-    relation = declared(definition)
-    query = exp.select("*").from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))
+    relation = session.access.relation_of(definition)
+    names = [exp.column(exp.to_identifier(each, quoted=True)) for each in relation.identified.names]
+    query = exp.select(*names).from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))
     plan = checked(session, query, "")
-    rows = with_columns(collected(session, plan, (), ""), pa.schema([each.with_nullable(True) for each in relation.columns]))
+    rows = with_columns(collected(session, plan, (), ""), pa.schema([each.with_nullable(True) for each in relation.identified]))
     check_count(rows)
     session.write(relation, rows, deleted=True)

@@ -136,20 +136,23 @@ def column_of_numbers(numbers: Sequence[int | None], field: pa.Field[Any]) -> pa
         raise SqlError(OUT_OF_RANGE, f"{postgres_of(field.type)} out of range") from None
 
 
+_KINDS = {True: "an identity column defined as GENERATED ALWAYS", False: "a generated column"}
+
+
 def check_generated(relation: TopicRelation, names: Sequence[str], source: Any) -> None:
     """Raises SqlError 428C9 if an INSERT gives a value to a column that is always generated."""
     definition = relation.definition
     for place, name in enumerate(names) if source is not None and definition is not None else ():
         column = definition.column(name) if definition is not None else None
-        if column is None or column.identity != ALWAYS:
+        if column is None or (column.identity != ALWAYS and column.generated is None):
             continue
         rows = source.expressions if isinstance(source, exp.Values) else None
         given = _cells(rows, place) if rows is not None else [source] if place < len(source.named_selects) else []
         if any(not is_default(each) for each in given):
             raise SqlError(
                 GENERATED_ALWAYS, f'cannot insert a non-DEFAULT value into column "{name}"', position=position_in(source),
-                detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
-                hint="Use OVERRIDING SYSTEM VALUE to override.",
+                detail=f'Column "{name}" is {_KINDS[column.generated is None]}.',
+                hint="Use OVERRIDING SYSTEM VALUE to override." if column.generated is None else None,
             )  # fmt: skip
 
 

@@ -66,16 +66,19 @@ def checked(
         found = memory.get(parts[0]) if memory and len(parts) == 1 else None
         return found or session.find(parts, position)
 
+    tree, functions = session.routines.expanded(session.views.expanded(tree))
+    session.check_functions(functions)
     plan = plan_query(
-        session.views.expanded(tree),
+        tree,
         find,
         session.facts(),
         session.settings.get,
         given,
         is_spark=session.is_spark,
         pending=session.buffer.names() if with_pending else (),
+        functions=functions,
     )
-    cursor = session.planner()
+    cursor = session.planner(plan.in_python)
     try:
         for each in plan.inputs:
             cursor.register(each.alias, with_marks(each.schema).empty_table())
@@ -141,6 +144,7 @@ def run(
     sql, bound = plan.bound(values)
     lease = session.borrow()
     try:
+        lease.functions.learn(plan.in_python)
         datasets = [(plan.inputs[0].alias, row)] if row is not None else session.datasets(plan.inputs, memory or {})
         for alias, dataset in datasets:
             lease.cursor.register(alias, dataset)

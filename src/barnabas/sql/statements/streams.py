@@ -20,7 +20,15 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.alter import drop_table
-from barnabas.sql.statements.create import Options, check_defaults, definition_of, make_table, options_of, tree_of
+from barnabas.sql.statements.create import (
+    Options,
+    check_defaults,
+    definition_of,
+    make_table,
+    options_of,
+    say_append_only,
+    tree_of,
+)
 from barnabas.sql.statements.create_as import definition_as
 from barnabas.sql.statements.emit import without_changes
 from barnabas.sql.statements.host import Host
@@ -46,7 +54,8 @@ def create_stream(session: Host, statement: Statement) -> Ready:
         return _of_query(session, statement, tree, late=late)
     if told is not statement:
         raise not_supported("a stream without a query has no start", statement.position(1), "CREATE STREAM … AS query")
-    definition, options, numbered = definition_of(tree)
+    say_append_only(tree)
+    definition, options, numbered = definition_of(session, tree)
     if definition.is_keyed:
         hint = "CREATE TABLE … PRIMARY KEY has one row for each key; STREAM t reads its changes"
         raise SqlError(INVALID_TABLE, "a stream has no primary key, because its rows never change", hint=hint)
@@ -95,11 +104,12 @@ def planned_stream(session: Host, statement: Statement, tree: Any, *, late: bool
         late: whether it leaves out the records that are there.
     """
     source = tree.args["expression"]
+    say_append_only(tree)
     options = options_of(tree.args.get("properties"))
     mark_streams(session, source)
     plan = checked(session, source.copy(), statement.text, with_pending=False)
     query = query_text(statement)
-    definition = msgspec.structs.replace(definition_as(tree, plan, options), stream=StreamDefinition(query))
+    definition = msgspec.structs.replace(definition_as(session, tree, plan, options), stream=StreamDefinition(query))
     relation = declared(definition)
     names = list(relation.columns.names)
     made = insert_of(session, statement, relation, source, names, is_late=late, sql=query, creates=definition.name)

@@ -56,9 +56,9 @@ def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
     if not relation.is_keyed:
         raise SqlError(
             "55000",
-            f'cannot {word} table "{relation.name}" because it has no primary key',
+            f'cannot {word} table "{relation.name}" because it is append-only and has no primary key',
             position=position_in(table),
-            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or INSERT new rows",
+            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or without APPEND ONLY and a topic of others",
         )
     return relation
 
@@ -190,7 +190,7 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
             raise not_supported("this form of SET is not supported", position_in(item), "SET column = value, …")
         pairs = [(item.this, item.expression)]
         if isinstance(item.this, exp.Tuple):
-            values = item.expression.expressions if isinstance(item.expression, exp.Tuple) else []
+            values = _values_of(item.expression)
             if len(values) != len(item.this.expressions):
                 raise not_supported("SET (…) = needs as many values in parentheses", position_in(item))
             pairs = list(zip(item.this.expressions, values, strict=True))
@@ -205,13 +205,31 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
                     "DELETE the row and INSERT another",
                 )
             known = relation.definition.column(name) if relation.definition is not None else None
-            if known is not None and known.identity == ALWAYS and not is_default(value):
+            if known is not None and (known.identity == ALWAYS or known.generated is not None) and not is_default(value):
+                kind = "a generated column" if known.generated is not None else "an identity column defined as GENERATED ALWAYS"
                 raise SqlError(
                     GENERATED_ALWAYS, f'column "{name}" can only be updated to DEFAULT', position=position_in(column),
-                    detail=f'Column "{name}" is an identity column defined as GENERATED ALWAYS.',
+                    detail=f'Column "{name}" is {kind}.',
                 )  # fmt: skip
             found[name] = default_of(relation, name) if is_default(value) else value
     return found
+
+
+def _values_of(source: Any) -> list[Any]:
+    """The values of several columns: of a row, or of a query, which is asked once for each of its columns."""
+    match source:
+        case exp.Tuple():
+            return list(source.expressions)
+        case exp.Anonymous() if str(source.this).lower() == "row":
+            return list(source.expressions)
+        case exp.Subquery() if isinstance(source.this, exp.Select) and not source.this.is_star:
+            made = []
+            for item in source.this.expressions:
+                one = source.copy()
+                one.this.set("expressions", [item.copy()])
+                made.append(one)
+            return made
+    return []
 
 
 def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:

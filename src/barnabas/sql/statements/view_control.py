@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from sqlglot import exp
 
 from barnabas.engine import operations
@@ -16,14 +15,14 @@ from barnabas.sql.dialect import Statement, parse_tokens
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
 from barnabas.sql.statements import job_control
-from barnabas.sql.statements.create import Options, exists
+from barnabas.sql.statements.create import Options
 from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import replace, view_of
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.renaming import rename
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
-from barnabas.sql.views.dependents import kind_of, users_of
 from barnabas.sql.views.waiting import wait_for_rest
 
 NEWEST = "each query reads the newest records"
@@ -142,29 +141,3 @@ def alter_view(session: Host, statement: Statement) -> Ready:
 def _folded(statement: Statement, at: int) -> str:
     token = statement.tokens[at]
     return str(token.text) if statement.text[token.start] in '"`' else str(token.text).lower()
-
-
-def rename(session: Host, old: str, new: str) -> None:
-    """Give a view another name; its topic and its job keep theirs. Raises SqlError."""
-    session.check_writable()
-
-    def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
-        if new in tables:
-            raise exists(new)
-        if old not in tables:
-            raise SqlError("42P01", f'relation "{old}" does not exist')
-        made: dict[str, TableDefinition | None] = {old: None, new: msgspec.structs.replace(tables[old], name=new)}
-        for user in users_of(tables, old):
-            view = user.view
-            assert view is not None
-            if user.is_plain_view:
-                raise SqlError(
-                    "0A000",
-                    f'"{old}" cannot be renamed while the {kind_of(user)} {user.name} names it',
-                    hint="DROP that view first",
-                )
-            sources = tuple(new if each == old else each for each in view.sources)
-            made[user.name] = msgspec.structs.replace(user, view=msgspec.structs.replace(view, sources=sources))
-        return made
-
-    session.definitions.change(session.client, session.running, decide)

@@ -22,6 +22,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.sql.views.dependents import dependents
+from barnabas.sql.views.names_in_text import with_other_names
 from barnabas.tables.column_types import table_field, type_name
 from barnabas.tables.errors import TableError
 
@@ -64,14 +65,15 @@ def _lasting(
     session: Host, statement: Statement, tree: Any, plan: QueryPlan, columns: Sequence[str], sources: Sequence[str]
 ) -> Ready:
     """A view for all sessions: its definition is the query's text. `*` in it means the columns of this moment."""
-    name = table_name(tree.this.this if isinstance(tree.this, exp.Schema) else tree.this)
+    name = table_name(session, tree.this.this if isinstance(tree.this, exp.Schema) else tree.this)
     made = _defined(columns, plan)
     read = [getattr(each.relation, "source", each.relation.name) for each in plan.inputs]
     view = ViewDefinition(
-        query_text(statement),
+        with_other_names(query_text(statement), session.access.qualified),
         tuple(dict.fromkeys([*sources, *read])),
         is_materialized=False,
         created_ms=time.time_ns() // 1_000_000,
+        functions=tuple((each.signature, each.digest) for each in plan.functions),
     )
     definition = TableDefinition(name, "", made, view=view)
 

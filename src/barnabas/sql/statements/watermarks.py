@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.catalog.definitions import ColumnDefinition, WatermarkDefinition
-from barnabas.sql.dialect import Statement, to_duckdb
+from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.names import position_in
@@ -30,13 +30,20 @@ def take_watermark(schema: exp.Schema) -> Any | None:
     return found[0]
 
 
-def watermark_of(tree: Any, columns: Sequence[ColumnDefinition], *, is_keyed: bool) -> WatermarkDefinition:
-    """The watermark that a constraint declares. Raises SqlError."""
-    if is_keyed:
+def watermark_of(tree: Any, columns: Sequence[ColumnDefinition], *, can_change: bool) -> WatermarkDefinition:
+    """The watermark that a constraint declares.
+
+    Args:
+        can_change: whether rows of the table can change.
+
+    Raises:
+        SqlError: 0A000 for such a table; another code for what the constraint says.
+    """
+    if can_change:
         raise not_supported(
-            "a table with a primary key cannot have a watermark",
+            "a table whose rows can change cannot have a watermark",
             position_in(tree),
-            "its rows change whenever; a table without a primary key only takes rows in",
+            "CREATE TABLE … APPEND ONLY, or with a watermark and without a primary key, only takes rows in",
         )
     name = tree.this.name
     column = next((each for each in columns if each.name.lower() == name.lower()), None)
@@ -66,13 +73,3 @@ def _delay(tree: Any, name: str) -> str:
         if isinstance(delay, exp.Interval) or (isinstance(delay, exp.Cast) and delay.to.this == exp.DType.INTERVAL):
             return to_duckdb(delay)
     raise not_supported(f"this expression of WATERMARK FOR {name} is not supported", position_in(tree.expression), FORM)
-
-
-def without_append_only(statement: Statement) -> tuple[Statement, bool]:
-    """A CREATE TABLE without the words APPEND ONLY behind its columns, and whether it has them. Every table without a primary key is so."""
-    depth = 0
-    for at, token in enumerate(statement.tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and (statement.word(at), statement.word(at + 1)) == ("APPEND", "ONLY"):
-            return Statement(statement.text, [*statement.tokens[:at], *statement.tokens[at + 2 :]]), True
-    return statement, False

@@ -72,14 +72,14 @@ class Buffer:
 
     def rows(self, relation: TopicRelation) -> pa.Table:
         """The rows of a relation with the column DELETED; of a keyed one only the newest of each key."""
-        schema = relation.columns.append(pa.field(DELETED, pa.bool_()))
+        schema = relation.identified.append(pa.field(DELETED, pa.bool_()))
         parts = []
         for each in self._changes:
             if each.relation.name != relation.name:
                 continue
             columns = [
                 each.rows.column(field.name) if field.name in each.rows.schema.names else pa.nulls(each.rows.num_rows, field.type)
-                for field in relation.columns
+                for field in relation.identified
             ]
             parts.append(pa.table([*columns, pa.array([each.deleted] * each.rows.num_rows, pa.bool_())], schema=schema))
         whole = pa.concat_tables(parts) if parts else schema.empty_table()

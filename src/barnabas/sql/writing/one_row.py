@@ -52,8 +52,12 @@ class RowEncoder:
 
     @classmethod
     def of(cls, relation: TopicRelation) -> RowEncoder | None:
-        """For a table of plain types; None for others."""
-        key = relation.layout.key
+        """For a table of plain types; None for others, and where something must be added to a row."""
+        key, definition = relation.layout.key, relation.definition
+        if definition is not None and (
+            definition.has_row_ids or definition.is_registered or any(each.generated is not None for each in definition.columns)
+        ):
+            return None
         if not isinstance(relation.layout.value, JsonFormat) or not isinstance(key, (ScalarFormat, Raw, JsonFormat)):
             return None
         plain = [_plain(each) for each in relation.columns]

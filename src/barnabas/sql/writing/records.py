@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.incremental.interface import ROW
+from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import NOT_NULL
 from barnabas.tables.formats import Raw
@@ -42,6 +44,19 @@ def records_of(relation: TopicRelation, rows: pa.Table, deleted: bool = False) -
 
 def _bytes(payloads: Any) -> Any:
     return payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
+
+
+def with_row_ids(relation: TopicRelation, rows: pa.Table) -> pa.Table:
+    """The rows with ROW, if it identifies them: rows without one get one that no other row has."""
+    if not relation.has_row_ids:
+        return rows
+    prefix = secrets.token_hex(8)
+    made = pa.array([f"{prefix}{number:x}" for number in range(rows.num_rows)], pa.string())
+    if ROW not in rows.schema.names:
+        return rows.append_column(ROW_ID, made)
+    place = rows.schema.get_field_index(ROW)
+    ids: Any = pc.coalesce(rows.column(ROW), made)
+    return rows.set_column(place, ROW_ID, ids)
 
 
 def keys_of(relation: TopicRelation, rows: pa.Table) -> list[bytes]:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.functions.definition import Function
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
@@ -32,6 +33,17 @@ class Described(Struct, frozen=True):
     name: str
     columns: pa.Schema
     definition: TableDefinition | None = None
+    schema: str = "public"
+
+    @property
+    def shown(self) -> str:
+        """The name without the schema."""
+        return self.name if self.schema == "public" else self.name.removeprefix(f"{self.schema}.")
+
+    @property
+    def namespace(self) -> int:
+        """The number of the schema."""
+        return PUBLIC if self.schema == "public" else number_of(f"{self.schema}.")
 
     @property
     def oid(self) -> int:
@@ -72,6 +84,8 @@ class Facts(Struct, frozen=True):
     settings: Sequence[tuple[str, str]]
     tables: Sequence[Described]
     sequences: Sequence[Numbered] = ()
+    functions: Sequence[Function] = ()
+    schemas: Sequence[str] = ()
 
 
 Make = Callable[[Facts], Iterable[Row]]
@@ -91,8 +105,9 @@ def rows_of(schema: str, name: str, facts: Facts, makers: Mapping[str, Make]) ->
     return pa.table(columns, schema=shape)
 
 
-def _namespaces(_: Facts) -> Iterable[Row]:
-    for oid, name in ((SYSTEM, "pg_catalog"), (INFORMATION, "information_schema"), (PUBLIC, "public")):
+def _namespaces(facts: Facts) -> Iterable[Row]:
+    own = ((number_of(f"{each}."), each) for each in facts.schemas)
+    for oid, name in ((SYSTEM, "pg_catalog"), (INFORMATION, "information_schema"), (PUBLIC, "public"), *own):
         yield {"oid": oid, "nspname": name, "nspowner": OWNER}
 
 
@@ -107,12 +122,14 @@ CLASS_ROW: Row = {
 def _classes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         yield {
-            **CLASS_ROW, "oid": each.oid, "relname": each.name, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
-            "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d", "relhasrules": each.kind == "v",
+            **CLASS_ROW, "oid": each.oid, "relname": each.shown, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
+            "relnamespace": each.namespace, "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d",
+            "relhasrules": each.kind == "v",
         }  # fmt: skip
         if each.keys:
             yield {
-                **CLASS_ROW, "oid": each.index_oid, "relname": f"{each.name}_pkey", "relam": BTREE, "relfilenode": each.index_oid,
+                **CLASS_ROW, "oid": each.index_oid, "relname": f"{each.shown}_pkey", "relnamespace": each.namespace, "relam": BTREE,
+                "relfilenode": each.index_oid,
                 "relhasindex": False, "relkind": "i", "relnatts": len(each.keys), "relreplident": "n",
             }  # fmt: skip
     for (schema, name), columns in shapes().items():
@@ -278,7 +295,7 @@ def _tables(facts: Facts) -> Iterable[Row]:
     plain = {"hasrules": False, "hastriggers": False, "rowsecurity": False, "tableowner": facts.user}
     for each in facts.tables:
         if each.kind == "r":
-            yield {**plain, "schemaname": "public", "tablename": each.name, "hasindexes": bool(each.keys)}
+            yield {**plain, "schemaname": each.schema, "tablename": each.shown, "hasindexes": bool(each.keys)}
     for schema, name in shapes():
         if schema == "pg_catalog":
             yield {**plain, "schemaname": schema, "tablename": name, "hasindexes": False}
@@ -287,27 +304,32 @@ def _tables(facts: Facts) -> Iterable[Row]:
 def _views(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         if each.kind == "v":
-            yield {"schemaname": "public", "viewname": each.name, "viewowner": facts.user, "definition": each.query}
+            yield {"schemaname": each.schema, "viewname": each.shown, "viewowner": facts.user, "definition": each.query}
 
 
 def _materialized_views(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         if each.kind == "m":
             yield {
-                "schemaname": "public", "matviewname": each.name, "matviewowner": facts.user, "hasindexes": bool(each.keys),
+                "schemaname": each.schema, "matviewname": each.shown, "matviewowner": facts.user, "hasindexes": bool(each.keys),
                 "ispopulated": True, "definition": each.query,
             }  # fmt: skip
 
 
 def index_text(each: Described) -> str:
     """`pg_get_indexdef` of a primary key."""
-    return f"CREATE UNIQUE INDEX {each.name}_pkey ON public.{each.name} USING btree ({', '.join(each.keys)})"
+    return f"CREATE UNIQUE INDEX {each.shown}_pkey ON {each.schema}.{each.shown} USING btree ({', '.join(each.keys)})"
 
 
 def _index_texts(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         if each.keys:
-            yield {"schemaname": "public", "tablename": each.name, "indexname": f"{each.name}_pkey", "indexdef": index_text(each)}
+            yield {
+                "schemaname": each.schema,
+                "tablename": each.shown,
+                "indexname": f"{each.shown}_pkey",
+                "indexdef": index_text(each),
+            }
 
 
 def _methods(_: Facts) -> Iterable[Row]:

@@ -15,7 +15,7 @@ from barnabas.sql.catalog.postgres.types import TYPES, oid_of, shown
 
 
 def _schemata(facts: Facts) -> Iterable[Row]:
-    for name in ("public", "information_schema", "pg_catalog"):
+    for name in ("public", *facts.schemas, "information_schema", "pg_catalog"):
         yield {"catalog_name": facts.database, "schema_name": name, "schema_owner": facts.user}
 
 
@@ -32,7 +32,7 @@ def _tables(facts: Facts) -> Iterable[Row]:
 
 
 def _of(facts: Facts, each: Described) -> Row:
-    return {"table_catalog": facts.database, "table_schema": "public", "table_name": each.name}
+    return {"table_catalog": facts.database, "table_schema": each.schema, "table_name": each.shown}
 
 
 def _columns(facts: Facts) -> Iterable[Row]:

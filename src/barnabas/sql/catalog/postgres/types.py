@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from barnabas.sql.duck.types import duckdb_of
-from barnabas.tables.column_types import JSON, UUID, mark_of
+from barnabas.sql.duck.types import UNBOUND, duckdb_of
+from barnabas.tables.column_types import JSON, UUID, mark_of, word_of
 
 
 class PgType(NamedTuple):
@@ -93,7 +93,7 @@ def oid_of(field: pa.Field[Any]) -> int:
     """The number of a column's type."""
     mark = mark_of(field)
     if mark == JSON:
-        return 114
+        return 3802 if word_of(field) else 114
     if mark == UUID:
         return 2950
     kind: Any = field.type
@@ -108,7 +108,7 @@ def oid_of(field: pa.Field[Any]) -> int:
 def modifier_of(field: pa.Field[Any]) -> int:
     """`atttypmod`: digits and scale of a numeric; -1 for other types."""
     kind: Any = field.type
-    return ((kind.precision << 16) | kind.scale) + 4 if pa.types.is_decimal(kind) else -1
+    return ((kind.precision << 16) | kind.scale) + 4 if pa.types.is_decimal(kind) and kind not in UNBOUND else -1
 
 
 def oid_named(name: str) -> int | None:

@@ -1,0 +1,199 @@
+"""Operators and casts whose meaning depends on the types of their sides: of arrays, times, bytes and rows.
+
+DuckDB decides types later, so the sides are looked at here: a cast, a constructor, or a column of a table tells its type. Anything else has
+none, and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.sql.duck.types import declared
+from barnabas.sql.interface import SqlError
+
+FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
+
+
+def read_values(tree: Any, field_of: FieldOf, *, is_spark: bool) -> None:
+    """Rewrite a tree.
+
+    Args:
+        field_of: the column that a name means, None if it is not of a table.
+        is_spark: whether an array can be read from its end by negative places, and lists of lists are not made flat.
+    """
+    kinds = _Kinds(field_of)
+    for node in reversed(list(tree.walk())):
+        made = _made(node, kinds, is_spark=is_spark)
+        if made is not None:
+            node.replace(made)
+
+
+class _Kinds:
+    """The types of expressions, as far as they can be told."""
+
+    def __init__(self, field_of: FieldOf) -> None:
+        self._field_of = field_of
+
+    def of(self, node: Any) -> pa.DataType | None:
+        match node:
+            case exp.Paren():
+                return self.of(node.this)
+            case exp.Cast():
+                try:
+                    return declared(node.to)
+                except SqlError:
+                    return None
+            case exp.Column():
+                field = self._field_of(node)
+                return None if field is None else field.type
+            case exp.Array():
+                inner = self.of(node.expressions[0]) if node.expressions else None
+                return pa.list_(pa.null() if inner is None else inner)
+            case exp.ArrayAgg():
+                inner = self.of(node.this)
+                return pa.list_(pa.null() if inner is None else inner)
+            case exp.Order() | exp.Filter():
+                return self.of(node.this)
+            case exp.Literal() if node.is_string:
+                return pa.string()
+            case exp.Literal():
+                return pa.int32() if node.name.isdigit() else pa.float64()
+        return None
+
+    def depth(self, node: Any) -> int | None:
+        """How many lists are inside of each other; None if the type is not known."""
+        kind: Any = self.of(node)
+        depth = 0
+        while kind is not None and pa.types.is_list(kind):
+            kind, depth = kind.value_type, depth + 1
+        return None if kind is None else depth
+
+
+def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
+    match node:
+        case exp.DPipe():
+            return _joined(node.this, node.expression, kinds)
+        case exp.ArrayConcat() if len(node.expressions) == 1:
+            return _joined(node.this, node.expressions[0], kinds)
+        case exp.Anonymous() if str(node.this).lower() == "array_cat" and len(node.expressions) == 2:
+            return _joined(node.expressions[0], node.expressions[1], kinds)
+        case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
+            return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
+        case exp.Cast():
+            return _cast(node, kinds)
+        case exp.Sum() if _is_interval(node.this, kinds):
+            return _sum_of_intervals(node.this)
+        case exp.Length() if kinds.of(node.this) == pa.binary():
+            return _call("octet_length", node.this)
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return _field(node)
+        case exp.Bracket() if not is_spark and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Neg):
+            return exp.Null()  # arrays begin at 1
+        case exp.Unnest() if not is_spark and len(node.expressions) == 1:
+            flat = _flat(node.expressions[0], kinds)
+            return None if flat is None else _with_argument(node, "expressions", [flat])
+        case exp.Explode() if not is_spark:
+            flat = _flat(node.this, kinds)
+            return None if flat is None else _with_argument(node, "this", flat)
+    return None
+
+
+def _flat(array: Any, kinds: _Kinds) -> Any:
+    """The elements of lists of lists; None for a plain list."""
+    depth = kinds.depth(array)
+    made = array
+    for _ in range((depth or 1) - 1):
+        made = _call("flatten", made)
+    return None if made is array else made
+
+
+def _with_argument(node: Any, name: str, value: Any) -> Any:
+    made = node.copy()
+    made.set(name, value)
+    return made
+
+
+def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
+    """Two arrays, or an array and an element, which may be an array too; None for other sides."""
+    depths = kinds.depth(left), kinds.depth(right)
+    if None in depths or depths[0] == depths[1]:
+        return None
+    one, other = depths[0] or 0, depths[1] or 0
+    if (one == other + 1 and not isinstance(right, exp.Literal | exp.Null)) or (one == 1 and _is_number(right)):
+        return _call("list_append", left, right)
+    if (other == one + 1 and not isinstance(left, exp.Literal | exp.Null)) or (other == 1 and _is_number(left)):
+        return _call("list_prepend", left, right)
+    return None
+
+
+def _is_number(node: Any) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+def _is_time(node: Any, kinds: _Kinds) -> bool:
+    kind = kinds.of(node)
+    return kind is not None and pa.types.is_time(kind)
+
+
+def _is_interval(node: Any, kinds: _Kinds) -> bool:
+    kind = kinds.of(node)
+    return kind is not None and pa.types.is_interval(kind)
+
+
+def _sum_of_intervals(node: Any) -> Any:
+    """DuckDB has no sum of intervals: months, days and microseconds are added by themselves."""
+    parts = [
+        _call(f"to_{unit}", exp.cast(exp.Sum(this=_call(f"__{unit}_of", node)), "bigint"))
+        for unit in ("months", "days", "microseconds")
+    ]
+    return exp.Paren(this=exp.Add(this=exp.Add(this=parts[0], expression=parts[1]), expression=parts[2]))
+
+
+def _micros(node: Any) -> Any:
+    return _call("epoch_us", node)
+
+
+def _cast(node: Any, kinds: _Kinds) -> Any:
+    word = str(getattr(node.to.this, "value", ""))
+    inner = kinds.of(node.this)
+    if isinstance(node.to.this, exp.Interval):
+        word = "INTERVAL"
+    if word == "INTERVAL" and _is_time(node.this, kinds):
+        return _call("to_microseconds", _micros(node.this))
+    if word == "BOOLEAN" and inner == pa.string() and not isinstance(node.this, exp.Literal):
+        return exp.cast(_call("trim", node.this), "boolean")
+    if word in ("TEXT", "VARCHAR") and inner == pa.binary() and not node.to.expressions:
+        return _call("__bytes_text", node.this)
+    if word in ("TEXT", "VARCHAR") and inner is not None and pa.types.is_list(inner) and not node.to.expressions:
+        return _call("__array_text", node.this)
+    if word == "ARRAY" and (inner is None or inner == pa.string()) and isinstance(node.this, exp.Column):
+        return _read_array(node)
+    return None
+
+
+def _read_array(node: Any) -> Any:
+    """A text with an array in braces, as DuckDB reads it; what is no text stays as it is."""
+    is_text = exp.EQ(this=_call("typeof", node.this), expression=exp.Literal.string("VARCHAR"))
+    braces = [exp.Literal.string("{}"), exp.Literal.string("[]")]
+    text = _call("translate", exp.cast(node.this.copy(), "text"), *braces)
+    read = exp.Cast(this=text, to=node.to.copy())
+    plain = exp.Cast(this=node.this.copy(), to=node.to.copy())
+    return exp.Case(ifs=[exp.If(this=is_text, true=read)], default=plain)
+
+
+def _field(node: Any) -> Any:
+    """`(ROW(a, b)).f1`: the fields of a row have no names of their own."""
+    row, name = node.this.unnest(), node.expression.name.lower()
+    if not (isinstance(row, exp.Anonymous) and str(row.this).lower() == "row") and not isinstance(row, exp.Tuple):
+        return None
+    if not (name[:1] == "f" and name[1:].isdigit()):
+        return None
+    return _call("struct_extract", row, exp.convert(int(name[1:])))
+
+
+def _call(name: str, *arguments: Any) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])

@@ -1,0 +1,106 @@
+"""ALTER TABLE … DROP COLUMN and ALTER COLUMN … TYPE: changes of the definition. The records stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from sqlglot import exp
+
+from barnabas.engine.jobs import Job, ViewWork
+from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
+from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.duck.types import declared_field
+from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.names import position_in
+from barnabas.sql.statements.columns import folded
+from barnabas.sql.states import UNDEFINED_COLUMN, not_supported
+from barnabas.sql.views.dependents import DEPENDENT, users_of
+from barnabas.tables.column_types import mark_of, type_name
+
+_WIDER = (pa.int16(), pa.int32(), pa.int64())
+
+
+def without_column(made: TableDefinition, action: Any) -> TableDefinition:
+    """DROP COLUMN [IF EXISTS] name. Raises SqlError."""
+    name = folded(action.args["tables"][0].this)
+    column = made.column(name)
+    if column is None:
+        if action.args.get("exists"):
+            return made
+        raise SqlError(
+            UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(action)
+        )
+    if column.name in made.key or column.identity or (column.default or "").lower().startswith("nextval"):
+        raise not_supported(f'the column "{column.name}" cannot be dropped: it has the key, or a sequence', position_in(action))
+    if made.format != "json" or len(made.columns) - len(made.key) == 1:
+        raise not_supported("the only column beside the key cannot be dropped", position_in(action), "DROP TABLE drops the table")
+    for each in made.columns:
+        if each.generated is not None and column.name.lower() in each.generated.lower():
+            raise SqlError(DEPENDENT, f'column "{each.name}" is generated from the column "{column.name}"')
+    kept = tuple(each for each in made.columns if each is not column)
+    return msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.name))
+
+
+def with_type(made: TableDefinition, action: Any) -> TableDefinition:
+    """ALTER COLUMN name [SET DATA] TYPE type: a wider one of the same kind. Raises SqlError."""
+    name = folded(action.this)
+    column = made.column(name)
+    if column is None:
+        raise SqlError(
+            UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(action)
+        )
+    field = declared_field(column.name, action.args["dtype"])
+    if action.args.get("using") or column.name in made.key or not _is_wider(column, field):
+        raise not_supported(
+            f'the column "{column.name}" of the type {column.kind} cannot become {type_name(field)}', position_in(action),
+            "whole numbers, reals and decimals can become wider, and whole numbers decimals",
+        )  # fmt: skip
+    changed = msgspec.structs.replace(column, kind=type_name(field))
+    return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))
+
+
+def _is_wider(column: ColumnDefinition, field: Any) -> bool:
+    old, new = column.field.type, field.type
+    if mark_of(column.field) or mark_of(field):
+        return False
+    if old == new or (old == pa.float32() and new == pa.float64()):
+        return True
+    if old in _WIDER and new in _WIDER:
+        return _WIDER.index(old) <= _WIDER.index(new)
+    if pa.types.is_decimal(new) and old in _WIDER:
+        return bool(new.precision - new.scale >= (5, 10, 19)[_WIDER.index(old)])
+    if pa.types.is_decimal(new) and pa.types.is_decimal(old):
+        return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
+    return False
+
+
+def check_columns_unused(
+    tables: Mapping[str, TableDefinition], jobs: Mapping[str, Job], before: TableDefinition, after: TableDefinition
+) -> None:
+    """Raises SqlError 2BP01 if a view reads a column that goes, or gets another type."""
+    kinds = {each.name: each.kind for each in after.columns}
+    gone = {each.name for each in before.columns if kinds.get(each.name) != each.kind}
+    for user in users_of(tables, before.name) if gone else ():
+        job = jobs.get(user.topic) if user.view is not None and user.view.is_materialized else None
+        if job is not None and isinstance(job.work, ViewWork):
+            read = {name for each in job.work.tables.values() if each.topic == before.topic for name in each.names}
+        else:
+            read = _named_in(user, gone)
+        if read & gone:
+            named = ", ".join(sorted(read & gone))
+            raise SqlError(
+                DEPENDENT, f'cannot change the column {named} of table "{before.name}" because other objects depend on it',
+                detail=f"the view {user.name} reads it", hint="DROP the view first",
+            )  # fmt: skip
+
+
+def _named_in(user: TableDefinition, names: set[str]) -> set[str]:
+    """Those of the names that the query of a view has; all of them if it has a star."""
+    tree = parse_tokens(user.view.query, tokens_of(user.view.query)) if user.view is not None else None
+    if tree is None or any(not isinstance(each.parent, exp.Count) for each in tree.find_all(exp.Star)):
+        return names
+    used = {each.name.lower() for each in tree.find_all(exp.Identifier)}
+    return {each for each in names if each.lower() in used}
