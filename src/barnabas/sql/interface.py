@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 from barnabas.errors import BarnabasError
 
@@ -210,6 +210,18 @@ class ReadsOneRow(Protocol):
 
     def saw(self, row: OneRow) -> None:
         """The query was answered."""
+
+
+_reading: dict[type, bool] = {}  # classes of sessions, since a look at all methods takes long
+
+
+def reads_one_row(session: Session) -> TypeGuard[ReadsOneRow]:
+    """Whether a session is a `ReadsOneRow`."""
+    kind = type(session)
+    found = _reading.get(kind)
+    if found is None:
+        found = _reading[kind] = isinstance(session, ReadsOneRow)
+    return found
 
 
 class Engine(Protocol):

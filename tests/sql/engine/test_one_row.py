@@ -138,6 +138,18 @@ def test_rows_that_are_there_are_refused_and_those_that_do_not_fit(ask: Asking) 
     assert ask.error(text, 9, "a", 1.5).sqlstate == "25006"
 
 
+def test_rows_of_a_table_without_a_key_are_all_kept(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask("create table keyless (id bigint, name text)")
+    text = "insert into keyless values ($1, $2)"
+    for _ in range(2):
+        assert ask.tag(text, 1, "same") == "INSERT 0 1"
+    monkeypatch.setattr(RowEncoder, "record", lambda *_: None)
+    assert ask.tag(text, 1, "same") == "INSERT 0 1"
+    assert ask.rows("select * from keyless") == [(1, "same")] * 3
+    assert ask.tag("delete from keyless") == "DELETE 3"
+    assert ask.rows("select count(*) from keyless") == [(0,)]
+
+
 def test_records_of_one_row_are_written_alike(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=datetime.UTC)
     for name in ("alike", "general"):

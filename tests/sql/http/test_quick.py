@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.sql.http.quick import QuickAnswers
+from barnabas.sql.live import at_once
 from barnabas.testing import Broker
 from tests.sql.engine.asking import asking, engine_of
 from tests.sql.http.test_surface import asked, serving_engine
@@ -29,6 +30,7 @@ async def test_the_loop_and_the_thread_give_the_same_bytes(monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(QuickAnswers, "json", answer)
+    monkeypatch.setattr(at_once, "PATIENCE_S", 30.0)
     with Broker() as broker:
         engine = engine_of(broker)
         ask = asking(engine)
@@ -36,7 +38,7 @@ async def test_the_loop_and_the_thread_give_the_same_bytes(monkeypatch: pytest.M
         ask("insert into over_http select i, 'name ' || i, i / 3.0, timestamp '2026-01-01 00:00:00', null from range(40) r(i)")
         ask("update over_http set price = 'nan', parts = [1, null] where id < 10")
         async with serving_engine(engine) as port:
-            for step in range(120):
+            for step in range(80):
                 key = chance.choice([chance.randrange(50), chance.randrange(50), -1, "x", None, 2**70])
                 text, values = chance.choice(
                     [
@@ -57,6 +59,6 @@ async def test_the_loop_and_the_thread_give_the_same_bytes(monkeypatch: pytest.M
                     ask("update over_http set name = $1 where id = $2", f"step {step}", chance.randrange(40))
                 if step % 10 == 7:
                     ask("delete from over_http where id = $1", chance.randrange(40))
-        assert hits.count(True) > 20
+        assert hits.count(True) > 12
         ask.session.close()
         engine.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID
 
 import pyarrow as pa
@@ -74,6 +75,11 @@ async def test_a_cluster_that_is_away_gives_no_answer() -> None:
     table.rows.partitions[0] = LivePartition()
     look = looks.look(config("a"), live, table, "topic", ID)
     assert look is not None
+
+    def fails(known: bool, form: object) -> None:
+        raise ValueError
+
+    assert look.ask(replace(question(told), answer=fails))
     assert look.ask(question(told))
     assert look.ask(question(told))
     await until(lambda: len(told) == 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -65,6 +66,12 @@ class Borrowed:
 def server(engine: SqlEngine) -> Iterator[Running]:
     with running(engine=Borrowed(engine)) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the loop waits for its answers too."""
+    monkeypatch.setattr(at_once, "PATIENCE_S", 30.0)
 
 
 @pytest.fixture
@@ -250,6 +257,7 @@ def test_what_the_loop_cannot_answer_goes_to_the_thread(
         assert client.round(*get)[1].row == [b"10"]
         assert answered == [True]
         look = looks[-1]
+        monkeypatch.setattr(at_once, "PATIENCE_S", 0.1)
         look.followed.lock.acquire()
         try:
             client.send(*get)
@@ -257,12 +265,21 @@ def test_what_the_loop_cannot_answer_goes_to_the_thread(
         finally:
             look.followed.lock.release()
         assert [client.receive().kind for _ in range(4)] == [*"2DCZ"]
+        monkeypatch.setattr(at_once, "PATIENCE_S", 30.0)
+        look._rests_until = -math.inf
         monkeypatch.setattr(at_once, "MOST_BYTES", 0)
         ask("update given_back set n = 11 where id = 1")
         assert client.round(*get)[1].row == [b"11"]
         assert answered == [True, False, False]
-        monkeypatch.setattr(at_once, "PATIENCE_S", -1.0)
+        monkeypatch.setattr(at_once, "MOST_BYTES", 1 << 20)
         assert client.round(*get)[1].row == [b"11"]
+        assert answered == [True, False, False, True]
+        monkeypatch.setattr(at_once, "MOST_ROW_BYTES", 1)
+        ask("update given_back set n = 12 where id = 1")
+        assert client.round(*get)[1].row == [b"12"]
+        assert answered == [True, False, False, True, False]
+        monkeypatch.setattr(at_once, "PATIENCE_S", -1.0)
+        assert client.round(*get)[1].row == [b"12"]
     ask.session.close()
 
 

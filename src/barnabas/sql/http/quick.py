@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from barnabas import limits
-from barnabas.sql.interface import Looks, OneRow, ReadsOneRow, Session
+from barnabas.sql.interface import Looks, Session, reads_one_row
 
 _NONE, _ONE = "SELECT 0", "SELECT 1"
 
@@ -24,13 +24,15 @@ class QuickAnswers:
 
     async def json(self, session: Session, text: str, values: Sequence[Any]) -> bytes | None:
         """The answer to a statement; None if the session must run it. Nothing else uses the session meanwhile."""
-        row = self._row(session, text, values)
+        if session.state != "I" or not reads_one_row(session):
+            return None
+        prepared = session.known(text)
+        row = None if prepared is None else session.one_row(prepared, values)
         if row is None:
             return None
         from barnabas.sql.http.formats import Json
 
         if self._looks is None:
-            assert isinstance(session, ReadsOneRow)
             self._looks = session.looks()
         answered: asyncio.Future[tuple[bool, bytes | None]] = asyncio.get_running_loop().create_future()
 
@@ -44,7 +46,6 @@ class QuickAnswers:
         is_known, form = await answered
         if not is_known:
             return None
-        assert isinstance(session, ReadsOneRow)
         session.saw(row)
         head = self._heads.get(kind)
         if head is None:
@@ -52,12 +53,6 @@ class QuickAnswers:
                 self._heads.clear()
             head = self._heads[kind] = Json().begin(row.schema)
         return head + (form or b"") + Json().end(_NONE if form is None else _ONE)
-
-    def _row(self, session: Session, text: str, values: Sequence[Any]) -> OneRow | None:
-        if not isinstance(session, ReadsOneRow) or session.state != "I":
-            return None
-        prepared = session.known(text)
-        return None if prepared is None else session.one_row(prepared, values)
 
     async def close(self) -> None:
         """Release the connections to the cluster."""

@@ -32,12 +32,17 @@ from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.live.tables import Followed, LiveTables, reaches
 
 logger = logging.getLogger(__name__)
-PATIENCE_S = 0.1
+PATIENCE_S = 0.5
 LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
 LEARNT_S = 1.0  # so long nothing asks whether the leaders of the partitions are known
 MOST_BYTES = 128 << 10  # of new records that the loop decodes itself
+MOST_ROW_BYTES = 64 << 10  # of a row that the loop makes; a larger one would keep the other clients waiting
 Answer = Callable[[bool, Any], None]
+
+
+class TooLarge(Exception):
+    """The row is for a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class Look:
                 del asked[: len(answers)]
                 self._drop(asked)
                 for each, (is_known, form) in zip(answered, answers, strict=True):
-                    each.answer(is_known, form)
+                    _tell(each, form, is_known=is_known)
         except Exception:
             logger.exception("event=sql-look-failed topic=%s", self._topic)
         finally:
@@ -129,7 +134,7 @@ class Look:
         dropped = asked[:]
         asked.clear()
         for each in dropped:
-            each.answer(False, None)
+            _tell(each, None, is_known=False)
 
     async def _look(self, asked: Sequence[Question]) -> list[tuple[bool, Any]]:
         """An answer for each question that still waits when the look has ended; none if the rows are not at hand."""
@@ -199,13 +204,27 @@ class Look:
         return rows.changes == changes or rows.size <= self._live.room(self.followed)
 
 
+def _tell(asked: Question, form: Any, *, is_known: bool) -> None:
+    """One client's fault must not cost the others their answers."""
+    try:
+        asked.answer(is_known, form)
+    except Exception:
+        logger.exception("event=sql-row-not-told")
+
+
 def _answer(rows: LiveRows, decoded: DecodedRows, asked: Question) -> tuple[bool, Any]:
     if not rows.is_canonical or not reaches(rows, asked.awaited):
         return False, None
     if not rows.having((asked.key,)):
         return True, None
+
+    def make(records: pa.RecordBatch) -> Made:
+        if len(records.column("value")[0].as_py()) > MOST_ROW_BYTES:
+            raise TooLarge
+        return asked.make(records)
+
     try:
-        form = decoded.of_key(rows, asked.key, asked.definition, asked.kind, asked.make)
+        form = decoded.of_key(rows, asked.key, asked.definition, asked.kind, make)
     except Exception:  # noqa: BLE001 - the thread meets it too, and tells the client
         return False, None
     return form is not None, form

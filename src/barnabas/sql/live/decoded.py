@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from barnabas.sql.live.rows import LivePartition, LiveRows
 
-AHEAD = 256  # rows that are looked at to be made too
+AHEAD, AHEAD_BYTES = 256, 1 << 20  # rows that are looked at to be made too, and about their bytes
 ENTRY_BYTES = 250  # of memory for a row, besides its values
 LEAST_BYTES = 1 << 20
 SHARE = 4
@@ -145,7 +145,8 @@ class DecodedRows:
             forms, self.size = _Forms(), 0
         self._kinds[kind] = forms
         walk = forms.walks.setdefault(number, _Walk())
-        chosen = [(key, slot), *(each for each in walk.next(partition, forms.places) if each[0] != key)]
+        most = AHEAD_BYTES * len(partition.rows) // max(1, partition.size)
+        chosen = [(key, slot), *(each for each in walk.next(partition, forms.places)[:most] if each[0] != key)]
         made = make(partition.records(number, [each for _, each in chosen]))
         size = made.size + len(chosen) * ENTRY_BYTES
         forms.size += size

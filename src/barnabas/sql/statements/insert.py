@@ -107,7 +107,8 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return None
         session.check_writable(relation.name)
         key, value = record
-        if relation.is_keyed and conflict is None and key is not None and session.existing(relation, [key]):
+        is_checked = relation.is_keyed and not relation.has_row_ids and conflict is None
+        if is_checked and key is not None and session.existing(relation, [key]):
             return None
         session.send_one(relation.topic, key, value)
         return Done("INSERT 0 1")

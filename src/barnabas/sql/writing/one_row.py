@@ -21,7 +21,8 @@ from barnabas.columnar.encode import NO_BYTES
 from barnabas.protocol.records import encode_kernels
 from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.protocol.records.varint import varint
-from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
+from barnabas.sql.writing.records import new_row_id
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.formats import Raw
 from barnabas.tables.json_encoding import text_of
@@ -43,7 +44,7 @@ class RowEncoder:
 
     def __init__(self, relation: TopicRelation, plain: Sequence[Plain]) -> None:
         self._plain, names = plain, relation.columns.names
-        self._layout = relation.layout
+        self._layout, self._has_row_ids = relation.layout, relation.has_row_ids
         definition = relation.definition
         optional = {each.name for each in definition.columns if each.nullable} if definition is not None else set(names)
         self._keys = [names.index(each.name) for each in relation.layout.key.fields if each.name in names]
@@ -55,7 +56,7 @@ class RowEncoder:
         """For a table of plain types; None for others, and where something must be added to a row."""
         key, definition = relation.layout.key, relation.definition
         if definition is not None and (
-            definition.has_row_ids or definition.is_registered or any(each.generated is not None for each in definition.columns)
+            definition.is_registered or any(each.generated is not None for each in definition.columns)
         ):
             return None
         if not isinstance(relation.layout.value, JsonFormat) or not isinstance(key, (ScalarFormat, Raw, JsonFormat)):
@@ -82,6 +83,8 @@ class RowEncoder:
 
     def _key(self, made: Sequence[Any]) -> bytes | None:
         key = self._layout.key
+        if self._has_row_ids:
+            return key.payload_of(ROW_ID.name, new_row_id())
         if isinstance(key, JsonFormat):
             return text_of({field.name: made[place] for field, place in zip(key.fields, self._keys, strict=True)})
         return key.payload_of(key.fields[0].name, made[self._keys[0]]) if self._keys else None

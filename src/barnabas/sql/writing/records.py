@@ -46,6 +46,11 @@ def _bytes(payloads: Any) -> Any:
     return payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
 
 
+def new_row_id() -> str:
+    """A ROW of one row, that no other row has."""
+    return f"{secrets.token_hex(8)}0"
+
+
 def with_row_ids(relation: TopicRelation, rows: pa.Table) -> pa.Table:
     """The rows with ROW, if it identifies them: rows without one get one that no other row has."""
     if not relation.has_row_ids:
