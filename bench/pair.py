@@ -17,6 +17,8 @@ from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, idle_memory_mb
 from bench.cluster.page import render as render_cluster
 from bench.meter import Meter
+from bench.nexmark.page import RESULTS as NEXMARK_RESULTS
+from bench.nexmark.page import render as render_nexmark
 from bench.quota import RESULTS as QUOTA_RESULTS
 from bench.quota import render as render_quota
 from bench.registry.page import RESULTS as REGISTRY_RESULTS
@@ -47,6 +49,7 @@ PARTS = (
     (TABLES_RESULTS, render_tables),
     (SQL_RESULTS, render_sql),
     (VIEWS_RESULTS, render_views),
+    (NEXMARK_RESULTS, render_nexmark),
 )  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

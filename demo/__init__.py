@@ -12,5 +12,6 @@ Where to look
     watch     a consumer group that prints the worst windows
     verify    the same windows computed with pandas, and the comparison
     chart     the delay against the wind, for each carrier
+    views     the delays as a view in SQL that psql asks, and its proof
     run       all steps, with a broker of its own
 """

@@ -134,6 +134,20 @@ def verify_command(bootstrap: str, days: int) -> int:
     return 0 if verify(read_results(bootstrap), Slice(days), board.say).passed else 1
 
 
+@commands.command("views")
+@bootstrap_option
+@days_option
+@pace_option
+@again_option
+@work_option
+def views_command(bootstrap: str, days: int, days_per_second: float, again: bool, work: Path) -> int:
+    """Keep the delays in a view that psql asks while flights leave, and compare it with pandas."""
+    from demo.views import run_views
+
+    with Board() as board:
+        return 0 if run_views(bootstrap, Slice(days), days_per_second, work.resolve(), board, again=again) else 1
+
+
 @commands.command("chart")
 @bootstrap_option
 @work_option

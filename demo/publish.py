@@ -45,7 +45,7 @@ class Pace:
         return not self.stop.wait(due_in_s) if due_in_s > 0 else not self.stop.is_set()
 
 
-def publish_flights(bootstrap: str, part: Slice, pace: Pace, report: Report) -> int:
+def publish_flights(bootstrap: str, part: Slice, pace: Pace, report: Report, topic: str = topics.FLIGHTS) -> int:
     """Publish the flights of the slice keyed by carrier; returns how many."""
     failures: list[KafkaError] = []
     producer = Producer(
@@ -64,12 +64,12 @@ def publish_flights(bootstrap: str, part: Slice, pace: Pace, report: Report) -> 
         if not pace.wait_for_day((day - part.start).days):
             return published
         for carrier, time_ms, value in _flight_records(rows):
-            producer.produce(topics.FLIGHTS, key=carrier, value=value, timestamp=time_ms)
+            producer.produce(topic, key=carrier, value=value, timestamp=time_ms)
         _wait_acknowledged(producer, failures)
         published += len(rows)
         report(published, f"{day:%d %b}")
     marker = {"carrier": MARKER_CODE, "origin": MARKER_CODE, "time_hour": iso(part.closing), "scheduled": iso(part.closing)}
-    producer.produce(topics.FLIGHTS, key=MARKER_CODE, value=json.dumps(marker), timestamp=milliseconds(part.closing))
+    producer.produce(topic, key=MARKER_CODE, value=json.dumps(marker), timestamp=milliseconds(part.closing))
     _wait_acknowledged(producer, failures)
     return published
 

@@ -1,4 +1,5 @@
-"""The whole demo in one command: a broker of its own, the producers, the pipeline, the watching group, the proof and the chart.
+"""The whole demo in one command: a broker of its own, the producers, the pipeline, the watching group, the proof, the chart, and the view
+in SQL.
 
 How it works
     Producers and the watching group run in threads, Spark's driver in a process of its own. The year begins when the pipeline
@@ -31,6 +32,7 @@ from demo.pipeline import Status
 from demo.progress import Board
 from demo.steps import Producers, reporter, stop_signals
 from demo.supervise import Driver
+from demo.views import run_views
 from demo.watch import Worst, watch
 
 
@@ -46,7 +48,7 @@ class Settings:
 
 
 def run(settings: Settings, board: Board) -> bool:
-    """Run all steps; returns True if every window was right."""
+    """Run all steps; returns True if every window and the view were right."""
     # a checkpoint of an earlier run belongs to deleted topics
     shutil.rmtree(settings.work / pipeline.CHECKPOINT, ignore_errors=True)
     with _broker(settings.bootstrap) as bootstrap:
@@ -59,8 +61,10 @@ def run(settings: Settings, board: Board) -> bool:
         picture = settings.work / "delays.png"
         chart.draw(results, picture)
         board.step(f"chart in {picture}")
+        pace = settings.days_per_second
+        is_proved = run_views(bootstrap, settings.part, pace, settings.work, board, again=settings.again)
     board.step("done")
-    return verdict.passed
+    return verdict.passed and is_proved
 
 
 @contextmanager

@@ -37,6 +37,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/transactions",
         "docs/spark",
         "docs/guides/views",
+        "docs/guides/functions",
         "docs/guides/jobs",
         "docs/exactly-once",
         "examples/README",
@@ -55,6 +56,7 @@ CONTENTS: dict[str, list[str]] = {
     "Move from Kafka": [
         "docs/guides/moving-from-kafka",
         "docs/guides/from-confluent",
+        "docs/guides/streams",
         "docs/guides/from-ksqldb",
         "docs/guides/old-clients",
         "docs/compatibility",

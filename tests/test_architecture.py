@@ -30,6 +30,7 @@ HOMES = {  # libraries that only these modules may import
         "columnar/",
         "engine/driver/",
         "engine/spark_queries.py",
+        "functions/",
         "incremental/",
         "pipelines/",
         "schemas/arrow/",

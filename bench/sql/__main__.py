@@ -95,9 +95,14 @@ def _results(amounts: Amounts) -> dict[str, Result]:
         Result("p50", f"one row by its key, of {amounts.keys:,}: median", "ms", {}, "< 2"),
         Result("p99", f"one row by its key, of {amounts.keys:,}: p99", "ms", {}),
         *(_row_rates(amounts, count) for count in CONNECTIONS),
+        Result(
+            "simple", f"one row by its key, its value in the text, {CONNECTIONS[-1]} connections", "queries/s", {}, ">= 5,000"
+        ),
         Result("row-cpu", f"one row by its key, {CONNECTIONS[-1]} connections, of CPU time", "queries/CPU s", {}, ">= 5,000"),
+        Result("simple-cpu", "the same with its value in the text", "queries/CPU s", {}, ">= 5,000"),
         Result("insert", "single-row inserts, table without a key, 1 connection", "rows/s", {}, ">= 1,000"),
         Result("insert-keyed", "single-row inserts, table with a primary key, 1 connection", "rows/s", {}, ">= 1,000"),
+        Result("insert-cpu", "single-row inserts, table with a primary key, of CPU time", "rows/CPU s", {}),
         Result("count", f"count of {amounts.rows:,} records", "s", {}, "< 1.5" if amounts == FULL else ""),
         Result("filtered", f"count of {amounts.rows:,} records with a condition on two columns", "s", {}),
         Result("result", f"a result of {amounts.rows // 5:,} rows and five columns", "rows/s", {}),
@@ -139,6 +144,9 @@ def _one_row(server: SqlServer, amounts: Amounts, results: dict[str, Result]) ->
         (POSTGRES, server.postgres, load.postgres_open(ONE_ROW), over_postgres, load.postgres_whole),
         (HTTP, server.http, load.http_open, over_http, load.http_whole),
     ]
+    texts = itertools.cycle(
+        load.postgres_query(f"SELECT * FROM keyed WHERE id = {key}") for key in itertools.islice(_keys(amounts), amounts.keys)
+    )
     with server.connect() as client:
         _timed(results, PSYCOPG, _psycopg_delays(client, amounts))
     for label, address, connect, requests, whole in ways:
@@ -151,6 +159,11 @@ def _one_row(server: SqlServer, amounts: Amounts, results: dict[str, Result]) ->
             per_s = load.rate(address, connect, turns, whole, connections, amounts.seconds)
             _add(results, f"rows-{connections}", label, per_s)
         _add(results, "row-cpu", label, per_s * amounts.seconds / (cpu_of(server.pids) - spent))
+    load.rate(server.postgres, load.postgres_idle, texts, load.postgres_query_whole, CONNECTIONS[-1], amounts.seconds / 4)
+    spent = cpu_of(server.pids)
+    per_s = load.rate(server.postgres, load.postgres_idle, texts, load.postgres_query_whole, CONNECTIONS[-1], amounts.seconds)
+    _add(results, "simple", POSTGRES, per_s)
+    _add(results, "simple-cpu", POSTGRES, per_s * amounts.seconds / (cpu_of(server.pids) - spent))
 
 
 def _timed(results: dict[str, Result], label: str, delays: list[float]) -> None:
@@ -176,8 +189,11 @@ def _inserts(server: SqlServer, amounts: Amounts, results: dict[str, Result]) ->
         statement = INSERT.format(name)
         requests: Iterator[bytes] = (load.postgres_request(str(number), *VALUES) for number in _inserted)
         connect = load.postgres_open(statement)
+        spent = cpu_of(server.pids)
         per_s = load.rate(server.postgres, connect, requests, load.postgres_whole, 1, amounts.seconds)
         _add(results, case, POSTGRES, per_s)
+        if name == "keyed":
+            _add(results, "insert-cpu", POSTGRES, per_s * amounts.seconds / (cpu_of(server.pids) - spent))
         texts: Iterator[bytes] = (load.http_request(server.http, statement, [number, *_typed()]) for number in _inserted)
         _add(results, case, HTTP, load.rate(server.http, load.http_open, texts, load.http_whole, 1, amounts.seconds))
 

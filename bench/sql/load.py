@@ -88,6 +88,25 @@ def postgres_whole(answer: bytearray) -> bool:
     return True
 
 
+def postgres_idle(address: Address) -> socket.socket:
+    """A connection that has prepared nothing."""
+    return postgres_open("SELECT 1")(address)
+
+
+def postgres_query(statement: str) -> bytes:
+    """A statement of the simple protocol, with its values in the text."""
+    return _message(b"Q", statement.encode() + b"\0")
+
+
+def postgres_query_whole(answer: bytearray) -> bool:
+    """Whether the answer to a query with rows is there. Raises BadAnswer for an error."""
+    if not answer.endswith(READY):
+        return False
+    if not answer.startswith(b"T"):
+        raise BadAnswer(bytes(answer[:500]).decode("latin-1"))
+    return True
+
+
 def rate(
     address: Address,
     connect: Callable[[Address], socket.socket],

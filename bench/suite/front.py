@@ -103,6 +103,7 @@ OTHERS: Mapping[str, tuple[str, Run]] = {
     "tables": ("topics as tables, beside a loop over confluent-kafka", _of_service("tables")),
     "sql": ("SQL over the Postgres protocol and over HTTP", _of_service("sql")),
     "views": ("views that Spark keeps, beside Spark alone", _of_service("views")),
+    "nexmark": ("the queries of Nexmark as views, beside Spark alone", _of_service("nexmark")),
     "incremental": ("steps of the flow that keeps a view", _of_service("incremental")),
     "spark": ("rows into and out of Spark", _spark),
 }

@@ -87,6 +87,7 @@ def test_the_whole_demo(demo: Demo, tmp_path: Path) -> None:
     assert equal == expected == "127"
     assert output.index("the driver is killed") < output.index("another driver goes on")
     assert (tmp_path / "delays.png").stat().st_size > 10_000
+    assert "airlines with 1,639 flights are equal to pandas" in output
     assert demo.left_over() == []
 
 

@@ -67,7 +67,7 @@ def test_many_threads_write_whole_lines(tmp_path: Path) -> None:
     assert set(last_lines(tmp_path / "log", 1_000)) == {"x" * 20}
 
 
-def test_a_folder_is_of_one_engine_and_one_cluster(tmp_path: Path) -> None:
+def test_a_folder_is_of_one_engine(tmp_path: Path) -> None:
     first, second = HeldFolder(tmp_path / "e"), HeldFolder(tmp_path / "e")
     first.hold("one")
     first.hold("one")
@@ -76,8 +76,41 @@ def test_a_folder_is_of_one_engine_and_one_cluster(tmp_path: Path) -> None:
     first.close()
     second.hold("one")
     second.close()
-    with pytest.raises(FolderInUse, match="the jobs of another cluster, one"):
-        first.hold("two")
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderInUse, match="cannot be used"):
         HeldFolder(tmp_path / "file" / "x").hold("one")
+
+
+def test_the_jobs_of_another_cluster_are_set_aside_and_come_back(tmp_path: Path) -> None:
+    def state(name: str) -> Path:
+        return job_folder(tmp_path, name) / "state"
+
+    def serve(cluster: str | None) -> None:
+        held = HeldFolder(tmp_path)
+        held.hold(cluster)
+        held.close()
+
+    serve("one")
+    state("a").parent.mkdir(parents=True)
+    state("a").write_text("of one")
+    serve("two")
+    assert not state("a").exists()
+    state("b").parent.mkdir(parents=True)
+    state("b").write_text("of two")
+    serve(None)
+    assert state("b").exists()
+    serve("one")
+    assert (state("a").read_text(), state("b").exists()) == ("of one", False)
+    serve("two")
+    assert (state("a").exists(), state("b").read_text()) == (False, "of two")
+
+
+def test_an_engine_that_was_killed_while_it_set_jobs_aside(tmp_path: Path) -> None:
+    """The id of the cluster is there, and its jobs are not back yet."""
+    (tmp_path / "jobs.one").mkdir()
+    (tmp_path / "jobs.one" / "a").write_text("of one")
+    (tmp_path / "cluster").write_text("one\n")
+    held = HeldFolder(tmp_path)
+    held.hold("one")
+    held.close()
+    assert (tmp_path / "jobs" / "a").read_text() == "of one"

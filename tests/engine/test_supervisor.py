@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from barnabas.engine.folders import job_folder, job_log
+from barnabas.engine.holding import HeldFolder
 from barnabas.engine.jobs import JobProgress
 from tests.engine.cluster import PAUSED, Cluster, pipeline, view
 from tests.waiting import wait_until
@@ -119,17 +120,27 @@ def test_an_engine_that_is_not_elected_ends_what_it_runs_and_writes_nothing(clus
         cluster.wait_for("a", "running")
 
 
-def test_a_folder_of_another_cluster_is_left_alone(cluster: Cluster) -> None:
+def test_the_jobs_of_another_cluster_are_kept(cluster: Cluster) -> None:
     cluster.folder.mkdir()
     (cluster.folder / "cluster").write_text("another\n")
-    kept = cluster.folder / "jobs" / "theirs"
-    kept.mkdir(parents=True)
+    (cluster.folder / "jobs" / "theirs").mkdir(parents=True)
     cluster.declare(view("a"))
+    with cluster.supervisor():
+        cluster.wait_for("a", "running")
+    assert (cluster.folder / "jobs.another" / "theirs").is_dir()
+
+
+def test_the_jobs_of_an_engine_that_cannot_work_say_why(cluster: Cluster) -> None:
+    other = HeldFolder(cluster.folder)
+    other.hold(None)
+    cluster.declare(view("a"), view("b", desired=PAUSED))
     with cluster.supervisor() as supervisor:
-        wait_until(lambda: supervisor.hindrance)
-        assert "has the jobs of another cluster, another" in (supervisor.hindrance or "")
-    assert kept.is_dir()
-    assert cluster.driver is None
+        found = cluster.wait_for("a", "waiting")
+        assert (found.error, found.tries) == (f"another engine uses the folder {cluster.folder}", 2)
+        assert supervisor.hindrance == found.error
+        assert (cluster.driver, cluster.state("b")) == (None, None)
+        other.close()
+        assert cluster.wait_for("a", "running").error is None
 
 
 def test_a_pipeline_runs_in_a_process_of_its_own(cluster: Cluster, tmp_path: Path) -> None:

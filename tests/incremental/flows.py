@@ -36,7 +36,7 @@ class Follower:
         seen = set()
         for row in changes.to_pylist():
             is_deleted = row.pop(DELETED)
-            key = tuple(row[name] for name in self._key)
+            key = tuple(repr(value) if isinstance(value := row[name], (dict, list)) else value for name in self._key)
             assert key not in seen, f"{key} comes twice"
             seen.add(key)
             if is_deleted:

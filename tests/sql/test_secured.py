@@ -102,6 +102,26 @@ def test_callers_act_with_their_own_rights(place: Place) -> None:
             alice.execute("insert into secrets values (2, 'y')")
 
 
+def test_code_needs_the_right_to_alter_the_cluster(place: Place) -> None:
+    place.command("user", "add", "carl", "--password-file", "-")
+    body = "create function held(a int) returns int language python as $$ return a + 1 $$"
+    for kind in ("--topic", "--transactional-id"):
+        for operation in ("write", "create", "describe"):
+            if (kind, operation) != ("--transactional-id", "create"):
+                place.command("acl", "add", "--principal", "User:carl", "--operation", operation, kind, "_barnabas_sql_functions")
+    with place.connect("carl", "geheim") as carl:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="needs the right ALTER on the cluster"):
+            carl.execute(body)
+        carl.execute("create function in_sql(a int) returns int language sql as $$ select a + 1 $$")
+        assert carl.execute("select in_sql(1)").fetchall() == [(2,)]
+    with place.connect("admin", place.password) as admin:
+        admin.execute(body)
+    with place.connect("carl", "geheim") as carl:
+        assert carl.execute("select held(1)").fetchall() == [(2,)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            carl.execute("drop function held")
+
+
 def test_sessions_need_tls(place: Place) -> None:
     with pytest.raises(psycopg.OperationalError, match="the server accepts sessions over TLS only"):
         psycopg.connect(host="127.0.0.1", port=place.port, user="admin", password=place.password, sslmode="disable")

@@ -22,7 +22,7 @@ from barnabas.errors import ConfigError
 from barnabas.sql.interface import Caller, Engine
 from barnabas.sql.lazy import LazyEngine
 from barnabas.sql.listening import postgres_address
-from barnabas.sql.service import SqlService
+from barnabas.sql.service import SqlService, _runs_python
 from barnabas.testing import Broker
 from barnabas.web.service import ServiceContext, ServiceError
 from tests.sql.duckdb_engine import DuckEngine
@@ -230,3 +230,25 @@ def test_servers_that_are_killed_give_no_number_twice(broker: Broker) -> None:
             known = connection.execute("select count(*), count(distinct id) from killed").fetchall()[0]
     assert len(taken) == len(set(taken)) >= 140
     assert known[0] == known[1] >= len(taken)
+
+
+@pytest.mark.parametrize(
+    ("listener", "settings", "secured", "expected"),
+    [
+        ("http://127.0.0.1:8088", {}, False, True),
+        ("http://localhost:8088", {"postgres.listener": "[::1]:5433"}, False, True),
+        ("http://0.0.0.0:8088", {}, False, False),
+        ("http://127.0.0.1:8088", {"postgres.listener": "0.0.0.0:5433"}, False, False),
+        ("http://sql.example.org:8088", {}, False, False),
+        ("https://sql.example.org:8088", {}, True, True),
+        ("http://0.0.0.0:8088", {"sql.python.functions": "true"}, False, True),
+        ("http://127.0.0.1:8088", {"sql.python.functions": "false"}, True, False),
+    ],
+)
+def test_python_runs_where_only_known_callers_are(listener: str, settings: dict[str, str], secured: bool, expected: bool) -> None:
+    assert _runs_python(ServiceContext(NOWHERE, listener, settings, secured=secured)) is expected
+
+
+def test_the_setting_for_python_is_true_or_false() -> None:
+    with pytest.raises(ConfigError, match=r"sql\.python\.functions"):
+        SqlService(ServiceContext(NOWHERE, "http://127.0.0.1:0", {"sql.python.functions": "maybe"}))

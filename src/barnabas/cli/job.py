@@ -33,7 +33,7 @@ COMMANDS = {
     "restart": Entry("job", "restart", "Start jobs again, from their state or from nothing."),
     "logs": Entry("job", "logs", "Print the last lines of a job's log."),
     "create": Entry("job", "create", "Create a job that runs a pipeline."),
-    "delete": Entry("job", "delete", "Delete jobs that run pipelines."),
+    "delete": Entry("job", "delete", "Delete jobs that run pipelines, and inserts."),
 }
 COLUMNS = {
     "name": "NAME",
@@ -50,7 +50,7 @@ NAMES = click.argument("names", nargs=-1, required=True, metavar="NAME...")
 
 @click.group(cls=LazyGroup, entries=COMMANDS, context_settings=HELP_OPTIONS)
 def job() -> None:
-    """List, describe, pause, resume, restart and create jobs: views and pipelines on Spark."""
+    """List, describe, pause, resume, restart and create jobs: views, inserts and pipelines on Spark."""
 
 
 class Opened(Struct):
@@ -181,7 +181,9 @@ def resume(connection: Connection, output: Output, names: tuple[str, ...]) -> No
 
 @click.command()
 @NAMES
-@click.option("--rebuild", is_flag=True, help="Throw its state away, and compute everything again.")
+@click.option(
+    "--rebuild", is_flag=True, help="Throw its state away, and compute everything again; refused for jobs that add rows."
+)
 @connection_options
 @output_option
 def restart(connection: Connection, output: Output, names: tuple[str, ...], rebuild: bool) -> None:
@@ -199,9 +201,9 @@ def restart(connection: Connection, output: Output, names: tuple[str, ...], rebu
 @connection_options
 @output_option
 def delete(connection: Connection, output: Output, names: tuple[str, ...]) -> None:
-    """Delete jobs that run pipelines.
+    """Delete jobs that run pipelines, and inserts.
 
-    A view is dropped by SQL.
+    Views and streams are dropped by SQL.
     """
     from barnabas.engine.operations import delete
 

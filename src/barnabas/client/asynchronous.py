@@ -313,9 +313,13 @@ class AsyncClient:
             result: R = end.value
             return result
 
+    async def request(self, call: Call) -> Any:
+        """The answer of one broker, without a retry. Raises ClientError."""
+        return await (await self._connection_to(call.node_id)).request(call)
+
     async def _carry_out(self, call: Call) -> Any:
         try:
-            return await (await self._connection_to(call.node_id)).request(call)
+            return await self.request(call)
         except ClientError as error:
             return error
 

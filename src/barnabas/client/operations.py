@@ -279,6 +279,33 @@ def wait_for_records(config: ClientConfig, cluster: Cluster, positions: Mapping[
     ]
 
 
+def fetch_calls(config: ClientConfig, cluster: Cluster, topic: str, positions: Mapping[int, int]) -> list[tuple[Call, list[int]]]:
+    """A Fetch for each leader of the partitions of a topic, with its partitions. `receive_fetch` reads the answers."""
+    by_leader: dict[int, list[FetchPartition]] = {}
+    for partition, offset in positions.items():
+        found, leader = leading(cluster, topic, partition)
+        by_leader.setdefault(leader.leader, []).append(
+            FetchPartition(
+                partition=partition,
+                current_leader_epoch=leader.leader_epoch,
+                fetch_offset=offset,
+                partition_max_bytes=config.fetch_bytes,
+            )
+        )
+    made = []
+    for node_id, items in by_leader.items():
+        request = FetchRequest(
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=max(config.fetch_bytes, FETCH_RESPONSE_BYTES),
+            isolation_level=int(config.read_committed),
+            topics=[FetchTopic(topic=topic, topic_id=found.topic_id, partitions=items)],
+        )
+        call = Call(request, node_id, LAST_VERSION_WITH_NAMES if found.topic_id == ZERO_UUID else None)
+        made.append((call, [each.partition for each in items]))
+    return made
+
+
 def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchResponse) -> Fetched:
     """The result of `fetch_call`; raises PartitionError. It drops the topic's metadata before if a retry must read it again."""
     code, data = response.error_code, None

@@ -3,6 +3,7 @@
 FOLDER/lock                  the engine that uses the folder holds it
        cluster               the id of the cluster whose jobs are here
        driver.log            what Spark writes; the one before is driver.log.1
+       jobs.ID/              of another cluster that the folder served before
        jobs/NAME/log         of one job
        jobs/NAME/GENERATION/ state of one job since it began from nothing
 """

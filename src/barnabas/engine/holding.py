@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 from pathlib import Path
 from typing import IO
 
+from barnabas.engine.folders import jobs_folder, safe_name
 from barnabas.errors import BarnabasError
+
+logger = logging.getLogger(__name__)
 
 
 class FolderInUse(BarnabasError):
-    """The folder belongs to another engine or another cluster."""
+    """Another engine uses the folder, or it cannot be used."""
 
 
 class HeldFolder:
@@ -33,7 +37,7 @@ class HeldFolder:
             lock = (self._folder / "lock").open("a")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._check(cluster_id)
+                self._take(cluster_id)
             except BaseException:
                 lock.close()
                 raise
@@ -43,17 +47,31 @@ class HeldFolder:
             raise FolderInUse(f"the folder {self._folder} cannot be used: {error.strerror or error}") from None
         self._lock = lock
 
-    def _check(self, cluster_id: str | None) -> None:
-        """An engine removes what belongs to no job of its cluster, so the jobs of another cluster must not be here."""
+    def _take(self, cluster_id: str | None) -> None:
+        """Set the jobs of another cluster aside: an engine removes what belongs to no job of its own cluster.
+
+        They stay in `jobs.ID`, and come back with their cluster. The id is written in between, so that a kill at any point leaves a folder
+        that the next engine understands.
+        """
         path = self._folder / "cluster"
         known = path.read_text().strip() if path.exists() else ""
-        if not known:
+        jobs = jobs_folder(self._folder)
+        if known and cluster_id and known != cluster_id:
+            logger.warning("event=jobs-set-aside folder=%s cluster=%s", self._folder, known)
+            if jobs.exists():
+                jobs.rename(_aside(jobs, known))
+        if cluster_id or not known:
             path.write_text(f"{cluster_id or ''}\n")
-        elif cluster_id and known != cluster_id:
-            raise FolderInUse(f"the folder {self._folder} has the jobs of another cluster, {known}")
+        kept = _aside(jobs, cluster_id or known)
+        if kept.exists() and not jobs.exists():
+            kept.rename(jobs)
 
     def close(self) -> None:
         """Let the folder go."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _aside(jobs: Path, cluster_id: str) -> Path:
+    return jobs.with_name(f"{jobs.name}.{safe_name(cluster_id)}")

@@ -9,6 +9,7 @@ from barnabas.engine.jobs import Desired, Job, JobState, State
 from barnabas.engine.life import Life, Phase
 
 ENDED = (State.FAILED, State.COMPLETED)  # such a job starts again only on request
+HINDERED_TRIES = 2  # statements that wait for a job tell of an error after the second try
 
 
 def should_run(job: Job, state: JobState | None) -> bool:
@@ -55,6 +56,11 @@ def waiting(job: Job, known: JobState | None, life: Life, now_s: float, now_ms: 
     if known is not None and known.state is State.WAITING and (known.tries, known.error) == (life.tries, _short(life.reason)):
         next_try_ms = known.next_try_ms or next_try_ms
     return made(job, known, State.WAITING, now_ms, tries=life.tries, error=life.reason, next_try_ms=next_try_ms)
+
+
+def hindered(job: Job, known: JobState | None, reason: str, now_ms: int) -> JobState | None:
+    """The state of a job while the engine itself cannot work; None if the job should not run."""
+    return made(job, known, State.WAITING, now_ms, tries=HINDERED_TRIES, error=reason) if should_run(job, known) else None
 
 
 def stopped(states: Mapping[str, JobState], reason: str, now_ms: int) -> dict[str, JobState]:

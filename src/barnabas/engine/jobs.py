@@ -52,6 +52,7 @@ class InputTable(Struct, frozen=True):
         is_keyed: whether a record replaces the one with the same key.
         names: the columns that the plan reads, in the order of its node.
         renamed: the format's names of columns that the plan names otherwise.
+        skips_deletions: whether records without a key or a value are left out.
     """
 
     topic: str
@@ -62,6 +63,7 @@ class InputTable(Struct, frozen=True):
     mode: str = "permissive"
     is_keyed: bool = False
     renamed: Mapping[str, str] = {}
+    skips_deletions: bool = False
 
 
 class ViewWork(Struct, frozen=True, tag="view"):
@@ -72,7 +74,8 @@ class ViewWork(Struct, frozen=True, tag="view"):
         tables: by the names of the plan's inputs.
         topic: of the result; it exists.
         key: a declaration of the columns of the record's key, as `columns_of` takes it.
-        columns: a declaration of the columns of the record's value, which is JSON.
+        columns: a declaration of the columns of the record's value.
+        schema_id: of the schema in the registry that values are written with; 0: they are JSON.
         most_rows: of one micro-batch.
     """
 
@@ -83,6 +86,39 @@ class ViewWork(Struct, frozen=True, tag="view"):
     key: str
     columns: str
     most_rows: int = 500_000
+    schema_id: int = 0
+
+
+class InsertWork(Struct, frozen=True, tag="insert"):
+    """Writes the rows that a query makes of the records of streams. No row that it wrote is taken back.
+
+    Args:
+        sql: the statement, for people.
+        plan: of rows that can be appended (`incremental.append_only`).
+        tables: by the names of the plan's inputs.
+        target: the topic that gets the rows, which exists, and the form of its records. Its names are the plan's columns.
+        required: columns that are never null.
+        creates: the stream that was created with the job, and that it ends with; None if there is none.
+        start: by topic and partition (as text) the offsets at which streams begin; others begin with all that is there.
+        most_rows: of one micro-batch.
+    """
+
+    sql: str
+    plan: Plan
+    tables: Mapping[str, InputTable]
+    target: InputTable
+    required: tuple[str, ...] = ()
+    creates: str | None = None
+    start: Mapping[str, Mapping[str, int]] = {}
+    most_rows: int = 100_000
+
+    @property
+    def topic(self) -> str:
+        """The topic that gets the rows."""
+        return self.target.topic
+
+
+STREAMING = ViewWork, InsertWork  # the works of the driver
 
 
 class PipelineWork(Struct, frozen=True, tag="pipeline"):
@@ -109,7 +145,18 @@ class Job(Struct, frozen=True):
     """
 
     name: str
-    work: ViewWork | PipelineWork
+    work: ViewWork | InsertWork | PipelineWork
+
+    @property
+    def kind(self) -> str:
+        """The kind of its work, in a word."""
+        match self.work:
+            case ViewWork():
+                return "view"
+            case InsertWork(creates=creates):
+                return "insert" if creates is None else "stream"
+        return "pipeline"
+
     desired: Desired = Desired.RUNNING
     generation: int = 0
     restarts: int = 0
@@ -149,6 +196,7 @@ class JobProgress(Struct, frozen=True):
         took_ms: of the last micro-batch, from its planning to its last write.
         at_ms: when it was written, in milliseconds since the epoch.
         lag: records behind the ends of the topics, for a pipeline; None for a view, whose offsets say it.
+        late_rows: that came behind a watermark and were dropped, since the generation began.
     """
 
     name: str
@@ -164,6 +212,7 @@ class JobProgress(Struct, frozen=True):
     took_ms: float = 0.0
     at_ms: int = 0
     lag: int | None = None
+    late_rows: int = 0
 
 
 class BadRecord(BarnabasError):

@@ -10,10 +10,11 @@ import msgspec
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.keyed_topic import KeyedTopic
-from barnabas.engine.jobs import Desired, Job, PipelineWork, ViewWork
+from barnabas.engine.jobs import STREAMING, Desired, InsertWork, Job, PipelineWork
 from barnabas.errors import BarnabasError
 
 Jobs = KeyedTopic[Job]
+_DROPPED = {"view": "DROP MATERIALIZED VIEW", "stream": "DROP STREAM"}
 
 
 class JobError(BarnabasError):
@@ -39,9 +40,15 @@ def resume(jobs: Jobs, client: BlockingClient, name: str) -> Job:
 
 
 def restart(jobs: Jobs, client: BlockingClient, name: str, *, rebuild: bool = False) -> Job:
-    """Start a job again, from its state or from nothing; a paused one runs afterwards. Raises as `pause`."""
+    """Start a job again, from its state or from nothing; a paused one runs afterwards.
+
+    Raises:
+        JobError: from nothing, it would write rows twice. Others as `pause`.
+    """
 
     def again(job: Job) -> Job:
+        if rebuild and isinstance(job.work, InsertWork) and not job.work.target.is_keyed:
+            raise JobError(f"{name} appends rows, so a rebuild would write all of them a second time")
         generation = job.generation + rebuild
         return msgspec.structs.replace(job, desired=Desired.RUNNING, restarts=job.restarts + 1, generation=generation)
 
@@ -56,7 +63,7 @@ def create(jobs: Jobs, client: BlockingClient, job: Job) -> Job:
     """
     check_name(job.name)
     now_ms = int(time.time() * 1000)
-    generation = now_ms if isinstance(job.work, ViewWork) else 0
+    generation = now_ms if isinstance(job.work, STREAMING) else 0
     made = msgspec.structs.replace(job, created_ms=now_ms, generation=generation, restarts=0)
 
     def decide(there: Mapping[str, Job]) -> Mapping[str, Job | None]:
@@ -69,11 +76,12 @@ def create(jobs: Jobs, client: BlockingClient, job: Job) -> Job:
 
 
 def delete(jobs: Jobs, client: BlockingClient, name: str) -> None:
-    """Remove a pipeline. Raises JobError for a view, and as `pause`."""
+    """Remove a pipeline or an insert. Raises JobError for a view or a stream, and as `pause`."""
 
     def decide(there: Mapping[str, Job]) -> Mapping[str, Job | None]:
-        if isinstance(_named(there, name).work, ViewWork):
-            raise JobError(f"{name} is a view; drop it by SQL: DROP MATERIALIZED VIEW")
+        job = _named(there, name)
+        if job.kind in _DROPPED:
+            raise JobError(f"{name} is a {job.kind}; drop it by SQL: {_DROPPED[job.kind]}")
         return {name: None}
 
     jobs.change(client, decide)

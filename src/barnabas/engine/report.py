@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, TopicPartition
-from barnabas.engine.jobs import Job, JobProgress, JobState, ViewWork
+from barnabas.engine.jobs import STREAMING, Job, JobProgress, JobState
 from barnabas.errors import KafkaError
 
 
@@ -34,7 +34,8 @@ def reports(
 
 
 def lags(client: BlockingClient, progress: Mapping[str, JobProgress]) -> dict[str, int]:
-    """How many records each job is behind the ends of its topics; without those whose topics are gone. Raises ClientError."""
+    """How many records each job is behind the ends of its topics; without those whose topics are gone, or are
+    shorter than what the job has read: they were made again. Raises ClientError."""
     told = {name: each.lag for name, each in progress.items() if each.lag is not None}
     positions = {name: _positions(each) for name, each in progress.items() if each.offsets}
     places = {place: LATEST for found in positions.values() for place in found}
@@ -44,7 +45,11 @@ def lags(client: BlockingClient, progress: Mapping[str, JobProgress]) -> dict[st
         for name in positions if len(positions) > 1 else ():
             told |= lags(client, {name: progress[name]})
         return told
-    return told | {name: sum(max(ends[at].offset - offset, 0) for at, offset in its.items()) for name, its in positions.items()}
+    for name, its in positions.items():
+        behind = [ends[at].offset - offset for at, offset in its.items()]
+        if min(behind, default=0) >= 0:
+            told[name] = sum(behind)
+    return told
 
 
 def _positions(progress: JobProgress) -> dict[TopicPartition, int]:
@@ -59,10 +64,9 @@ def _positions(progress: JobProgress) -> dict[TopicPartition, int]:
 def shown(report: Report) -> dict[str, Any]:
     """One job as JSON has it."""
     job, state, progress = report.job, report.state, report.progress
-    is_view = isinstance(job.work, ViewWork)
     found: dict[str, Any] = {
         "name": job.name,
-        "kind": "view" if is_view else "pipeline",
+        "kind": job.kind,
         "desired": job.desired,
         "state": None if state is None else state.state,
         "since_ms": None if state is None else state.since_ms,
@@ -75,7 +79,7 @@ def shown(report: Report) -> dict[str, Any]:
         "created_ms": job.created_ms,
         "pool": job.pool,
     }
-    if isinstance(job.work, ViewWork):
+    if isinstance(job.work, STREAMING):
         topics = sorted({each.topic for each in job.work.tables.values()})
         found |= {"sql": job.work.sql, "topic": job.work.topic, "reads": topics}
     else:
@@ -85,5 +89,6 @@ def shown(report: Report) -> dict[str, Any]:
             "every_s": job.work.every_s,
             "conf": dict(job.conf),
         }
-    fields = ("batch", "rows_in", "rows_out", "total_in", "total_out", "state_rows", "state_bytes", "took_ms", "at_ms", "offsets")
+    counts = ("rows_in", "rows_out", "total_in", "total_out", "late_rows", "state_rows", "state_bytes")
+    fields = ("batch", *counts, "took_ms", "at_ms", "offsets")
     return {**found, "progress": None if progress is None else {each: getattr(progress, each) for each in fields}}

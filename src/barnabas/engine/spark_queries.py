@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from barnabas.engine.jobs import InputTable
 from barnabas.errors import BarnabasError
+from barnabas.schemas.arrow.columns import RegistryAddress
 
 TASK_VARIABLE = "BARNABAS_SPARK_QUERIES"
 COMMAND = (sys.executable, "-m", "barnabas.engine.driver.queries")
@@ -35,12 +36,16 @@ class Question(Struct, frozen=True):
         text: in Spark's SQL, over the names of `tables`.
         filled: by table and column, the expression of a value for rows that came before the column.
         has_rows: whether the rows are wanted; otherwise only the columns.
+        values: of the parameters `:p1`, … in the text, as texts.
+        registry: has the schemas of tables that name some.
     """
 
     text: str
     tables: Mapping[str, InputTable]
     filled: Mapping[str, Mapping[str, str]] = {}
     has_rows: bool = True
+    values: Mapping[str, str | None] = {}
+    registry: RegistryAddress | None = None
 
 
 class Answer(Struct, frozen=True):

@@ -2,9 +2,9 @@
 
 Rules
   1. It works while this engine is the elected one of its cluster (`activate`). Otherwise it runs nothing and writes nothing.
-  2. The driver, with Spark, starts with the first view that should run, and ends some seconds after the last. Each pipeline is a process
-     of its own. A process that fails starts again after a pause; the others go on.
-  3. While the driver works, it writes the states of views. Otherwise, and for pipelines, the supervisor does.
+  2. The driver, with Spark, starts with the first view or insert that should run, and ends some seconds after the last. Each pipeline is a
+     process of its own. A process that fails starts again after a pause; the others go on.
+  3. While the driver works, it writes the states of its jobs. Otherwise, and for pipelines, the supervisor does.
   4. If the cluster does not answer, what runs goes on.
   5. Nothing is written to the folder before there is a job.
 """
@@ -26,7 +26,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.engine import job_states, pipeline_unit, spark_unit
 from barnabas.engine.cleaning import Cleaner
 from barnabas.engine.holding import FolderInUse, HeldFolder
-from barnabas.engine.jobs import Job, JobProgress, JobState, PipelineWork, ViewWork
+from barnabas.engine.jobs import STREAMING, Job, JobProgress, JobState, PipelineWork
 from barnabas.engine.life import Life, Phase
 from barnabas.engine.pipeline_unit import PipelineUnit
 from barnabas.engine.spark_unit import SparkUnit
@@ -145,9 +145,14 @@ class Supervisor:
         states = self.states.follow(max_age_s=STATES_AGE_S)
         if not jobs and not states and not self._units():
             return
-        self._held.hold(self.jobs.cluster_id)
         now_s, now_ms = time.monotonic(), int(time.time() * 1000)
-        self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, ViewWork)}, states, now_s)
+        try:
+            self._held.hold(self.jobs.cluster_id)
+        except FolderInUse as error:
+            reason = str(error)
+            self._change_states(jobs, states, lambda job, known: job_states.hindered(job, known, reason, now_ms))
+            raise
+        self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, STREAMING)}, states, now_s)
         self._step_pipelines({name: job for name, job in jobs.items() if isinstance(job.work, PipelineWork)}, states, now_s)
         self._publish(jobs, states, now_s, now_ms)
         self._publish_progress(now_s, now_ms)
@@ -193,19 +198,24 @@ class Supervisor:
         return Life(first_pause_s=self._settings.pause_s)
 
     def _publish(self, jobs: Mapping[str, Job], states: Mapping[str, JobState], now_s: float, now_ms: int) -> None:
-        """Write the states that have changed."""
+        self._change_states(jobs, states, lambda job, known: self._state(job, known, now_s, now_ms))
+
+    def _change_states(
+        self, jobs: Mapping[str, Job], states: Mapping[str, JobState], state: Callable[[Job, JobState | None], JobState | None]
+    ) -> None:
+        """Write the states that have changed; None stands for one that stays."""
 
         def changes(states: Mapping[str, JobState]) -> dict[str, JobState | None]:
-            made = {name: self._state(job, states.get(name), now_s, now_ms) for name, job in jobs.items()}
+            made = {name: state(job, states.get(name)) for name, job in jobs.items()}
             return {name: each for name, each in made.items() if each is not None and each != states.get(name)}
 
         if changes(states):
             self.states.change(self._client, changes)
 
     def _state(self, job: Job, known: JobState | None, now_s: float, now_ms: int) -> JobState | None:
-        unit = self.spark if isinstance(job.work, ViewWork) else self.pipelines.get(job.name)
+        unit = self.spark if isinstance(job.work, STREAMING) else self.pipelines.get(job.name)
         life = unit.life if unit is not None else Life()
-        if isinstance(job.work, ViewWork):
+        if isinstance(job.work, STREAMING):
             return job_states.of_view(job, known, life, now_s, now_ms, began_ms=unit.began_ms if unit is not None else 0)
         return job_states.of_pipeline(job, known, life, now_s, now_ms, is_done=unit is not None and unit.is_done)
 

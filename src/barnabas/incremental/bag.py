@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging
 from barnabas.incremental.database import Database
-from barnabas.incremental.plan import Column
+from barnabas.incremental.marks import MARKS, has_moved
+from barnabas.incremental.plan import Column, Until
 
 HASH = "_h"
 
@@ -20,12 +21,17 @@ class Bag:
 
     Args:
         node: its number.
-        table: the table's name.
+        table: the table's name; None: the one that all nodes share.
     """
 
-    def __init__(self, node: int, columns: Sequence[Column]) -> None:
-        self.node, self.columns, self.table = node, columns, f"state.rows_{node}"
+    def __init__(self, node: int, columns: Sequence[Column], table: str | None = None) -> None:
+        self.node, self.columns, self.table = node, columns, table or f"state.rows_{node}"
         self._keys: list[tuple[str, str]] = []
+        self._untils: list[Until | None] = []
+
+    def lets_go(self, until: Until | None) -> None:
+        """A node that reads the bag needs its rows until then; None: always. A row is forgotten when no node needs it."""
+        self._untils.append(until)
 
     def key(self, alias: str, expressions: Sequence[str]) -> str:
         """Keep a hash of expressions over the rows, whose relation is `alias`; gives the name of its column."""
@@ -82,9 +88,18 @@ class Bag:
             added = self._take_out(step, change)
         step.database.run(f"INSERT INTO {self.table} {self.hashed(added)}")
 
+    def forget(self, step: Step) -> None:
+        """Forget the rows that no node needs after the step."""
+        wanted = [each for each in self._untils if each is not None]
+        if not wanted or len(wanted) < len(self._untils) or not any(has_moved(step, each) for each in wanted):
+            return
+        conditions = " AND ".join(each.condition for each in wanted)
+        going = f"SELECT input_0.rowid FROM {self.table} AS input_0, {MARKS} WHERE {conditions}"
+        step.database.run(f"DELETE FROM {self.table} WHERE rowid IN ({going})")
+
     def _take_out(self, step: Step, change: Change) -> str:
         """Take out the lines of rows that go; gives the lines that come."""
-        found = f"_found_{self.node}"
+        found = f"_found_{self.table.rpartition('.')[2]}"
         going = f"SELECT {self.row_hash()} FROM {change.relation} WHERE {WEIGHT} < 0"
         names = f"{listing(self.columns)}, {WEIGHT}"
         step.make(found, f"SELECT _r, {names} FROM ({lines_of(self.table, f'{HASH} IN ({going})', change.rows)})")

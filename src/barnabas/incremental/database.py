@@ -6,6 +6,7 @@ So the functions that a flow needs are defined anew at each start, and the file 
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from barnabas.functions.definition import Function
+from barnabas.functions.duck import Known
+from barnabas.functions.processes import WORKERS
 from barnabas.incremental.interface import FlowError, Size
 
 
@@ -26,13 +30,19 @@ class Database:
         path: of the state's file; None: in memory.
         memory_bytes: for all; DuckDB writes to the disk what does not fit.
         setup: statements that run once, such as macros.
+        functions: of users.
 
     Raises:
         FlowError: the file cannot be opened, or a statement of `setup` fails.
     """
 
-    def __init__(self, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str], functions: Sequence[Function] = ()
+    ) -> None:
         self._path, self._is_ours, self._threads = path, path is None, threads
+        self._runs_functions = bool(functions)
+        if functions:
+            WORKERS.join()
         if path is None:
             self._spill = Path(tempfile.mkdtemp(prefix="barnabas-flow-"))
         else:
@@ -51,6 +61,7 @@ class Database:
             with failing():
                 self._connection: Any = duckdb.connect(":memory:", config=config)
                 self._start(":memory:" if path is None else str(path), setup)
+                Known(self._connection).learn(functions)
         except BaseException:
             self.close()
             raise
@@ -100,7 +111,9 @@ class Database:
             self._connection.register(name, rows)
 
     def take_back(self, name: str) -> None:
-        self._connection.unregister(name)
+        """End `give`. In a transaction that failed the name stays, until it is given other rows."""
+        with contextlib.suppress(duckdb.TransactionException):
+            self._connection.unregister(name)
 
     def committed(self) -> Any:
         """A further connection; it sees what was committed. The caller closes it."""
@@ -150,6 +163,9 @@ class Database:
         """Also removes what was written for want of memory."""
         if hasattr(self, "_connection"):
             self._connection.close()
+        if self._runs_functions:
+            self._runs_functions = False
+            WORKERS.leave()
         if self._is_ours:
             shutil.rmtree(self._spill, ignore_errors=True)
 
@@ -160,5 +176,8 @@ def failing() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        lines = str(error).splitlines()
+        lines = _OF_FUNCTION.sub("", str(error)).splitlines()
         raise FlowError(lines[0] if lines else type(error).__name__) from error
+
+
+_OF_FUNCTION = re.compile(r"\A[\w ]+ Error: Python exception occurred while executing the UDF: \w+: ")  # before our own words

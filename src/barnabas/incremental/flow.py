@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import duckdb
 import msgspec
@@ -18,13 +18,16 @@ import pyarrow as pa
 from barnabas.incremental.bag import Bag
 from barnabas.incremental.changes import Change, Step, listing, nothing
 from barnabas.incremental.database import Database, failing
+from barnabas.incremental.final import FinalRows
 from barnabas.incremental.groups import GroupedRows, WholeRows
 from barnabas.incremental.inputs import AddedRows, KeyedRows
 from barnabas.incremental.interface import DELETED, FlowError, Size
 from barnabas.incremental.join import JoinedRows
-from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Sums, Union, decode, encode
-from barnabas.incremental.result import CountedResult, KeyedResult, SummedResult, is_of_groups
+from barnabas.incremental.marks import Marks, OnTimeRows
+from barnabas.incremental.plan import Final, Groups, Input, Join, Less, OnTime, Plan, Rows, Sessions, Sums, Union, decode, encode
+from barnabas.incremental.result import CountedResult, KeyedResult, SummedResult, is_of_groups, let_go
 from barnabas.incremental.rows import AllRows, FewerRows, MadeRows
+from barnabas.incremental.sessions import SessionRows, as_groups
 from barnabas.incremental.sums import SummedRows, accumulators, natural_kinds
 
 META = "state.flow"
@@ -41,6 +44,23 @@ class State(Protocol):
 
     def keep(self, step: Step) -> None:
         """Bring it up to the step."""
+
+
+class Forgetting(Protocol):
+    """A state that watermarks bound."""
+
+    def forget(self, step: Step) -> None:
+        """Forget what cannot change after the step."""
+
+
+class Result(State, Forgetting, Protocol):
+    """The result, from the changes of the nodes."""
+
+    def change(self, step: Step) -> pa.Table:
+        """The changes that the caller gets."""
+
+    def rows(self) -> str:
+        """All rows, as a query."""
 
 
 class Kept(State, Protocol):
@@ -61,9 +81,17 @@ def open_flow(plan: Plan, path: Path | None, memory_bytes: int, threads: int, se
     Raises:
         FlowError: the file belongs to another plan or process, or is none; or a text of the plan is wrong.
     """
-    database = Database(path, memory_bytes, threads, setup)
+    return opened(DuckFlow, plan, path, memory_bytes, threads, setup)
+
+
+F = TypeVar("F", bound="DuckFlow")
+
+
+def opened(kind: type[F], plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> F:
+    """The same for one kind of flow."""
+    database = Database(path, memory_bytes, threads, setup, plan.functions)
     try:
-        return DuckFlow(plan, database)
+        return kind(plan, database)
     except BaseException:
         database.close()
         raise
@@ -74,13 +102,18 @@ class DuckFlow:
 
     def __init__(self, plan: Plan, database: Database) -> None:
         self._plan, self._database = plan, database
+        self._marks = Marks(plan)
         self._bags: dict[int, Bag] = {}
+        self._own: list[Bag] = []  # of one node each
         self._nodes: list[Kept] = []
         for number in range(len(plan.nodes)):
             self._nodes.append(self._node(number))
-        self._result = self._shown()
+        self._result: Result = self._shown()
         bags = [each for each in self._bags.values() if not isinstance(each, KeyedRows)]
-        self._states: list[State] = [*self._nodes, *bags, self._result]
+        self._states: list[State] = [*self._nodes, *bags, *self._own, self._result]
+        forgetting: list[Forgetting] = [*bags, self._result]
+        forgetting += [each for each in self._nodes if isinstance(each, (SummedRows, SessionRows))]
+        self._forgetting = forgetting if self._marks else []
         self._open: int | None = None
         self._position = self._start()
 
@@ -105,11 +138,14 @@ class DuckFlow:
             raise
 
     def _stepped(self, step: Step) -> pa.Table:
+        self._marks.begin(step)
         for number, node in enumerate(self._nodes):
             step.changes[number] = node.change(step)
         changes = self._result.change(step)
         for each in self._states:
             each.keep(step)
+        for one in self._forgetting:
+            one.forget(step)
         step.drop()
         self._database.run(f"UPDATE {META} SET position = ?", [step.number])
         return changes
@@ -143,6 +179,16 @@ class DuckFlow:
         finally:
             cursor.close()
 
+    def release(self) -> None:
+        if self._marks and self._open is None:
+            with self._database.transaction():
+                self._marks.release(self._database)
+                if self.plan.until is not None:
+                    let_go(self._database, self.plan.until)
+
+    def late(self) -> int:
+        return self._marks.late(self._database)
+
     def size(self) -> Size:
         return self._database.size()
 
@@ -167,6 +213,7 @@ class DuckFlow:
 
     def _create(self) -> None:
         with self._database.transaction():
+            self._marks.create(self._database)
             for each in self._states:
                 each.create(self._database)
             self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT, version VARCHAR)")
@@ -179,14 +226,14 @@ class DuckFlow:
                 each.rehash(self._database)
             self._database.run(f"UPDATE {META} SET version = ?", [duckdb.__version__])
 
-    def _shown(self) -> KeyedResult | CountedResult | SummedResult:
+    def _shown(self) -> Result:
         plan, last = self._plan, len(self._plan.nodes) - 1
         node = self._nodes[last]
         if plan.key is None:
-            return CountedResult(last, plan.columns)
-        if isinstance(node, SummedRows) and is_of_groups(plan.nodes[last], plan.key):
+            return CountedResult(last, plan.columns, plan.until)
+        if isinstance(node, SummedRows) and not node.forgets and is_of_groups(plan.nodes[last], plan.key):
             return SummedResult(node, plan.columns, plan.key)
-        return KeyedResult(last, plan.columns, plan.key)
+        return KeyedResult(last, plan.columns, plan.key, plan.until)
 
     def _bag(self, number: int) -> Bag:
         """The bag of a node's rows, which all nodes above it share."""
@@ -201,6 +248,8 @@ class DuckFlow:
                 return keyed
             case Input() as node:
                 return AddedRows(number, node)
+            case OnTime() | Final() | Sessions() as node:
+                return self._timed(number, node)
             case Rows() as node:
                 return MadeRows(number, node)
             case Union() as node:
@@ -216,6 +265,19 @@ class DuckFlow:
                 if not any(node.keys):
                     return WholeRows(number, node, bags)
                 return GroupedRows(number, node, bags, self._key_kinds(node, bags))
+
+    def _timed(self, number: int, node: OnTime | Final | Sessions) -> Kept:
+        """A node about time. A bag of its own has the rows that it waits for."""
+        columns = self._plan.columns_of(node.input)
+        match node:
+            case OnTime():
+                return OnTimeRows(number, node)
+            case Final():
+                return FinalRows(number, node, columns)
+            case Sessions():
+                own = Bag(node.input, columns, f"state.open_{number}")
+                self._own.append(own)
+                return SessionRows(number, node, own, self._key_kinds(as_groups(node), [own]))
 
     def _sums(self, number: int, node: Sums) -> SummedRows:
         columns = self._plan.columns_of(node.input)

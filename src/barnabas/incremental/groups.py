@@ -34,6 +34,7 @@ class GroupedRows:
         for place, (bag, keys) in enumerate(zip(bags, node.keys, strict=True)):
             cast = [f"({key})::{kind}" for key, kind in zip(keys, kinds, strict=True)]
             self._keys.append(bag.key(f"input_{place}", cast))
+            bag.lets_go(node.until[place] if node.until else None)
 
     def create(self, database: Database) -> None:
         """Its bags keep all."""
@@ -77,6 +78,8 @@ class WholeRows:
     def __init__(self, number: int, node: Groups, bags: Sequence[Bag]) -> None:
         self._number, self._node, self._bags = number, node, bags
         self._table = f"state.result_of_{number}"
+        for bag in bags:
+            bag.lets_go(None)
 
     def create(self, database: Database) -> None:
         columns = ", ".join(f"{quoted(each.name)} {each.kind}" for each in self._node.columns)

@@ -68,6 +68,13 @@ class Flow(Protocol):
     def snapshot(self) -> pa.Table:
         """The same rows as changes that make them of nothing: with `_row` if the plan has no key, and `_deleted`."""
 
+    def release(self) -> None:
+        """The caller has the rows of the result, and asks for changes alone from now on: `result` and `snapshot` may leave out rows that
+        cannot change any more."""
+
+    def late(self) -> int:
+        """How many rows came behind a watermark and were dropped, those of an open step too."""
+
     def size(self) -> Size: ...
 
     def close(self) -> None:

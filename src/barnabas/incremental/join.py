@@ -13,6 +13,8 @@ class JoinedRows:
 
     def __init__(self, number: int, node: Join, left: Bag, right: Bag) -> None:
         self._number, self._node, self._left, self._right = number, node, left, right
+        for bag, until in zip((left, right), node.until, strict=True):
+            bag.lets_go(until)
 
     def change(self, step: Step) -> Change:
         left, right = self._changed(step, self._left), self._changed(step, self._right)

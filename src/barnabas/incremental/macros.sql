@@ -159,6 +159,7 @@ CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtr
 -- Windows of time, from the epoch on.
 CREATE MACRO __bucket(size, t) AS time_bucket(size, t, INTERVAL '-10959 days'); -- DuckDB's begin at 2000-01-03
 CREATE MACRO __window(size, t) AS {'start': __bucket(size, t), 'end': __bucket(size, t) + size};
+CREATE MACRO __session(a, b) AS {'start': a, 'end': b};
 CREATE MACRO __hops(size, slide, t) AS list_transform(list_filter(list_transform(
   range(ceil(epoch(size) / epoch(slide))::BIGINT), lambda k: __bucket(slide, t) - slide * k), lambda s: s + size > t),
   lambda s: {'start': s, 'end': s + size});

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from barnabas.functions.definition import Function
+
 
 class Column(Struct, frozen=True):
     """A column. `kind` is its type in DuckDB's words."""
@@ -36,11 +38,100 @@ class Input(Struct, frozen=True, tag="input"):
     Args:
         table: its name among the inputs of a step.
         is_keyed: whether a row replaces the row with the same `_key`, and a deletion removes it; otherwise rows are only added.
+        is_stream: whether the query reads it as a stream. A flow that appends rows gives each row of a stream once, and forgets it.
     """
 
     table: str
     columns: tuple[Column, ...]
     is_keyed: bool = False
+    is_stream: bool = False
+
+
+class Until(Struct, frozen=True):
+    """Tells which rows of a node cannot change any more, nor meet another row: those for which an expression is below a bound.
+
+    Args:
+        sql: over the row, which is `input_0`.
+        bound: over the columns `w0`, … of `marks`: the watermarks of the nodes `OnTime` by their numbers. It is null until all of them
+            have rows.
+    """
+
+    sql: str
+    bound: str
+
+    @property
+    def condition(self) -> str:
+        """Over the row and `marks`; null where nothing is known."""
+        return f"({self.sql}) < ({self.bound})"
+
+
+class OnTime(Struct, frozen=True, tag="on_time"):
+    """The rows of a table without those that come too late: below the watermark, or without a time.
+
+    The watermark of a step is the greatest value of an expression in the rows of earlier steps. It never falls.
+
+    Args:
+        input: a table whose rows are only added.
+        time: the column with the time.
+        watermark: the expression, over `input_0`; of the type of the column.
+    """
+
+    input: int
+    columns: tuple[Column, ...]
+    time: str
+    watermark: str
+
+    @property
+    def kind(self) -> str:
+        """The type of the time."""
+        return next(each.kind for each in self.columns if each.name == self.time)
+
+    def is_late(self, mark: str) -> str:
+        """The condition for a late row, with the watermark before the step as text of SQL."""
+        time = f"input_0.{quoted(self.time)}"
+        return f"({time} IS NULL OR coalesce({time} < {mark}, false))"
+
+
+class Final(Struct, frozen=True, tag="final"):
+    """The rows of a node that cannot change any more. Each of them comes once and is never taken back."""
+
+    input: int
+    columns: tuple[Column, ...]
+    until: Until
+
+
+class Sessions(Struct, frozen=True, tag="sessions"):
+    """The rows of a table, each with the bounds of its session: rows of a key whose times are at most a gap apart are in one.
+
+    Args:
+        at: the time, an expression over `input_0`; rows with a null are one session.
+        gap: an interval, in SQL.
+        columns: of the input, and after them the begin of the session, and its last time plus the gap.
+        until: of the rows of the result.
+    """
+
+    input: int
+    keys: tuple[str, ...]
+    at: str
+    gap: str
+    columns: tuple[Column, ...]
+    until: Until | None = None
+
+    @property
+    def query(self) -> str:
+        """Over `input_0`."""
+        own = ", ".join(f"input_0.{quoted(each.name)}" for each in self.columns[:-2])
+        by = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
+        first, last = (quoted(each.name) for each in self.columns[-2:])
+        up, down = f"({by}ORDER BY __t NULLS LAST)", f"({by}ORDER BY __t DESC NULLS LAST)"
+        timed = f"SELECT *, {self.at} AS __t FROM input_0"
+        marked = (
+            f"SELECT *, CASE WHEN coalesce(__t <= lag(__t) OVER {up} + {self.gap}, false) THEN NULL ELSE __t END AS __first, "
+            f"CASE WHEN coalesce(lead(__t) OVER {up} <= __t + {self.gap}, false) THEN NULL ELSE __t END AS __last FROM ({timed}) AS input_0"
+        )
+        bounds = f"max(__first) OVER {up} AS __begin, min(__last) OVER {down} + {self.gap} AS __end"
+        shown = f"CASE WHEN __t IS NOT NULL THEN __begin END AS {first}, CASE WHEN __t IS NOT NULL THEN __end END AS {last}"
+        return f"SELECT {own}, {shown} FROM (SELECT *, {bounds} FROM ({marked}) AS input_0) AS input_0"
 
 
 class Rows(Struct, frozen=True, tag="rows"):
@@ -61,12 +152,14 @@ class Join(Struct, frozen=True, tag="join"):
 
     Args:
         on: the condition; None for all pairs.
+        until: of the rows of both inputs.
     """
 
     left: int
     right: int
     on: str | None
     columns: tuple[Named, ...]
+    until: tuple[Until | None, Until | None] = (None, None)
 
 
 class Sum(Struct, frozen=True):
@@ -92,12 +185,14 @@ class Sums(Struct, frozen=True, tag="sums"):
     Args:
         keys: the groups; nulls are one group.
         columns: of the result, over the names of `keys` and `sums`.
+        until: of the rows of the input; the expression is one of the keys.
     """
 
     input: int
     keys: tuple[Named, ...]
     sums: tuple[Sum, ...]
     columns: tuple[Named, ...]
+    until: Until | None = None
 
 
 class Groups(Struct, frozen=True, tag="groups"):
@@ -106,12 +201,16 @@ class Groups(Struct, frozen=True, tag="groups"):
     Args:
         keys: for each input the expressions of its keys, as many for each; none: every change recomputes everything.
         query: over `input_0`, … .
+        until: of the rows of each input; none: all of them stay.
+        is_filter: whether it is `SELECT * FROM input_0` with a condition that depends on the row and on other inputs.
     """
 
     inputs: tuple[int, ...]
     keys: tuple[tuple[str, ...], ...]
     query: str
     columns: tuple[Column, ...]
+    until: tuple[Until | None, ...] = ()
+    is_filter: bool = False
 
 
 class Union(Struct, frozen=True, tag="union"):
@@ -130,7 +229,7 @@ class Less(Struct, frozen=True, tag="less"):
     less: int
 
 
-Node = Input | Rows | Join | Sums | Groups | Union | Less
+Node = Input | OnTime | Rows | Join | Sums | Groups | Sessions | Union | Less | Final
 
 
 class Plan(Struct, frozen=True):
@@ -140,11 +239,15 @@ class Plan(Struct, frozen=True):
         key: the columns of the result that identify a row. None: equal rows are told apart by a number, and the column `_row` identifies
             them.
         hidden: columns of the result that only identify rows, and that the view does not show.
+        until: of the rows of the result.
+        functions: of users, which the texts call. The plan has them whole, so that another definition changes no view.
     """
 
     nodes: tuple[Node, ...]
     key: tuple[str, ...] | None = None
     hidden: tuple[str, ...] = ()
+    until: Until | None = None
+    functions: tuple[Function, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -168,7 +271,7 @@ class Plan(Struct, frozen=True):
         match self.nodes[number]:
             case Input():
                 return ()
-            case Rows(input=one) | Sums(input=one):
+            case Rows(input=one) | Sums(input=one) | OnTime(input=one) | Sessions(input=one) | Final(input=one):
                 return (one,)
             case Join(left=left, right=right) | Less(input=left, less=right):
                 return left, right
@@ -180,13 +283,23 @@ class Plan(Struct, frozen=True):
         match self.nodes[number]:
             case Input(is_keyed=is_keyed):
                 return not is_keyed
-            case Rows() | Join() | Union():
+            case Final():
+                return True
+            case Rows() | Join() | Union() | OnTime():
                 return all(self.only_grows(each) for each in self.inputs_of(number))
             case _:
                 return False
 
+    @property
+    def marks(self) -> Mapping[int, OnTime]:
+        """The nodes with watermarks, by their numbers."""
+        return {number: each for number, each in enumerate(self.nodes) if isinstance(each, OnTime)}
+
     def query(self) -> str:
-        """The whole query, over relations with the names of the tables."""
+        """The whole query, over relations with the names of the tables, and `marks` if there are watermarks.
+
+        Late rows are not among those of the tables.
+        """
         parts = [f"n{number} AS ({self._text(number)})" for number in range(len(self.nodes))]
         return f"WITH {', '.join(parts)} SELECT * FROM n{len(self.nodes) - 1}"
 
@@ -204,7 +317,11 @@ class Plan(Struct, frozen=True):
                 inner = [*(f"{each.sql} AS {quoted(each.name)}" for each in keys), *(call_of(each) for each in sums)]
                 grouped = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
                 return f"WITH {inputs} SELECT {listed(columns)} FROM (SELECT {', '.join(inner)} FROM input_0{grouped})"
-            case Groups(query=query, columns=columns):
+            case OnTime():
+                return f"SELECT * FROM n{node.input}"
+            case Final(input=one, until=until):
+                return f"SELECT input_0.* FROM n{one} AS input_0, marks WHERE {until.condition}"
+            case Groups(query=query, columns=columns) | Sessions(query=query, columns=columns):
                 names = ", ".join(quoted(each.name) for each in columns)
                 kinds = ", ".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}" for each in columns)
                 return f"WITH {inputs}{', ' if inputs else ''}q({names}) AS ({query}) SELECT {kinds} FROM q"

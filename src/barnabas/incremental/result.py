@@ -10,7 +10,8 @@ from barnabas.incremental.bag import HASH
 from barnabas.incremental.changes import WEIGHT, Change, Step, lines_of, listing, merging, nothing, same
 from barnabas.incremental.database import Database
 from barnabas.incremental.interface import DELETED, ROW, FlowError
-from barnabas.incremental.plan import Column, Node, Sums, quoted
+from barnabas.incremental.marks import MARKS, has_moved, is_released
+from barnabas.incremental.plan import Column, Node, Sums, Until, quoted
 from barnabas.incremental.sums import SummedRows
 
 TABLE = "state.result"
@@ -26,6 +27,18 @@ def gone(columns: Sequence[Column], key: Sequence[str], source: str) -> str:
     """The keys of rows that are gone."""
     parts = [f"{quoted(each.name)}" if each.name in key else nothing([each]) for each in columns]
     return f"SELECT {', '.join(parts)}, true AS {DELETED} FROM {source}"
+
+
+def let_go(database: Database, until: Until) -> None:
+    """Forget the rows of the result that cannot change."""
+    going = f"SELECT input_0.rowid FROM {TABLE} AS input_0, {MARKS} WHERE {until.condition}"
+    database.run(f"DELETE FROM {TABLE} WHERE rowid IN ({going})")
+
+
+def forget(step: Step, until: Until | None) -> None:
+    """The same after a step, if they are needed no more."""
+    if until is not None and is_released(step.database) and has_moved(step, until):
+        let_go(step.database, until)
 
 
 class SummedResult:
@@ -51,6 +64,9 @@ class SummedResult:
         went = gone(self._columns, self._key, f"({self._node.gone()})")
         return step.database.table(f"SELECT *, false AS {DELETED} FROM ({come}) UNION ALL {went}")
 
+    def forget(self, step: Step) -> None:
+        """The node keeps all."""
+
     def rows(self) -> str:
         """All rows, as a query."""
         return self._node.rows()
@@ -73,8 +89,8 @@ def is_of_groups(node: Node, key: Sequence[str]) -> bool:
 class KeyedResult:
     """A result whose rows have a key. A line of the state is a row with a hash of its key."""
 
-    def __init__(self, node: int, columns: Sequence[Column], key: Sequence[str]) -> None:
-        self._node, self._columns, self._key = node, columns, key
+    def __init__(self, node: int, columns: Sequence[Column], key: Sequence[str], until: Until | None = None) -> None:
+        self._node, self._columns, self._key, self._until = node, columns, key, until
         self._keys = ", ".join(quoted(name) for name in key) or "1"
 
     def create(self, database: Database) -> None:
@@ -122,6 +138,10 @@ class KeyedResult:
         step.database.run(f"DELETE FROM {TABLE} WHERE rowid IN ({going})")
         step.database.run(f"INSERT INTO {TABLE} SELECT * EXCLUDE {WEIGHT} FROM _result_new WHERE {WEIGHT} > 0")
 
+    def forget(self, step: Step) -> None:
+        """Forget rows that cannot change, if they are needed no more."""
+        forget(step, self._until)
+
     def rows(self) -> str:
         """All rows, as a query."""
         return f"SELECT {listing(self._columns)} FROM {TABLE}"
@@ -133,8 +153,8 @@ class CountedResult:
     The text with a number is the key `_row` of each of several equal rows.
     """
 
-    def __init__(self, node: int, columns: Sequence[Column]) -> None:
-        self._node, self._columns = node, columns
+    def __init__(self, node: int, columns: Sequence[Column], until: Until | None = None) -> None:
+        self._node, self._columns, self._until = node, columns, until
 
     def create(self, database: Database) -> None:
         columns = "".join(f"{quoted(each.name)} {each.kind}, " for each in self._columns)
@@ -183,6 +203,10 @@ class CountedResult:
         step.database.run(f"DELETE FROM {TABLE} WHERE rowid IN (SELECT _r FROM _result_next WHERE _r IS NOT NULL)")
         columns = f"{listing(self._columns)}, _after, _text, {HASH}"
         step.database.run(f"INSERT INTO {TABLE} SELECT {columns} FROM _result_next WHERE _after > 0")
+
+    def forget(self, step: Step) -> None:
+        """Forget rows that cannot change, if they are needed no more."""
+        forget(step, self._until)
 
     def rows(self) -> str:
         """All rows with their keys, as a query."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from barnabas.incremental.bag import HASH, Bag
 from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, lines_of, listing, merging, nothing, same
 from barnabas.incremental.database import Database
+from barnabas.incremental.marks import MARKS, has_moved
 from barnabas.incremental.plan import Column, Named, Sum, Sums, listed, quoted
 
 ROWS = "_n"
@@ -106,6 +107,7 @@ class SummedRows:
         self._parts, self._old, self._next = f"_parts_{number}", f"_before_{number}", f"_after_{number}"
         if bag is not None:
             self._bag_key = bag.key("input_0", [_cast(each) for each in node.keys] or ["0"])
+            bag.lets_go(node.until)
 
     def create(self, database: Database) -> None:
         columns = [f"{name} {each.kind}" for name, each in zip(self._keys, self._node.keys, strict=True)]
@@ -206,6 +208,19 @@ class SummedRows:
             )
         columns = ", ".join([*names, HASH])
         database.run(f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {self._next} WHERE _r IS NULL AND {alive}")
+
+    @property
+    def forgets(self) -> bool:
+        """Whether it forgets groups whose rows stay in the result."""
+        return self._node.until is not None
+
+    def forget(self, step: Step) -> None:
+        """Forget the groups that no row can come to after the step. Their rows in the result stay."""
+        until = self._node.until
+        if until is None or not has_moved(step, until):
+            return
+        place = next(place for place, each in enumerate(self._node.keys) if each.sql == until.sql)
+        step.database.run(f"DELETE FROM {self._table} WHERE {self._keys[place]} < (SELECT {until.bound} FROM {MARKS})")
 
 
 def _cast(key: Named) -> str:

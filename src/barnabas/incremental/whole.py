@@ -1,41 +1,93 @@
-"""A flow that computes the whole result at each step and compares it with the last: for tests, which compare other flows with it."""
+"""A flow that computes the whole result at each step and compares it with the last: for tests, which compare other flows with it.
+
+Late rows are left out of the tables when they come; by the same rule, but on values of Python.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+from msgspec import Struct
 
+from barnabas.functions.duck import Known
 from barnabas.incremental.interface import DELETED, KEY, ROW, FlowError, Size
-from barnabas.incremental.plan import Input, Plan, quoted
+from barnabas.incremental.plan import Input, OnTime, Plan, quoted
 
 Key = tuple[Any, ...]
+Rows = list[tuple[bytes | None, Mapping[str, Any]]]
+
+
+class Open(Struct):
+    """A step that is not committed."""
+
+    number: int
+    tables: dict[str, Rows]
+    result: dict[Key, dict[str, Any]]
+    marks: dict[int, Any]
+    late: int
 
 
 class WholeFlow:
-    """Keeps all rows of the tables in memory."""
+    """Keeps all rows of the tables in memory.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        setup: statements that define functions which the plan uses.
+    """
+
+    def __init__(self, plan: Plan, setup: Sequence[str] = ()) -> None:
         self.plan, self.position = plan, -1
         self._connection = duckdb.connect()
-        self._tables: dict[str, list[tuple[bytes | None, Mapping[str, Any]]]] = {name: [] for name in plan.tables}
+        for statement in setup:
+            self._connection.execute(statement)
+        Known(self._connection).learn(plan.functions)
+        self._tables: dict[str, Rows] = {name: [] for name in plan.tables}
         self._result: dict[Key, dict[str, Any]] = {}
-        self._open: tuple[int, dict[str, list[tuple[bytes | None, Mapping[str, Any]]]], dict[Key, dict[str, Any]]] | None = None
-        self._schema = self._query({name: [] for name in plan.tables}).schema
+        self._marks: dict[int, Any] = dict.fromkeys(plan.marks)
+        self._late = 0
+        self._open: Open | None = None
+        self._schema = self._query({name: [] for name in plan.tables}, self._marks).schema
 
     def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
         if number != self.position + 1:
             raise FlowError(f"step {number} does not follow step {self.position}")
-        tables = {name: self._applied(self.plan.tables[name], rows, inputs.get(name)) for name, rows in self._tables.items()}
-        result = self._by_key(self._query(tables))
-        self._open = number, tables, result
+        marks, late, on_time = dict(self._marks), 0, dict(inputs)
+        for place, node in self.plan.marks.items():
+            name = self._table_of(node)
+            if name in inputs:
+                on_time[name], marks[place] = self._on_time(node, inputs[name], marks[place])
+                late += inputs[name].num_rows - on_time[name].num_rows
+        tables = {name: self._applied(self.plan.tables[name], rows, on_time.get(name)) for name, rows in self._tables.items()}
+        result = self._by_key(self._query(tables, marks))
+        self._open = Open(number, tables, result, marks, self._late + late)
         changed = [{**row, DELETED: False} for key, row in result.items() if self._result.get(key) != row]
         names = self.plan.key or (ROW,)
-        gone = [{**dict(zip(names, key, strict=True)), DELETED: True} for key in self._result if key not in result]
+        gone = [{**{name: row[name] for name in names}, DELETED: True} for key, row in self._result.items() if key not in result]
         return pa.Table.from_pylist(changed + gone, self._changes_schema())
+
+    def _table_of(self, node: OnTime) -> str:
+        found = self.plan.nodes[node.input]
+        assert isinstance(found, Input)
+        return found.table
+
+    def _on_time(self, node: OnTime, rows: pa.Table, mark: Any) -> tuple[pa.Table, Any]:
+        """The rows that are not late, and the watermark behind them."""
+        cursor = self._connection.cursor()
+        try:
+            cursor.register("given", rows)
+            columns = ", ".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}" for each in node.columns)
+            marks = cursor.execute(
+                f"SELECT ({node.watermark})::{node.kind} FROM (SELECT {columns} FROM given) AS input_0"
+            ).fetchall()
+            times = rows.column(node.time).to_pylist()
+            fits = [time is not None and (mark is None or time >= mark) for time in times]
+            values = [value for (value,), is_kept in zip(marks, fits, strict=True) if is_kept and value is not None]
+            return rows.filter(pa.array(fits)), max([*values, *([mark] if mark is not None else [])], default=None)
+        finally:
+            cursor.close()
 
     def _changes_schema(self) -> pa.Schema:
         fields = [each.with_nullable(True) for each in self._schema]
@@ -58,9 +110,13 @@ class WholeFlow:
                 newest[row[KEY]] = {name: row[name] for name in names}
         return list(newest.items())
 
-    def _query(self, tables: Mapping[str, Any]) -> pa.Table:
+    def _query(self, tables: Mapping[str, Any], marks: Mapping[int, Any]) -> pa.Table:
         cursor = self._connection.cursor()
         try:
+            if marks:
+                columns = ", ".join(f"w{place} {node.kind}" for place, node in self.plan.marks.items())
+                cursor.execute(f"CREATE OR REPLACE TEMP TABLE marks ({columns})")
+                cursor.execute(f"INSERT INTO marks VALUES ({', '.join('?' for _ in marks)})", list(marks.values()))
             for name, node in self.plan.tables.items():
                 columns = ", ".join(f"{quoted(each.name)} {each.kind}" for each in node.columns)
                 cursor.execute(f"CREATE OR REPLACE TEMP TABLE {quoted(name)} ({columns})")
@@ -81,7 +137,7 @@ class WholeFlow:
         seen: Counter[str] = Counter()
         for row in rows.to_pylist():
             if self.plan.key is not None:
-                key: Key = tuple(row[name] for name in self.plan.key)
+                key: Key = tuple(repr(value) if isinstance(value := row[name], (dict, list)) else value for name in self.plan.key)
                 if key in found:
                     raise FlowError(f"two rows of the result have the key {key}")
             else:
@@ -94,8 +150,8 @@ class WholeFlow:
 
     def commit(self) -> None:
         assert self._open is not None
-        self.position, self._tables, self._result = self._open
-        self._open = None
+        self.position, self._tables, self._result = self._open.number, self._open.tables, self._open.result
+        self._marks, self._late, self._open = self._open.marks, self._open.late, None
 
     def rollback(self) -> None:
         self._open = None
@@ -105,6 +161,12 @@ class WholeFlow:
 
     def snapshot(self) -> pa.Table:
         return pa.Table.from_pylist([{**row, DELETED: False} for row in self._result.values()], self._changes_schema())
+
+    def release(self) -> None:
+        """It keeps all."""
+
+    def late(self) -> int:
+        return self._late if self._open is None else self._open.late
 
     def size(self) -> Size:
         rows = sum(map(len, self._tables.values()))

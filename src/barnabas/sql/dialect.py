@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import sqlglot
@@ -23,9 +23,12 @@ from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
+from barnabas.sql.table_words import with_plain_windows
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that get an error of their own here
 IDENTITY_OPTIONS = "identity_options"  # the mark of an identity column
+STREAM = "stream"  # the mark of a table that is read as a stream
+_BEFORE_STREAMS = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN, TokenType.USING))
 _OPEN = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE))
 _CLOSE = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END))
 
@@ -43,10 +46,13 @@ class Barnabas(Postgres):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         NUMERIC_LITERALS = Spark.Tokenizer.NUMERIC_LITERALS  # 1L, 2S, 3Y, 1.5D, 1.5BD
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
-        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE}
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE, "STREAM": TokenType.STREAM,
+        }  # fmt: skip
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*PostgresParser.FUNC_TOKENS, TokenType.STREAM}
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
         def _parse_generated_as_identity(self) -> Any:
@@ -67,6 +73,39 @@ class Barnabas(Postgres):
                 made.meta[IDENTITY_OPTIONS] = Statement(self.sql, self._tokens[start : self._index])
                 self._match_r_paren()
             return made
+
+        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
+            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+            if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
+                self._advance(2)
+                time = self._parse_field(any_token=True)
+                if not self._match(TokenType.ALIAS):
+                    self.raise_error("AS follows the column of a WATERMARK")
+                return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
+            return super()._parse_unnamed_constraint(constraints)
+
+        def _parse_stream(self) -> Any:
+            """`STREAM t` and `STREAM(t)` in FROM: the table with a mark. A table may have the name `stream`."""
+            place = self._index
+            is_word = (
+                self._curr.token_type == TokenType.STREAM and place and self._tokens[place - 1].token_type in _BEFORE_STREAMS
+            )
+            if not is_word or self._next.token_type not in (TokenType.L_PAREN, *(self.TABLE_ALIAS_TOKENS - {TokenType.SET})):
+                return None
+            self._advance()
+            has_brackets = self._match(TokenType.L_PAREN)
+            table = self._try_parse(self._parse_table_parts)
+            if (
+                table is None
+                or not isinstance(table.this, exp.Identifier)
+                or (has_brackets and not self._match(TokenType.R_PAREN))
+            ):
+                self._retreat(place)
+                return None
+            table.set("alias", self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS))
+            table.set("sample", self._parse_table_sample())
+            table.meta[STREAM] = True
+            return table
 
         def _warn_unsupported(self) -> None:
             """Nothing: the statement gets an error, and its text belongs into no log."""
@@ -231,6 +270,10 @@ def _remember_names(tree: Any, text: str) -> None:
 
 
 WRITTEN = "written"
+OWN_NAME = "__own_"  # before the name of a user's function that sqlglot has too
+_NO_CALLS = frozenset(
+    ("INTO", "TABLE", "EXISTS", "VIEW", "FUNCTION", "WITH", "RECURSIVE", "UPDATE", "REFERENCES", "ON", "COPY", "JOIN")
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 
@@ -238,6 +281,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
     `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
+    tokens = with_plain_windows(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -281,6 +325,44 @@ _ORDERS = {TokenType.LT: (TokenType.ASC, "asc"), TokenType.GT: (TokenType.DESC, 
 _UNITS = frozenset(
     ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "YEARS", "MONTHS", "DAYS", "HOURS", "MINUTES", "SECONDS")
 )
+
+
+def with_own_functions(statement: Statement, names: Collection[str]) -> Statement:
+    """The statement with other names for calls of users' functions that sqlglot would take for its own.
+
+    Args:
+        names: of users' functions, in lower case.
+    """
+    wanted = {name for name in names if name.upper() in _KNOWN_CALLS or name.upper() in Barnabas.Tokenizer.KEYWORDS}
+    if not wanted:
+        return statement
+    made = list(statement.tokens)
+    for place, token in enumerate(made[:-1]):
+        is_call = token.text.lower() in wanted and made[place + 1].token_type == TokenType.L_PAREN
+        if (
+            is_call
+            and token.token_type != TokenType.STRING
+            and statement.word(place - 1 if place else len(made)) not in _NO_CALLS
+        ):
+            made[place] = _like(token, TokenType.VAR, OWN_NAME + token.text.lower())
+    return Statement(statement.text, made)
+
+
+def has_syntax(name: str) -> bool:
+    """Whether calls of a function have a syntax of their own, such as `extract(year FROM x)`, or its name is a word of the language."""
+    word = name.upper()
+    kind = Barnabas.Tokenizer.KEYWORDS.get(word)
+    is_word = kind is not None and kind not in Barnabas.Parser.FUNC_TOKENS
+    return (
+        is_word
+        or word in _OWN_SYNTAX
+        or word in Barnabas.Parser.FUNCTION_PARSERS
+        or word in Barnabas.Parser.NO_PAREN_FUNCTION_PARSERS
+    )
+
+
+_OWN_SYNTAX = frozenset(("IF", "ROW", "INTERVAL", "ARRAY", "MAP", "STRUCT", "COALESCE", "NULLIF", "UNNEST", "EXPLODE", "WINDOW"))
+_KNOWN_CALLS = frozenset((*Barnabas.Parser.FUNCTIONS, *Barnabas.Parser.FUNCTION_PARSERS))
 
 
 def _like(token: Token, kind: TokenType, text: str) -> Token:

@@ -14,6 +14,7 @@ from barnabas import limits as bounds
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
 from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.sql.catalog.function_store import FunctionStore
 from barnabas.sql.catalog.postgres.functions import type_cases
 from barnabas.sql.catalog.samples import Samples
 from barnabas.sql.catalog.sequence_store import SequenceStore
@@ -37,6 +38,7 @@ class SqlEngine:
         dialect: `spark` or `postgres`, for sessions that do not choose: what `7 / 2` is, and where nulls are in an order.
         registry: of schemas: topics without a definition then have the columns of their newest schema.
         key_index: the folder of the indexes of keys of topics; None: no index.
+        runs_python: whether users' functions in Python run here, and may be made here.
 
     Raises:
         ConfigError: an unknown dialect.
@@ -51,6 +53,7 @@ class SqlEngine:
         dialect: str = "spark",
         registry: RegistryAddress | str | None = None,
         key_index: Path | None = None,
+        runs_python: bool = True,
     ) -> None:
         if dialect not in DIALECTS:
             raise ConfigError("sql_dialect", dialect, " or ".join(DIALECTS))
@@ -59,8 +62,8 @@ class SqlEngine:
         instances = Instances(bounds_of_queries, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         address = RegistryAddress(registry) if isinstance(registry, str) else registry
         self.shared = Shared(
-            own, bounds_of_queries, dialect, instances, DefinitionStore(own), SequenceStore(own), Samples(address),
-            ViewJobs(own), key_index=key_index,
+            own, bounds_of_queries, dialect, instances, DefinitionStore(own), SequenceStore(own), FunctionStore(own),
+            Samples(address), ViewJobs(own), key_index=key_index, runs_python=runs_python,
         )  # fmt: skip
         self._most = sessions
         self._numbers = itertools.count(1)

@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -155,6 +155,61 @@ class Notifies(Protocol):
 
     def send_notices_to(self, listener: Callable[[Notice], None] | None) -> None:
         """Let `listener` have each notice at once, in the thread of the statement, instead of `take_notices`."""
+
+
+class Looks(Protocol):
+    """How one event loop looks at tables in memory; made by a session, for all sessions of its engine."""
+
+    async def close(self) -> None:
+        """Release the connections to the cluster."""
+
+
+class OneRow(Protocol):
+    """A query for one row of a table in memory.
+
+    `schema` are its columns, and `kind` tells the query from others over the same table, whatever the key.
+    """
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def kind(self) -> Hashable: ...
+
+    def rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of some records of the table, one of each. Raises an error if the general way must make them."""
+
+    def ask(
+        self,
+        looks: Looks,
+        kind: Hashable,
+        make: Callable[[pa.RecordBatch], Sequence[bytes]],
+        answer: Callable[[bool, bytes | None], None],
+    ) -> bool:
+        """Whether `answer` will be called, in the event loop: with whether there is an answer, and the form of the row, None without a row.
+
+        Args:
+            kind: of the form.
+            make: the forms of records, one of each.
+        """
+
+
+@runtime_checkable
+class ReadsOneRow(Protocol):
+    """A session that tells which queries an event loop can answer by itself."""
+
+    def looks(self) -> Looks:
+        """For the event loop that calls."""
+
+    def known(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Prepared | None:
+        """A statement that was checked before, and need not be again; None for others. Called while no statement runs; it does not wait."""
+
+    def one_row(self, prepared: Prepared, values: Sequence[Any]) -> OneRow | None:
+        """The statement as a query for one row of a table in memory; None if it must run by `execute`, as always with an error. Called
+        while no statement runs; it does not wait."""
+
+    def saw(self, row: OneRow) -> None:
+        """The query was answered."""
 
 
 class Engine(Protocol):

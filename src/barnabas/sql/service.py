@@ -12,8 +12,10 @@ import logging
 import socket
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from barnabas.client.sasl import password_mechanism
 from barnabas.digits import is_number
@@ -35,6 +37,7 @@ PRELOAD = "sql.preload"
 REGISTRY = "schema.registry.url"
 CONNECTING = ("ssl.", "security.protocol")  # settings of connections to the cluster, besides the log-in
 DATA_DIR = "sql.data.dir"
+FUNCTIONS = "sql.python.functions"
 NUMBERS = {  # settings: fields of QueryLimits, the unit of the setting, and its smallest value
     "sql.query.memory.bytes": ("memory_bytes", 1, 1 << 20),
     "sql.query.spill.bytes": ("spill_bytes", 1, 0),
@@ -50,7 +53,7 @@ class SqlService:
     Args:
         context: of the host. Settings: `postgres.listener` (HOST:PORT; without it there is no Postgres port),
             `postgres.authentication.method` (`TRUST`, `PASSWORD` or `SCRAM`), `sql.data.dir` (for queries that need more than their
-            memory), `sql.preload`, and the limits of queries in `NUMBERS`.
+            memory), `sql.preload`, `sql.python.functions`, and the limits of queries in `NUMBERS`.
 
     Raises:
         ConfigError: a setting that cannot hold.
@@ -60,6 +63,7 @@ class SqlService:
         self._context = context
         self._limits = _limits(context.settings)
         self._registry = context.settings.get(REGISTRY)
+        self._runs_python = _runs_python(context)
         self._spill_folder = _folder(context.settings.get(DATA_DIR))
         address = context.settings.get(POSTGRES)
         self._postgres_at = postgres_address(address) if address else None
@@ -83,7 +87,9 @@ class SqlService:
 
         limits = QueryLimits(spill_folder=self._spill_folder, **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
         key_index = None if self._spill_folder is None else Path(self._spill_folder) / "keys"
-        return SqlEngine(self._context.client, limits=limits, registry=self._registry, key_index=key_index)
+        return SqlEngine(
+            self._context.client, limits=limits, registry=self._registry, key_index=key_index, runs_python=self._runs_python
+        )
 
     async def start(self) -> None:
         """Open the Postgres port. Raises CannotListen."""
@@ -169,6 +175,30 @@ def _limits(settings: Mapping[str, str]) -> dict[str, float]:
             raise ConfigError(key, text, f"a number from {least} on")
         found[field] = int(text) if unit == 1 else int(text) / unit
     return found
+
+
+def _runs_python(context: ServiceContext) -> bool:
+    """Whether functions in Python run: by default if callers log in, or if only this machine reaches the ports. Raises ConfigError."""
+    told = context.settings.get(FUNCTIONS, "").strip().lower()
+    if told not in ("", "true", "false"):
+        raise ConfigError(FUNCTIONS, told, "true or false")
+    if told:
+        return told == "true"
+    hosts = [urlsplit(context.listener).hostname or ""]
+    address = context.settings.get(POSTGRES)
+    if address:
+        hosts.append(postgres_address(address)[0])
+    return context.secured or all(map(_is_own, hosts))
+
+
+def _is_own(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _folder(path: str | None) -> str | None:

@@ -20,19 +20,24 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.engine.spark_queries import SparkQueries
 from barnabas.errors import BarnabasError
+from barnabas.functions.definition import PYTHON, Function
 from barnabas.sql import states
 from barnabas.sql.catalog.access import TEMPORARY, Access
+from barnabas.sql.catalog.function_store import FunctionStore, may_alter_cluster
 from barnabas.sql.catalog.postgres.relations import is_of_catalogue
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import Statement, parse, split, statement_of
+from barnabas.sql.dialect import Statement, parse, split, statement_of, with_own_functions
 from barnabas.sql.duck.pool import Lease
-from barnabas.sql.interface import Caller, Notice, Prepared, Result, SqlError
+from barnabas.sql.interface import Caller, Notice, OneRow, Prepared, Result, SqlError
+from barnabas.sql.live.at_once import AtOnce
 from barnabas.sql.numbers import SessionNumbers
+from barnabas.sql.planning.names import parts_of
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.routines import Routines
 from barnabas.sql.planning.views import Views
 from barnabas.sql.plans import Plans
 from barnabas.sql.running import Running
@@ -40,8 +45,10 @@ from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
+from barnabas.sql.statements.key_read import RowOfKey
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.sequences import drop_sequences
+from barnabas.sql.templates import Seen, Template, template_of
 from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
@@ -76,10 +83,11 @@ class SqlSession:
         self.buffer = Buffer()
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
+        self.routines = Routines(self._functions_named, self._columns_of, self.views.expanded, self._parsed)
         self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
         self.catching_up = CatchingUp(self)
         self._spark: SparkQueries | None = None
-        self._plans = Plans()
+        self._plans, self._seen = Plans(), Seen()
         self._state = "I"
         self._lock = threading.Lock()
         self._closed = False
@@ -100,9 +108,10 @@ class SqlSession:
         return self.settings.get("sql_dialect") == "spark"
 
     @property
-    def version(self) -> tuple[int, int, int, bool]:
+    def version(self) -> tuple[int, int, int, int, bool]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
-        return self._shared.definitions.version, self.buffer.generation, self.views.version, self.is_spark
+        shared = self._shared
+        return shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark
 
     @property
     def definitions(self) -> DefinitionStore:
@@ -113,6 +122,48 @@ class SqlSession:
     def sequences(self) -> SequenceStore:
         """The sequences of the cluster."""
         return self._shared.sequences
+
+    @property
+    def functions(self) -> FunctionStore:
+        """The functions of users."""
+        return self._shared.functions
+
+    def _functions_named(self, name: str) -> Sequence[Function]:
+        if not self.functions.named(name):
+            self.functions.refresh(self.running)
+        return self.functions.named(name)
+
+    def _columns_of(self, table: Any) -> Sequence[str]:
+        relation = self.find(parts_of(table), None)
+        return [*relation.columns.names, *relation.hidden.names]
+
+    def _statement(self, text: str) -> Statement:
+        """The statement of a text, with users' functions in mind."""
+        found = statement_of(text)
+        return with_own_functions(found, self.functions.by_name.keys()) if self.functions.stored else found
+
+    def _parsed(self, text: str) -> Any:
+        return parse(self._statement(text), spark_order=self.is_spark)
+
+    def check_functions(self, functions: Sequence[Function]) -> None:
+        """Raises SqlError if this server runs no functions of users in Python."""
+        if not self._shared.runs_python and any(each.language == PYTHON for each in functions):
+            raise states.not_supported(
+                "this server runs no functions in Python", hint="its operator turns them on: sql.python.functions=true"
+            )
+
+    def check_code(self) -> None:
+        """Raises SqlError 42501 if the caller may not choose code that servers run, KafkaError, ClientError."""
+        if not self._shared.runs_python:
+            raise SqlError(
+                states.INSUFFICIENT_PRIVILEGE, "this server takes no functions in Python",
+                hint="its operator turns them on: sql.python.functions=true",
+            )  # fmt: skip
+        if not may_alter_cluster(self.client):
+            raise SqlError(
+                states.INSUFFICIENT_PRIVILEGE, "a function in Python needs the right ALTER on the cluster",
+                hint="its code runs in the servers",
+            )  # fmt: skip
 
     @property
     def view_jobs(self) -> ViewJobs:
@@ -126,7 +177,7 @@ class SqlSession:
         found = self.access.plain_view(parts, self.caller.database)
         if found is None or found.view is None:
             return None
-        query = with_names(parse(statement_of(found.view.query), spark_order=self.is_spark))
+        query = with_names(self._parsed(found.view.query))
         return [each.name for each in found.columns], query
 
     def check_readable(self, relation: Relation) -> None:
@@ -144,6 +195,9 @@ class SqlSession:
     def statements(self, text: str) -> list[str]:
         if text in self._plans:
             return [text]
+        template = template_of(text)
+        if template is not None and template.text in self._plans:
+            return [text.rstrip("; \t\r\n")]
         found = split(text)
         return [text[each.tokens[0].start : each.tokens[-1].end + 1] for each in found]
 
@@ -163,14 +217,46 @@ class SqlSession:
 
     def _checked(self, text: str, given: Sequence[pa.DataType | None]) -> Ready:
         """The statement, as it was checked before if nothing has changed."""
-        if text in self._plans:
+        template = None if given else template_of(text)
+        if text in self._plans or (template is not None and template.text in self._plans):
             self.definitions.refresh(self.running)
-        made = self._plans.get(text, given, self._plans_state())
+        self.functions.look_once(self.running)
+        made = self._plans.get(text, given, self._plans_state()) or self._of_template(text, template)
         if made is None:
-            made = checked(self, statement_of(text), given)
+            made = checked(self, self._statement(text), given)
             made.given = given
             self._plans.put(text, given, self._plans_state(), made)
+            if template is not None:
+                self._seen.note(template, is_useful=made.plain is not None)
         return made
+
+    def _of_template(self, text: str, template: Template | None) -> Ready | None:
+        """The statement as one of its template, if that was checked, or came before and gives the same."""
+        if template is None:
+            return None
+        made = self._plans.get(template.text, (), self._plans_state())
+        if made is None and self._seen.is_worth(template):
+            try:
+                made = checked(self, self._statement(template.text), ())
+            except SqlError:
+                made = None
+            if made is None or made.plain is None or not made.lasts or len(made.parameters) != len(template.values):
+                self._seen.note(template, is_useful=False)
+                return None
+            self._plans.put(template.text, (), self._plans_state(), made)
+        return None if made is None else made.with_values(text, template.values, lambda: checked(self, self._statement(text), ()))
+
+    def known(self, text: str, parameters: Sequence[pa.DataType | None] = ()) -> Ready | None:
+        """The statement as it was checked before; None if it must be prepared. For any thread while no statement runs; it does not wait."""
+        if self._closed or self._state == "E" or not (self.definitions.is_fresh and self.functions.is_fresh):
+            return None
+        made = self._plans.get(text, tuple(parameters), self._plans_state())
+        if made is not None or parameters:
+            return made
+        template = template_of(text)
+        if template is None or template.text not in self._plans:
+            return None
+        return self._of_template(text, template)
 
     def _plans_state(self) -> object:
         return self.version, self.settings.generation, tuple(self.temporary.items())
@@ -178,6 +264,37 @@ class SqlSession:
     def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         result: Result = self._guarded(lambda: self._current(prepared).run(values))
         return result
+
+    def looks(self) -> AtOnce:
+        """For an event loop that answers queries for one row."""
+        return AtOnce()
+
+    def one_row(self, prepared: Prepared, values: Sequence[Any]) -> RowOfKey | None:
+        """The statement as a query for one row that needs no thread; None if it must run as others do. For any thread while no statement
+        runs; it does not wait."""
+        if not isinstance(prepared, Ready) or prepared.version != self.version or self._closed or self._state == "E":
+            return None
+        if prepared.bound is not None:
+            prepared, values = prepared.bound
+        if prepared.key_read is None:
+            return None
+        read = prepared.key_read
+        topic = self.client.cluster.topics.get(read.relation.topic)
+        if topic is None or not topic.topic_id.int:
+            return None
+        if read.relation.is_view and self._must_catch_up(read.relation.topic):
+            return None
+        followed = self._shared.live.followed(read.name(topic.topic_id))
+        key = None if followed is None else read.key(values)
+        if followed is None or key is None:
+            return None
+        awaited = self.access.awaited(read.relation.topic, topic.topic_id)
+        return RowOfKey(read, key, self.client.config, self._shared.live, followed, topic.topic_id, awaited)
+
+    def saw(self, row: OneRow) -> None:
+        """Such a query was answered."""
+        assert isinstance(row, RowOfKey)
+        self.access.has_seen(row.read.relation.topic)
 
     def copy_in(self, prepared: Prepared, data: Iterator[bytes]) -> Result:
         made = self._current(prepared)
@@ -301,6 +418,7 @@ class SqlSession:
         self.settings.reset()
         self.prepared.clear()
         self._plans.clear()
+        self._seen.clear()
         self.views.clear()
         self.numbers.clear()
         self._end_spark()
@@ -362,14 +480,15 @@ class SqlSession:
             parts = [own]
         return self.access.find(parts, position, self.caller.database)
 
-    def planner(self) -> Any:
-        """A cursor to check statements with."""
-        return self._shared.instances.planner()
+    def planner(self, functions: Sequence[Function] = ()) -> Any:
+        """A cursor to check statements with, which knows the types of users' functions."""
+        return self._shared.instances.planner(functions)
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
         lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
         lease.calls.numbers = self.numbers
+        lease.functions.is_cancelled, lease.functions.note = lambda: self.running.is_cancelled, self.running.note
         self.running.hold(lease)
         return lease
 
@@ -394,11 +513,13 @@ class SqlSession:
         return self.access.point(relation, plan.inputs[0].schema.names, key)
 
     def _catch_up(self, inputs: Sequence[Input]) -> None:
-        """Let views have what the session wrote, if it wants that."""
-        if self.access.writes and any(each.relation.is_view for each in inputs if isinstance(each.relation, TopicRelation)):
-            names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.is_view}
-            if self.settings.get("read_your_writes") == "on":
-                self.catching_up.before_reading(names)
+        """Let views and streams have what the session wrote, if it wants that."""
+        names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.has_job}
+        if self.access.writes and names and self.settings.get("read_your_writes") == "on":
+            self.catching_up.before_reading(names)
+
+    def _must_catch_up(self, view: str) -> bool:
+        return self.settings.get("read_your_writes") == "on" and not self.catching_up.is_done(view)
 
     def check_writable(self, name: str | None = None) -> None:
         if self.settings.is_read_only and (name is None or name not in self.temporary.values()):
@@ -429,6 +550,12 @@ class SqlSession:
         """Write records, all or none."""
         self.running.check()
         for (topic, partition), end in self.producers.write(records).items():
+            self.access.wrote(topic, {partition: end})
+
+    def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write one record at once, outside of a transaction. Raises SqlError, KafkaError, ClientError."""
+        self.running.check()
+        for (_, partition), end in self.producers.write_one(topic, key, value).items():
             self.access.wrote(topic, {partition: end})
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:

@@ -9,6 +9,7 @@ from threading import BoundedSemaphore
 from barnabas import limits
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
+from barnabas.sql.catalog.function_store import FunctionStore
 from barnabas.sql.catalog.samples import Samples
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
@@ -27,6 +28,7 @@ class Shared:
     Args:
         config: of the engine's own clients.
         dialect: of sessions that do not choose.
+        runs_python: whether users' functions in Python run here, and may be made here.
         key_index: the folder of the indexes of keys of topics; None: no index.
     """
 
@@ -36,11 +38,13 @@ class Shared:
     instances: Instances
     definitions: DefinitionStore
     sequences: SequenceStore
+    functions: FunctionStore
     samples: Samples
     views: ViewJobs
     deadlines: Deadlines = field(default_factory=Deadlines)
     live: LiveTables = field(default_factory=LiveTables)
     key_index: Path | None = None
+    runs_python: bool = True
     spark_places: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(limits.MAX_SQL_SPARK_SESSIONS))
 
     def config_of(self, caller: Caller) -> ClientConfig:
@@ -65,4 +69,5 @@ class Shared:
         self.definitions.close()
         self.views.close()
         self.sequences.close()
+        self.functions.close()
         self.instances.close()

@@ -15,6 +15,7 @@ from barnabas.client.errors import ClientError, LoginFailed, PartitionError, Res
 from barnabas.columnar.encode import RecordTooLarge
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, ConfigError, KafkaError
+from barnabas.functions.definition import CallFailed, FunctionError
 from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
 from barnabas.sql.interface import SqlError
 from barnabas.tables.errors import BadRecord, TableError
@@ -39,6 +40,7 @@ CANCELLED, TOO_MANY, OUT_OF_MEMORY, DISK_FULL, ADMIN_SHUTDOWN = "57014", "53300"
 UNKNOWN_OUTCOME = "08007"
 CONNECTION_FAILURE, INVALID_AUTHORIZATION, INVALID_PREPARED = "08006", "28000", "26000"
 INTERNAL, WRONG_COUNT = "XX000", "08P01"
+FUNCTION_FAILED, INVALID_FUNCTION, DUPLICATE_FUNCTION = "38000", "42P13", "42723"
 
 _EXCERPT = re.compile(r"\n+LINE \d+:.*\Z", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:[A-Z][\w-]*(?: [a-z]\w*| [A-Z]\w*)*) Error: ")
@@ -172,6 +174,10 @@ def of_failure(error: BarnabasError) -> SqlError:
     """The error of the cluster or of a table."""
     if isinstance(error, SqlError):
         return error
+    if isinstance(error, FunctionError):
+        return SqlError(
+            FUNCTION_FAILED if isinstance(error, CallFailed) else INVALID_FUNCTION, error.message, detail=error.detail
+        )
     if isinstance(error, RecordTooLarge):
         return SqlError(LIMIT_EXCEEDED, str(error))
     if isinstance(error, LoginFailed):

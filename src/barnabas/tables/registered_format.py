@@ -165,6 +165,27 @@ class RegisteredFormat:
             raise TableError(str(error)) from None
 
 
+def registered_format(address: RegistryAddress, schema_id: int) -> RegisteredFormat:
+    """The format of values with the schema of an id; a process remembers it. Raises TableError, RegistryError, RegistryUnreachable."""
+    known = address, schema_id
+    found = _formats.get(known)
+    if found is None:
+        try:
+            with _lock:
+                schema = registered_schemas(address).get(schema_id)
+            found = RegisteredFormat(address, schema)
+        except SchemaDataError as error:
+            raise TableError(str(error)) from None
+        if len(_formats) >= _KEPT_FORMATS:
+            _formats.clear()
+        _formats[known] = found
+    return found
+
+
+_formats: dict[tuple[RegistryAddress, int], RegisteredFormat] = {}
+_KEPT_FORMATS = 256
+
+
 def newest(address: RegistryAddress, topic: str, *, is_key: bool = False) -> RegisteredSchema:
     """The newest schema of the subject of a topic's values or keys. Raises SchemaDataError, RegistryError, RegistryUnreachable."""
     with _lock:

@@ -48,11 +48,13 @@ class Columns(Struct, frozen=True):
         key, value: the formats of both parts of a record.
         mode: of records that do not fit: `permissive` (columns that cannot be made of them are null), `drop` or `fail`. With `drop` and
             `fail` a record must fit all columns, also those that a scan does not ask for.
+        skips_deletions: whether records without a key or a value are left out.
     """
 
     key: ColumnFormat
     value: ColumnFormat
     mode: str = "permissive"
+    skips_deletions: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -203,7 +205,7 @@ class Scan:
 
     def count(self) -> int:
         """The number of rows that `batches` gives, by batch headers alone where no format may refuse a record."""
-        if self._columns.mode != "permissive":
+        if self._columns.mode != "permissive" or self._columns.skips_deletions:
             return sum(batch.num_rows for batch in self.batches())
         total = sum(self._each_partition(self._counts_of))
         self.report.rows += total
@@ -250,6 +252,8 @@ class Scan:
                 yield chunk, start, end
 
     def _batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        if self._columns.skips_deletions:
+            records = records.filter(pc.and_(pc.is_valid(records.column("key")), pc.is_valid(records.column("value"))))
         headers = records.column("headers") if "headers" in records.schema.names else None
         keys = self._decoded(self._columns.key, records.column("key"), headers, self._key_names)
         values = self._decoded(self._columns.value, records.column("value"), headers, self._value_names)

@@ -83,14 +83,18 @@ class Rows:
         return found
 
     def _row(self, name: str) -> Row:
-        relation = self.tables[name]
-        self._offset += 1
-        own = self.rows[name]
+        relation, own = self.tables[name], self.rows[name]
         if relation.keys and own and self.random.random() < 0.25:
+            self._offset += 1
             key = self.random.choice(list(own))
             del own[key]
             return {**dict.fromkeys(relation.columns.names), **self._meta(), KEY: key, DELETED: True}
-        row: Row = {each.name: self._value(each) for each in relation.columns}
+        return self.insert(name, {each.name: self._value(each) for each in relation.columns})
+
+    def insert(self, name: str, row: Row) -> Row:
+        """A row that is written to a table, as the view gets it."""
+        relation, own = self.tables[name], self.rows[name]
+        self._offset += 1
         key = repr([row[each] for each in relation.keys] if relation.keys else self._offset).encode()
         row |= self._meta()
         own.pop(key, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.incremental.plan import Groups, Plan
+from barnabas.incremental.plan import Groups, Plan, Sessions
 from tests.sql.continuous.cases import ALL, FILES, KEYS, ROWS, queries, tables
 from tests.sql.continuous.harness import follow
 
@@ -18,7 +18,7 @@ def kind_of(plan: Plan) -> str:
     several = [each for each in plan.nodes if isinstance(each, Groups) and each.inputs]
     if any(not any(each.keys) for each in several):
         return ALL
-    return KEYS if several else ROWS
+    return KEYS if several or any(isinstance(each, Sessions) for each in plan.nodes) else ROWS
 
 
 @pytest.mark.parametrize(("kind", "text", "name"), CASES)

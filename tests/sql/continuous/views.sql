@@ -387,6 +387,33 @@ SELECT window_start, window_end, count(*) AS n FROM tumble(bids, at, INTERVAL '1
 -- a change costs: rows
 SELECT auction, window_start, sum(price) FROM hop(bids, at, INTERVAL '2 minutes', INTERVAL '10 minutes') GROUP BY 1, 2;
 
+-- a change costs: keys
+SELECT bidder, window_start, window_end, count(*) AS n, sum(price) AS s
+FROM session(bids, at, INTERVAL '3 minutes') PARTITION BY bidder GROUP BY bidder, window_start, window_end;
+
+-- a change costs: keys
+SELECT s.*, people.name FROM TABLE(SESSION(TABLE bids PARTITION BY (bidder, price > 3), DESCRIPTOR(at), INTERVAL '100' SECOND)) AS s
+LEFT JOIN people ON people.id = s.bidder;
+
+-- a change costs: keys
+SELECT window_start, window_end, count(*) AS n FROM session((SELECT * FROM bids WHERE price > 1), at, '2 minutes') GROUP BY 1, 2;
+
+-- a change costs: keys
+SELECT bidder, session_window.start, session_window.end, count(*) AS n, max(price) AS most FROM bids WHERE price > 0
+GROUP BY bidder, session_window(at, '5 minutes') HAVING count(*) > 1;
+
+-- a change costs: keys
+SELECT session_window(b.at, '4 minutes') AS w, p.name AS who, string_agg(b.price, '-' ORDER BY b.price) AS l
+FROM bids b JOIN people p ON p.id = b.bidder GROUP BY 1, 2;
+
+-- a change costs: rows
+SELECT window_start, window_end, count(*) AS n
+FROM TABLE(TUMBLE(TABLE bids, DESCRIPTOR(at), INTERVAL '10' MINUTES, INTERVAL '3' MINUTES)) GROUP BY window_start, window_end;
+
+-- a change costs: rows
+SELECT w.window_start, count(*) AS n
+FROM TABLE(HOP(DATA => TABLE bids, TIMECOL => DESCRIPTOR(at), SLIDE => INTERVAL '4' MINUTES, SIZE => INTERVAL '6' MINUTES)) AS w GROUP BY 1;
+
 -- a change costs: rows
 SELECT b.auction, b.window_end FROM tumble((SELECT * FROM bids WHERE price > 1), at, '1 hour') AS b JOIN people p ON p.id = b.bidder;
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 
@@ -30,7 +32,7 @@ QUERIES = (
 @pytest.fixture(scope="module")
 def engine() -> Iterator[SqlEngine]:
     with Broker() as broker:
-        made = engine_of(broker)
+        made = engine_of(broker, registry=broker.schema_registry_url)
         yield made
         made.close()
 
@@ -67,9 +69,56 @@ def test_a_session_reads_what_it_wrote(on_spark: Asking) -> None:
 
 def test_sparks_error_is_the_statements(on_spark: Asking) -> None:
     assert "nothing" in on_spark.error("select nothing from orders").message
-    assert on_spark.error("select * from orders where id = $1", 1).sqlstate == "0A000"
     assert on_spark.error("select * from nowhere").sqlstate == "42P01"
     assert on_spark.rows("select count(*) from customers") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        ("select id from orders where id = $1 or customer = $2 order by id limit $3", (3, 1, 2)),
+        ("select id, $1 as given from orders where amount > $2 order by id", ("it's \\ 'quoted' :p1", Decimal("2.6"))),
+        ("select id from orders where at = $1", (datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC),)),
+        ("select count(*) as n from orders where id = any($1)", ([1, 3],)),
+        ("select id from customers where name = $1 or $2", ("bob", False)),
+        ("select id, $1::bytea as b from customers where id = $2", (b"\x00z", 1)),
+        ("select id, coalesce($1, name) as n from customers order by id", (None,)),
+    ],
+)  # fmt: skip
+def test_parameters(engine: SqlEngine, on_spark: Asking, query: str, values: tuple[object, ...]) -> None:
+    other = Asking(engine.session(Caller()))
+    assert on_spark.rows(query, *values) == other.rows(query, *values)
+    other.session.close()
+
+
+def test_a_prepared_query_runs_with_other_values(on_spark: Asking) -> None:
+    prepared = on_spark.session.prepare("select name from customers where id = $1")
+    found = []
+    for number in (1, 2, 7):
+        result = on_spark.session.execute(prepared, [number])
+        found.append([row for batch in result.batches() for row in batch.column(0).to_pylist()])
+        result.close()
+    assert found == [["ann"], ["bob"], []]
+    assert on_spark.error("select name from customers where id = $1").sqlstate == "08P01"
+
+
+@pytest.mark.parametrize("format_name", ["avro", "json_schema", "protobuf"])
+def test_tables_with_registered_schemas(engine: SqlEngine, on_spark: Asking, format_name: str) -> None:
+    on_spark(f"create table typed (id int primary key, n bigint, t text) with (format = '{format_name}')")
+    on_spark("insert into typed values (1, 10, 'x'), (2, 20, null)")
+    on_spark("update typed set n = 11 where id = 1")
+    assert on_spark.rows("select id, n, t from typed order by id") == [(1, 11, "x"), (2, 20, None)]
+    on_spark("create table of_topic with (topic = 'typed', format = '" + format_name + "')")
+    assert on_spark.rows("select sum(n) as s from of_topic") == [(41,)]
+    on_spark("drop table of_topic, typed")
+
+
+def test_functions_in_sql_run_on_spark(on_spark: Asking) -> None:
+    on_spark("create function doubled(a bigint) returns bigint language sql as $$ select a * 2 $$")
+    assert on_spark.rows("select id, doubled(customer) as d from orders where doubled(id) > 2 order by id") == [(2, 2), (3, 4)]
+    on_spark("create function in_python(a bigint) returns bigint language python as $$ return a $$")
+    assert on_spark.error("select in_python(id) from orders").sqlstate == "0A000"
+    on_spark("drop function doubled, in_python")
 
 
 def test_the_catalogue_stays_with_duckdb(on_spark: Asking) -> None:
@@ -97,6 +146,7 @@ def test_a_query_can_be_cancelled(engine: SqlEngine, on_spark: Asking) -> None:
 
 
 def test_few_sessions_have_a_spark(engine: SqlEngine, on_spark: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert on_spark.rows("select count(*) as n from customers") == [(2,)]
     taken = 0
     while engine.shared.spark_places.acquire(blocking=False):
         taken += 1
@@ -110,6 +160,7 @@ def test_few_sessions_have_a_spark(engine: SqlEngine, on_spark: Asking, monkeypa
 
 
 def test_a_process_that_ends_is_an_error_and_the_next_query_starts_another(on_spark: Asking) -> None:
+    assert on_spark.rows("select count(*) as n from customers") == [(2,)]
     process = on_spark.session.spark_queries()._process
     assert process is not None
     process.kill()

@@ -35,7 +35,7 @@ def test_the_same_text_is_checked_once(ask: Asking) -> None:
         "select 1",
         "select count(*) from varied",
         "select current_setting('TimeZone') from varied where id = 1",
-        "insert into varied values (1000, 'x') on conflict do nothing",
+        "insert into varied values (1000, 'x') on conflict (id) do update set name = varied.name || excluded.name",
         "insert into varied select 1001, 'x' where false",
         "insert into varied values (nextval('x'), current_user)",
         "show timezone",

@@ -244,7 +244,6 @@ def test_hints_about_columns(ask: Asking) -> None:
 @pytest.mark.parametrize(("text", "state", "hint"), [
     ("show tables like 'a*'", "0A000", "information_schema.tables"),
     ("show tables 'a'", "0A000", "information_schema.tables"),
-    ("show functions", "42704", "SHOW TABLES"),
     ("set", "42601", "SHOW ALL"),
     ("cache table a", "0A000", "in memory"),
     ("uncache table a", "0A000", "leave it out"),
@@ -277,3 +276,15 @@ def test_faults_have_words_that_users_of_postgres_know(ask: Asking) -> None:
 def test_a_topic_without_a_definition_is_not_dropped(ask: Asking) -> None:
     assert ask.error("drop table orders").hint == "`barnabas topic delete orders` deletes the topic"
     assert ask.rows("select count(*) from orders") == [(5,)]
+
+
+def test_literals_beside_small_integers_are_integers_as_in_postgres(ask: Asking) -> None:
+    ask("create temp table small (a smallint, b smallint, c bigint)")
+    ask("insert into small values (2, 3, 5)")
+    assert ask.rows("select a * 20000, 30000 * (a + b), -a * 20000, c * 20000, a - 32769 from small") == [
+        (40_000, 150_000, -40_000, 100_000, -32_767)
+    ]
+    assert ask.rows("select x.a * 20000 from small x where x.a * 20000 = 40000") == [(40_000,)]
+    assert ask("select $1 * 20000", 2, types=[pa.int16()]).rows == [(40_000,)]
+    assert ask("select a * 2 as n from small").names == ["n"]
+    assert ask.error("select (a * 1000)::smallint * b * 30::smallint from small").sqlstate == "22003"

@@ -65,13 +65,20 @@ def _never(_context: ServiceContext) -> Service:
 @asynccontextmanager
 async def serving(*, is_fresh: bool = False) -> AsyncIterator[tuple[DuckEngine, int]]:
     engine = DuckEngine(is_fresh=is_fresh)
+    async with serving_engine(engine) as port:
+        yield engine, port
+
+
+@asynccontextmanager
+async def serving_engine(engine: Engine) -> AsyncIterator[int]:
+    """The port of a listener over an engine."""
     listening = bind(ServiceEntry("sql", "SQL", 0, "sql", (), _never), Listener("http", "127.0.0.1", 0))
     surface = SurfaceAlone(engine)
     application = Application("sql", surface, RequestTimes(), timeout_s=60.0, follows_clients=True)
     server = WebServer(application, listening, None)
     await server.start()
     try:
-        yield engine, listening.getsockname()[1]
+        yield listening.getsockname()[1]
     finally:
         await server.close()
         await surface.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pyarrow as pa
@@ -16,12 +17,13 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import Caller, Session
-from barnabas.sql.live.decoded import AHEAD, DecodedRows
-from barnabas.sql.live.rows import LivePartition, LiveRows, Row, records_of
+from barnabas.sql.live.decoded import AHEAD, SHARE, DecodedRows, Made, Slices
+from barnabas.sql.live.rows import LivePartition, LiveRows
 from barnabas.sql.live.tables import Looks
 from barnabas.sql.session import SqlSession
 from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.testing import Broker
+from tests.sql.live.records import records
 from tests.waiting import wait_until
 
 
@@ -165,11 +167,23 @@ def test_open_transactions_do_not_show(broker: Broker, session: SqlSession) -> N
     assert rows(session, "select name from committed where id = 1") == [{"name": "new"}]
 
 
-def test_a_caller_without_the_right_to_read_gets_no_row() -> None:
+@contextmanager
+def secured() -> Iterator[tuple[Broker, ClientConfig, Callable[[str, str], None]]]:
+    """A broker with users, the settings of an administrator, and a function that denies a user a topic."""
     with Broker({"allow.everyone.if.no.acl.found": True, "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                  "super.users": "User:admin"}, users={"admin": "a", "alice": "b"}) as broker:  # fmt: skip
-        shown = {**broker.login("admin", "PLAIN"), "bootstrap.servers": broker.bootstrap_servers}
-        engine = SqlEngine(ClientConfig.from_options(shown))
+        shown = ClientConfig.from_options({**broker.login("admin", "PLAIN"), "bootstrap.servers": broker.bootstrap_servers})
+
+        def deny(user: str, topic: str) -> None:
+            with BlockingClient(shown) as client:
+                _deny(client, user, topic)
+
+        yield broker, shown, deny
+
+
+def test_a_caller_without_the_right_to_read_gets_no_row() -> None:
+    with secured() as (broker, shown, deny):
+        engine = SqlEngine(shown)
         try:
             admin, alice = (
                 engine.session(Caller("admin")),
@@ -178,8 +192,7 @@ def test_a_caller_without_the_right_to_read_gets_no_row() -> None:
             created(admin, "secret")
             assert rows(admin, "select name from secret where id = 1") == [{"name": "name 1"}]
             assert rows(alice, "select name from secret where id = 1") == [{"name": "name 1"}]
-            with BlockingClient(ClientConfig.from_options(shown)) as client:
-                _deny(client, "alice", "secret")
+            deny("alice", "secret")
             with pytest.raises(Exception, match=r"(?i)authoriz|permission|denied"):
                 rows(alice, "select name from secret where id = 1")
             assert rows(admin, "select name from secret where id = 1") == [{"name": "name 1"}]
@@ -271,26 +284,27 @@ def test_rows_that_were_decoded_ahead_are_the_newest(engine: SqlEngine, session:
     assert rows(session, one, [1]) == [{"id": 1, "name": "name 1", "size": None}]
 
 
-def test_decoded_rows_take_no_more_memory_than_the_rows() -> None:
+def test_decoded_rows_take_little_more_memory_than_the_rows() -> None:
     live = LiveRows(ScalarFormat(pa.field("id", pa.int64())))
     count = 4 * AHEAD
-    records = [(0, str(number).encode(), Row(number, 0, b"x" * 9_000)) for number in range(count)]
     live.partitions[0] = LivePartition()
-    live.take(0, records_of(records))
+    live.take(0, records([(str(number).encode(), b"x" * 9_000, number) for number in range(count)]))
     decoded, batches = DecodedRows(), []
 
-    def decode(records: pa.RecordBatch) -> pa.Table:
+    def decode(records: pa.RecordBatch) -> Made:
         batches.append(records.num_rows)
-        return pa.table({"value": records.column("value")})
+        table = pa.table({"value": records.column("value")})
+        return Made(Slices(table), table.nbytes)
 
-    for turn, names in enumerate([["a"], ["b"], ["c"]]):
+    for turn, kind in enumerate("abcdefgh"):
         for number in range(count):
-            found = decoded.of_key(live, str(number).encode(), "definition", names, decode)
+            found = decoded.of_key(live, str(number).encode(), "definition", kind, decode)
             assert found.num_rows == 1
-            assert decoded.size <= live.size + 2 * max(batches) * 10_000
+            assert decoded.size <= SHARE * live.size + 2 * max(batches) * 10_000
         assert sum(batches) >= (turn + 1) * count
     assert max(batches) <= AHEAD + 1
-    assert len(decoded._places) == 1
+    assert 1 < len(decoded._kinds) <= SHARE + 1
+    assert decoded.size == sum(each.size for each in decoded._kinds.values())
 
 
 def test_decoded_rows_have_what_the_rows_leave_free(

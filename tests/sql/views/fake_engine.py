@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterable
@@ -14,14 +15,17 @@ import pyarrow as pa
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
+from barnabas.engine.driver.appended import Appended
 from barnabas.engine.driver.rows import Decoder, Encoder
-from barnabas.engine.jobs import PROGRESS, Desired, Job, JobProgress, JobState, State, ViewWork, encode
+from barnabas.engine.jobs import PROGRESS, STREAMING, Desired, InsertWork, Job, JobProgress, JobState, State, ViewWork, encode
 from barnabas.engine.membership import Member, take_part
 from barnabas.engine.stores import jobs_of, states_of
 from barnabas.errors import BarnabasError
+from barnabas.incremental.appending import open_appending
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import FlowError
 from barnabas.incremental.macros import MACROS
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.writing.producing import Producers
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
@@ -35,11 +39,11 @@ POLL_S = 0.01
 class _View:
     """One job: its flow, and how far it has read."""
 
-    def __init__(self, job: Job, config: ClientConfig, folder: Path) -> None:
+    def __init__(self, job: Job, config: ClientConfig, folder: Path, registry: RegistryAddress | None) -> None:
         assert isinstance(job.work, ViewWork)
         self.job, self.work, self._config = job, job.work, config
         self.flow = open_flow(job.work.plan, folder / f"{job.name}-{job.generation}.duckdb", 256 << 20, 1, [MACROS])
-        self._decoder, self._encoder = Decoder(job.work.tables, None), Encoder(job.work)
+        self._decoder, self._encoder = Decoder(job.work.tables, registry), Encoder(job.work, registry)
         self._offsets: dict[str, dict[int, int]] = {}
         self._batch, self._rows_in = -1, 0
 
@@ -47,7 +51,7 @@ class _View:
         """The records of a step; none if there is nothing to do."""
         found, ends = [], {topic: dict(parts) for topic, parts in self._offsets.items()}
         for topic in sorted({each.topic for each in self.work.tables.values()}):
-            found += self._read(topic, ends.setdefault(topic, {}))
+            found += _read(topic, self._config, ends.setdefault(topic, {}))
         if ends == self._offsets and self._batch >= 0:
             return []
         records = pa.concat_tables(found) if found else None
@@ -62,24 +66,12 @@ class _View:
         if self._batch < 0:
             batches.append([self._gone(made.column("key").to_pylist())])
         self._batch += 1
+        self.flow.release()
         self._offsets = ends
         self._rows_in = 0 if records is None else records.num_rows
         key, value = self.job.name.encode(), encode(self._progress())
         progress = pa.record_batch({"key": pa.array([key], pa.binary()), "value": pa.array([value], pa.binary())})
         return [*((self.work.topic, each) for each in batches if each[0].num_rows), (PROGRESS, [progress])]
-
-    def _read(self, topic: str, ends: dict[int, int]) -> list[pa.Table]:
-        source = ClientSource(topic, self._config)
-        try:
-            now = source.snapshot()
-            parts = {number: Bounds(max(each.start, ends.get(number, 0)), each.end) for number, each in now.partitions.items()}
-            ends.update({number: each.end for number, each in parts.items()})
-            table = Table(source, columns_of(topic), Snapshot(topic, now.topic_id, parts))
-            rows = table.arrow(["_key", "value", "_partition", "_offset", "_timestamp"])
-        finally:
-            source.close()
-        rows = rows.rename_columns(["key", "value", "partition", "offset", "timestamp"])
-        return [rows.append_column("topic", pa.array([topic] * rows.num_rows, pa.string()))] if rows.num_rows else []
 
     def _gone(self, kept: Iterable[bytes | None]) -> pa.RecordBatch:
         source = ClientSource(self.work.topic, self._config)
@@ -93,8 +85,53 @@ class _View:
         rows = self.flow.size().rows
         return JobProgress(
             self.job.name, self.job.generation, self._batch, offsets, self._rows_in, state_rows=rows, took_ms=1.5,
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=time.time_ns() // 1_000_000, late_rows=self.flow.late(),
         )  # fmt: skip
+
+
+def _read(topic: str, config: ClientConfig, ends: dict[int, int]) -> list[pa.Table]:
+    """The records of a topic behind some offsets, which become those behind the records."""
+    source = ClientSource(topic, config)
+    try:
+        now = source.snapshot()
+        parts = {number: Bounds(max(each.start, ends.get(number, 0)), each.end) for number, each in now.partitions.items()}
+        ends.update({number: each.end for number, each in parts.items()})
+        table = Table(source, columns_of(topic), Snapshot(topic, now.topic_id, parts))
+        rows = table.arrow(["_key", "value", "_partition", "_offset", "_timestamp"])
+    finally:
+        source.close()
+    rows = rows.rename_columns(["key", "value", "partition", "offset", "timestamp"])
+    return [rows.append_column("topic", pa.array([topic] * rows.num_rows, pa.string()))] if rows.num_rows else []
+
+
+class _Insert:
+    """One job that inserts: the driver's own, over the records that came since its last step."""
+
+    def __init__(self, job: Job, config: ClientConfig, folder: Path, registry: RegistryAddress | None) -> None:
+        assert isinstance(job.work, InsertWork)
+        self.job, self._config = job, config
+        self.flow = open_appending(job.work.plan, folder / f"{job.generation}.duckdb", 256 << 20, 1, [MACROS])
+        servers = ",".join(f"{host}:{port}" for host, port in config.bootstrap_servers)
+        self._appended = Appended(job, {"bootstrap.servers": servers}, self.flow, registry=registry)
+        self._offsets: dict[str, dict[int, int]] | None = None
+        self._batch = 0
+
+    def step(self) -> list[tuple[str, list[pa.RecordBatch]]]:
+        """Take what came; its sink writes by itself."""
+        if self._offsets is None:
+            self._appended.begin()
+            start = json.loads(self._appended.starting_offsets)
+            self._offsets = {
+                topic: {} if each == "earliest" else {int(at): max(offset, 0) for at, offset in each.items()}
+                for topic, each in start.items()
+            }
+        ends = {topic: dict(parts) for topic, parts in self._offsets.items()}
+        found = [each for topic in self._appended.topics for each in _read(topic, self._config, ends[topic])]
+        if ends != self._offsets:
+            records = pa.concat_tables(found) if found else pa.table({})
+            self._appended.take(self._batch + 1, records, ends)
+            self._batch, self._offsets = self._batch + 1, ends
+        return []
 
 
 class FakeEngine:
@@ -102,11 +139,13 @@ class FakeEngine:
 
     Args:
         folder: of the states.
+        registry: the URL of a schema registry.
         is_held: while it is set, no view takes a step.
     """
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, registry: str | None = None) -> None:
         self._folder = folder
+        self._registry = None if registry is None else RegistryAddress(registry)
         self._config = ClientConfig.from_options({"bootstrap.servers": bootstrap})
         self.is_held = threading.Event()
         self._ending = threading.Event()
@@ -142,10 +181,10 @@ class FakeEngine:
         producers = Producers(client)
         if PROGRESS not in client.topics():
             client.create_topics([NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"})])
-        views: dict[str, _View] = {}
+        views: dict[str, _View | _Insert] = {}
         failed: dict[str, tuple[int, str]] = {}
         while not self._ending.wait(POLL_S):
-            there = {name: job for name, job in jobs.follow().items() if isinstance(job.work, ViewWork)}
+            there = {name: job for name, job in jobs.follow().items() if isinstance(job.work, STREAMING)}
             gone = [name for name, each in views.items() if name not in there or there[name].generation != each.job.generation]
             for name in gone:
                 views.pop(name).flow.close()
@@ -154,7 +193,8 @@ class FakeEngine:
                     continue
                 try:
                     if name not in views:
-                        views[name] = _View(job, read, self._folder)
+                        kind = _View if isinstance(job.work, ViewWork) else _Insert
+                        views[name] = kind(job, read, self._folder, self._registry)
                     view = views[name]
                     if records := view.step():
                         producers.write(records)

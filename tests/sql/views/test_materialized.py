@@ -136,6 +136,7 @@ def test_pause_and_resume(ask: Asking, engine: SqlEngine) -> None:
     assert error.sqlstate == "55000"
     assert ask.tag("resume paused") == "RESUME MATERIALIZED VIEW"
     ask("refresh materialized view paused")
+    assert ask.rows(state) == [("running",)]
     assert ask.rows("select * from paused") == [(1,)]
     other.session.close()
     ask("drop table paused_in cascade")
@@ -195,10 +196,10 @@ def test_functions_of_the_dialect(ask: Asking) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("create stream s as select 1", "CREATE MATERIALIZED VIEW"),
+        ("create source s as select 1", "CREATE TABLE"),
         ("create source s (a int) with (connector = 'kafka')", "CREATE TABLE"),
         ("create sink s from v", "topic of a materialized view"),
-        ("terminate q", "PAUSE MATERIALIZED VIEW"),
+        ("terminate q", "DROP JOB"),
         ("print 'sales'", "SUBSCRIBE"),
     ],
 )

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.engine.jobs import JobProgress, JobState, State
+from barnabas.engine.stores import progress_of, states_of
 from barnabas.sql.statements import materialized
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking, engine_of
@@ -73,3 +75,21 @@ def test_a_view_that_was_left_is_dropped_or_completed(alone: Asking, monkeypatch
 
 def _drop_job(asked: Asking) -> None:
     asked.session.view_jobs.store.put(asked.session.client, {"left.topic": None})
+
+
+def test_refresh_says_why_a_view_fails_though_nothing_is_missing(alone: Asking) -> None:
+    """The topic was deleted and made again, for example."""
+    alone("create materialized view stuck as select a from base with no data")
+    session = alone.session
+    job = session.view_jobs.jobs()["stuck"]
+    config = session.client.config
+    progress, states = progress_of(config), states_of(config)
+    progress.put(session.client, {"stuck": JobProgress("stuck", job.generation, 1, {"base": {"0": 99}})})
+    alone("refresh materialized view stuck")
+    state = JobState("stuck", job.generation, job.restarts, State.WAITING, 0, 3, "another topic")
+    states.put(session.client, {"stuck": state})
+    error = alone.error("refresh materialized view stuck")
+    assert (error.sqlstate, error.message) == ("55000", 'the view "stuck" does not run: another topic')
+    assert alone.rows("select rows_behind, error from barnabas.views") == [(None, "another topic")]
+    for each in (progress, states):
+        each.close()

@@ -5,40 +5,40 @@ Prints a line for each round; the exit code is 1 where a promise was broken, and
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Sequence
 
+from tests.torture.front import Done, parser_of, run_rounds
 from tests.torture.transactions.plan import Plan
-from tests.torture.transactions.rounds import torture
+from tests.torture.transactions.rounds import Round, torture
+
+MODULE = "tests.torture.transactions"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.torture.transactions", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=30, help="kills (default 30)")
-    parser.add_argument("--seed", type=int, default=1, help="decides victims, pauses and aborts (default 1)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of work before each kill, at most (default 3)")
-    parser.add_argument("--rate", type=int, default=400, help="records a second (default 400)")
+    parser = parser_of(MODULE, __doc__, rounds=30, decides="victims, pauses and aborts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of work before each kill, at most (default %(default)s)")
+    parser.add_argument("--rate", type=int, default=400, help="records a second (default %(default)s)")
     parser.add_argument("--without-java", action="store_true", help="a second confluent-kafka copier takes the place of Java's")
     options = parser.parse_args(arguments)
     plan = Plan(options.rounds, options.seed, options.seconds, options.rate, not options.without_java)
-    began = time.monotonic()
-    number = sent = 0
-    ends: dict[str, int] = {}
-    try:
-        for each in torture(plan):
-            number, sent, ends = each.number, each.sent, each.ends
-            print(f"round {number}: killed {each.victim}; {each.sent:,} records in, {each.copied:,} out", flush=True)
-    except AssertionError as broken:
-        print(f"broken after round {number}: {broken}")
-        print(f"again: python -m tests.torture.transactions --rounds {plan.rounds} --seed {plan.seed} --seconds {plan.seconds:g}")
-        return 1
-    print(
-        f"{number} rounds in {time.monotonic() - began:.0f} s: each of more than {sent:,} records was copied once and in order; "
-        f"ended on their own: {ends}; seed {plan.seed}"
-    )
-    return 0
+    last: Round | None = None
+
+    def told(each: Round) -> str:
+        nonlocal last
+        last = each
+        return f"killed {each.victim}; {each.sent:,} records in, {each.copied:,} out"
+
+    def summary(done: Done) -> str:
+        sent, ends = (last.sent, last.ends) if last is not None else (0, {})
+        return (
+            f"{done.rounds} rounds in {done.seconds:.0f} s: each of more than {sent:,} records was copied once and in order; "
+            f"ended on their own: {ends}; seed {plan.seed}"
+        )
+
+    java = " --without-java" if options.without_java else ""
+    again = f"python -m {MODULE} --rounds {plan.rounds} --seed {plan.seed} --seconds {plan.seconds:g} --rate {plan.rate}{java}"
+    return run_rounds(again, torture(plan), told, summary)
 
 
 if __name__ == "__main__":

@@ -265,7 +265,8 @@ def _chunks(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 _ACTIONS = {
     "q": _Action(_quit, most=0), "d": _Action(_describe), "dt": _Action(_statement("SHOW TABLES"), most=0),
-    "l": _Action(_statement("SHOW DATABASES"), most=0), "dn": _Action(_statement("SHOW SCHEMAS"), most=0),
+    "df": _Action(_statement("SHOW FUNCTIONS"), most=0), "dn": _Action(_statement("SHOW SCHEMAS"), most=0),
+    "l": _Action(_statement("SHOW DATABASES"), most=0),
     "x": _Action(_expanded), "timing": _Action(_timing), "t": _Action(_tuples_only), "pset": _Action(_pset, most=2),
     "o": _Action(_output), "i": _Action(_include, 1), "g": _Action(_go), "gx": _Action(_go_expanded), "watch": _Action(_watch),
     "e": _Action(_edit), "p": _Action(_print_pending, most=0), "r": _Action(_reset, most=0), "echo": _Action(_echo, most=1_000),

@@ -14,6 +14,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.properties import parse_pairs
+from barnabas.cli.registry_connection import URL
 from barnabas.cli.sql.session_maker import SessionMaker, close_all, write_error
 from barnabas.cli.sql.variables import checked_name
 from barnabas.cli.types import ANY_TEXT, FilePath
@@ -42,11 +43,13 @@ FORMATS = ("table", "csv", "json", "jsonl", "vertical")
 @click.option("-o", "--output", metavar="FILE", type=FilePath(dir_okay=False), help="Write results to a file.")
 @click.option("-v", "--variable", "variables", metavar="NAME=VALUE", multiple=True, type=ANY_TEXT,
               help="A value for :NAME, :'NAME' and :\"NAME\" in statements; repeatable.")  # fmt: skip
+@click.option("--schema-registry", "registry", type=URL, metavar="URL", envvar="SCHEMA_REGISTRY_URL",
+              help="The registry for tables with schemas; the variable SCHEMA_REGISTRY_URL sets it too.")  # fmt: skip
 @connection_options
 @click.pass_context
 def sql(
     context: click.Context, connection: Connection, statements: tuple[str, ...], files: tuple[str, ...], format_name: str,
-    no_header: bool, timing: bool, output: str | None, variables: tuple[str, ...],
+    no_header: bool, timing: bool, output: str | None, variables: tuple[str, ...], registry: str | None,
 ) -> int | None:  # fmt: skip
     """Ask topics in SQL, or run SQL as a service.
 
@@ -70,7 +73,7 @@ def sql(
         if find_spec(library) is None:
             raise BadInput(f"SQL needs the library {library}: pip install 'barnabas[sql]'")
     options = _options(format_name, variables, header=not no_header, timing=timing)
-    session_maker = SessionMaker(connection)
+    session_maker = SessionMaker(connection, registry)
     if statements or files or not sys.stdin.isatty():
         return _run_input(session_maker, options, statements, files, output)
     from barnabas.cli.sql.prompt import run_prompt

@@ -9,6 +9,7 @@ Statements end with ; and may have several lines. Ctrl-C stops a statement, Ctrl
   \\? \\h [STATEMENT]      this list; the forms of a statement
   \\d [TABLE]             the tables, or the columns of one
   \\dt \\dn \\l             tables, schemas, databases
+  \\df                    functions of users
   \\g [FILE] \\gx [FILE]   run the statement (into a file; with a line for each value)
   \\watch [SECONDS]       run the statement again and again
   \\e                     edit the statement in your editor
@@ -32,7 +33,6 @@ LACKING = {
     "conninfo": "the cluster is that of --bootstrap-server",
     "cd": "the folder is that where the shell was started",
     "da": "DuckDB's functions and Spark SQL's are there",
-    "df": "DuckDB's functions and Spark SQL's are there",
     "di": "topics have no indexes",
     "dv": "there are no views",
     "dm": "there are no views",

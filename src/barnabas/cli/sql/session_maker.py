@@ -20,9 +20,13 @@ DATABASE = "barnabas"
 
 
 class SessionMaker:
-    """Makes sessions in this process, against the cluster of a connection. The engine is loaded with the first."""
+    """Makes sessions in this process, against the cluster of a connection. The engine is loaded with the first.
 
-    def __init__(self, connection: Connection) -> None:
+    Args:
+        registry: the URL of a schema registry.
+    """
+
+    def __init__(self, connection: Connection, registry: str | None = None) -> None:
         from barnabas.client.config import ClientConfig
         from barnabas.sql.interface import Caller
         from barnabas.sql.lazy import LazyEngine
@@ -33,13 +37,14 @@ class SessionMaker:
         except ConfigError as error:
             raise BadInput(str(error)) from error
         connection.require_broker()
+        self._registry = registry
         self._caller = Caller(user=connection.properties.get("sasl.username") or _user(), database=DATABASE)
         self._engine = LazyEngine(self._load)
 
     def _load(self) -> Any:
         from barnabas.sql.engine import SqlEngine
 
-        return SqlEngine(self._config)
+        return SqlEngine(self._config, registry=self._registry)
 
     def load(self) -> None:
         """Load the engine."""

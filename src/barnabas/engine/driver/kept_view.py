@@ -18,26 +18,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.client.config import ClientConfig
-from barnabas.engine.driver.rows import Decoder, Encoder
-from barnabas.engine.jobs import PROGRESS, Job, JobProgress, ViewWork, encode
+from barnabas.engine.driver.job_sink import JobSink, Offsets, sink_rows
+from barnabas.engine.driver.rows import ROWS_AT_ONCE, Decoder, Encoder
+from barnabas.engine.jobs import Job, JobProgress, ViewWork
 from barnabas.incremental.interface import Flow
-from barnabas.pipelines.stream_writer import MicroBatches
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
 from barnabas.tables.table import Table
 
 if TYPE_CHECKING:
     from barnabas.schemas.arrow.columns import RegistryAddress
-
-Offsets = Mapping[str, Mapping[int, int]]
-ROWS_AT_ONCE = 100_000
 
 
 class KeptView:
@@ -57,13 +54,16 @@ class KeptView:
         self.job, self.work, self.flow = job, job.work, flow
         self.topics = sorted({each.topic for each in self.work.tables.values()})
         self._config = ClientConfig.from_options({**settings, "isolation.level": "read_committed"})
-        self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work)
-        self._sink = MicroBatches(_sink_options(job, settings), _sink_schema())
+        self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work, registry)
+        self._sink = JobSink(job, settings, progress)
         self._log = log or logging.getLogger(__name__)
         self._published = progress is not None
         self._targets: dict[str, dict[int, tuple[int, int]]] = {}
-        self._offsets: dict[str, dict[int, int]] = {} if progress is None else _of_progress(progress)
-        self._total_in, self._total_out = (0, 0) if progress is None else (progress.total_in, progress.total_out)
+
+    @property
+    def starting_offsets(self) -> str:
+        """Where its topics are read from, as the source of Spark takes it."""
+        return "earliest"
 
     @property
     def uses_headers(self) -> bool:
@@ -75,12 +75,14 @@ class KeptView:
         if not self._published:
             self._targets = {topic: _ends(topic, self._config) for topic in self.topics}
             for topic, parts in self._targets.items():
-                self._offsets[topic] = {partition: start for partition, (start, _) in parts.items()}
+                self._sink.offsets[topic] = {partition: start for partition, (start, _) in parts.items()}
         if self.flow.position < 0:
             self.flow.step(0, {})
             self.flow.commit()
         if not self._published and self._has_caught_up():
             self._publish(0, 0, time.monotonic())
+        if self._published:
+            self.flow.release()
 
     def has(self, number: int) -> bool:
         """Whether the flow has a step, so that its records are not needed."""
@@ -99,15 +101,14 @@ class KeptView:
             MicroBatchFailed: they were not written, or the next try completes it.
         """
         began_s = time.monotonic()
-        for topic, parts in ends.items():
-            self._offsets.setdefault(topic, {}).update(parts)
+        self._sink.reach(ends)
         if not self.has(number):
             try:
                 changes = self.flow.step(number, self._decoder.inputs(records))
-                self._total_in += records.num_rows
+                self._sink.count(records.num_rows)
                 if self._published:
                     batches = self._encoder.records(changes).to_batches(ROWS_AT_ONCE)
-                    self._write(number, iter(batches), records.num_rows, changes.num_rows, began_s)
+                    self._write(number, batches, records.num_rows, changes.num_rows, began_s)
                 self.flow.commit()
             except BaseException:
                 self.flow.rollback()
@@ -121,7 +122,7 @@ class KeptView:
 
     def _has_caught_up(self) -> bool:
         return all(
-            self._offsets.get(topic, {}).get(partition, start) >= end
+            self._sink.offsets.get(topic, {}).get(partition, start) >= end
             for topic, parts in self._targets.items()
             for partition, (start, end) in parts.items()
         )
@@ -131,6 +132,7 @@ class KeptView:
         result = self.flow.snapshot()
         self._write(number, self._replacing(result), rows, result.num_rows, began_s)
         self._published = True
+        self.flow.release()
         self._log.info("event=published rows=%d", result.num_rows)
 
     def _replacing(self, result: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -138,54 +140,14 @@ class KeptView:
         old = _newest_keys(self.work, self._config)
         gone = old.filter(pc.invert(pc.is_in(old, made.column("key").combine_chunks())))
         yield from made.to_batches(ROWS_AT_ONCE)
-        yield _sink_rows(gone, pa.nulls(len(gone), pa.binary()), self.work.topic)
+        yield sink_rows(gone, pa.nulls(len(gone), pa.binary()), self.work.topic)
 
-    def _write(self, number: int, batches: Iterator[pa.RecordBatch], rows_in: int, rows_out: int, began_s: float) -> None:
-        self._total_out += rows_out
-        size = self.flow.size()
-        progress = JobProgress(
-            self.job.name,
-            self.job.generation,
-            number,
-            {topic: {str(partition): end for partition, end in parts.items()} for topic, parts in self._offsets.items()},
-            rows_in,
-            rows_out,
-            self._total_in,
-            self._total_out,
-            size.rows,
-            size.size,
-            round((time.monotonic() - began_s) * 1000, 1),
-            time.time_ns() // 1_000_000,
-        )
-        told = _sink_rows(pa.array([self.job.name.encode()], pa.binary()), pa.array([encode(progress)], pa.binary()), PROGRESS)
-
-        def all_of_it() -> Iterator[pa.RecordBatch]:
-            yield from batches
-            yield told
-
-        self._sink.write_here(all_of_it(), f"job-{self.job.generation}", number)
+    def _write(self, number: int, batches: Iterable[pa.RecordBatch], rows_in: int, rows_out: int, began_s: float) -> None:
+        self._sink.write(number, batches, rows_in, rows_out, self.flow.size(), began_s, late_rows=self.flow.late())
 
     def close(self) -> None:
         """Release the state."""
         self.flow.close()
-
-
-def _sink_options(job: Job, settings: Mapping[str, str]) -> dict[str, str]:
-    return {**{f"kafka.{name}": value for name, value in settings.items()}, "sinkName": f"job-{job.name}-{job.generation}"}
-
-
-def _sink_schema() -> Any:
-    from pyspark.sql.types import StructType
-
-    return StructType().add("key", "binary").add("value", "binary").add("topic", "string")
-
-
-def _sink_rows(keys: Any, values: Any, topic: str) -> pa.RecordBatch:
-    return pa.record_batch({"key": keys, "value": values, "topic": pa.repeat(topic, len(keys))})
-
-
-def _of_progress(progress: JobProgress) -> dict[str, dict[int, int]]:
-    return {topic: {int(partition): end for partition, end in parts.items()} for topic, parts in progress.offsets.items()}
 
 
 def _ends(topic: str, config: ClientConfig) -> dict[int, tuple[int, int]]:

@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
+from barnabas.engine.driver.appended import Appended
+from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.kept_view import KeptView
+from barnabas.engine.driver.reasons import rebuild
 from barnabas.engine.driver.view_job import ViewJob
-from barnabas.engine.folders import job_folder, job_log
-from barnabas.engine.jobs import Job, JobProgress, ViewWork
-from barnabas.engine.rotating_log import RotatingLog
+from barnabas.engine.folders import job_folder
+from barnabas.engine.jobs import STREAMING, InsertWork, Job, JobProgress, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
+from barnabas.functions.store import check_stored
+from barnabas.incremental.appending import open_appending
 from barnabas.incremental.flow import open_flow
+from barnabas.incremental.interface import FlowError
 from barnabas.incremental.macros import MACROS
 from barnabas.schemas.arrow.columns import RegistryAddress
 
@@ -27,17 +32,46 @@ MEMORY_BYTES = 512 << 20
 THREADS = 2
 STATE = "state.duckdb"
 REGISTRY = "schema.registry.url"
+APPENDS_AGAIN = "DROP JOB ends it, and INSERT … WITH (start = 'latest') goes on with new records"
+
+
+def opened(
+    job: Job, settings: Mapping[str, str], path: Path, *, progress: JobProgress | None, registry: RegistryAddress | None = None,
+    log: logging.Logger | None = None,
+) -> KeptView | Appended:  # fmt: skip
+    """What takes the micro-batches of a job. Raises FlowError, TableError.
+
+    Args:
+        path: of the state.
+    """
+    if isinstance(job.work, InsertWork):
+        appending = open_appending(job.work.plan, path, MEMORY_BYTES, THREADS, [MACROS])
+        try:
+            return Appended(job, settings, appending, progress=progress, registry=registry, log=log)
+        except BaseException:
+            appending.close()
+            raise
+    assert isinstance(job.work, ViewWork)
+    flow = open_flow(job.work.plan, path, MEMORY_BYTES, THREADS, [MACROS])
+    try:
+        return KeptView(job, settings, flow, progress=progress, registry=registry, log=log)
+    except BaseException:
+        flow.close()
+        raise
 
 
 class CheckpointLost(BarnabasError):
-    """A job has rows in its topic, and its folder does not have the state that made them."""
+    """A job has rows in its topic, and its folder does not have the state that made them, or it cannot be read."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        super().__init__(name, folder)
-        self.name = name
+    def __init__(self, job: Job, why: str) -> None:
+        super().__init__(job, why)
+        self.job, self.why = job, why
 
     def __str__(self) -> str:
-        return f"the state of {self.name} is gone from its folder; `barnabas job restart {self.name} --rebuild` computes it again"
+        work = self.job.work
+        appends = isinstance(work, InsertWork) and not work.target.is_keyed
+        help_text = APPENDS_AGAIN if appends else rebuild(self.job.name)
+        return f"the state of {self.job.name} {self.why}; {help_text}"
 
 
 class Opener:
@@ -54,27 +88,26 @@ class Opener:
         self._registry = None if url is None else RegistryAddress(url)
         self._settings = {name: value for name, value in settings.items() if name != REGISTRY}
         self._config = ClientConfig.from_options(self._settings)
-        self._logs: dict[str, logging.Logger] = {}
+        self._logs = JobLogs(folder)
 
     def open(self, job: Job) -> ViewJob:
-        """Raises CheckpointLost, FlowError, ClientError, OSError."""
-        assert isinstance(job.work, ViewWork)
+        """Raises CheckpointLost, NotThere, ClientError, OSError."""
+        assert isinstance(job.work, STREAMING)
+        check_stored(self._config, job.work.plan.functions)
         progress = self._progress(job)
         folder = job_folder(self._folder, job.name, job.generation)
         has_state, has_checkpoint = (folder / STATE).exists(), (folder / "checkpoint").exists()
         if progress is not None and progress.batch > 0 and not (has_state and has_checkpoint):
-            raise CheckpointLost(job.name, folder)
+            raise CheckpointLost(job, "is gone from its folder")
         if not (has_state and has_checkpoint):
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        flow = open_flow(job.work.plan, folder / STATE, MEMORY_BYTES, THREADS, [MACROS])
-        log = self._log(job.name)
+        log = self._logs.open(job.name)
         try:
-            view = KeptView(job, self._settings, flow, progress=progress, registry=self._registry, log=log)
-        except BaseException:
-            flow.close()
-            raise
-        return ViewJob(self._spark, view, self._settings, folder, log)
+            taking = opened(job, self._settings, folder / STATE, progress=progress, registry=self._registry, log=log)
+        except FlowError as error:
+            raise CheckpointLost(job, f"cannot be read: {error}") from error
+        return ViewJob(self._spark, taking, self._settings, folder, log)
 
     def _progress(self, job: Job) -> JobProgress | None:
         store = progress_of(self._config)
@@ -83,22 +116,3 @@ class Opener:
         finally:
             store.close()
         return found if found is not None and found.generation == job.generation else None
-
-    def _log(self, name: str) -> logging.Logger:
-        found = self._logs.get(name)
-        if found is None:
-            found = self._logs[name] = logging.getLogger(f"barnabas.job.{name.replace('.', '_')}")
-            found.addHandler(_JobLog(RotatingLog(job_log(self._folder, name))))
-        return found
-
-
-class _JobLog(logging.Handler):
-    """Writes lines to the log of one job."""
-
-    def __init__(self, log: RotatingLog) -> None:
-        super().__init__()
-        self._log = log
-        self.setFormatter(logging.Formatter("%(asctime)s level=%(levelname)s %(message)s"))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._log.write(self.format(record).encode(errors="replace") + b"\n")

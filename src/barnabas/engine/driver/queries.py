@@ -17,6 +17,7 @@ from barnabas.engine.spark_queries import TASK_VARIABLE, Answer, Question
 from barnabas.pipelines import session
 from barnabas.pipelines.functions import as_table
 from barnabas.pipelines.runs.process import LEAVE_S, guard_group
+from barnabas.schemas.arrow.columns import RegistryAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,8 +43,8 @@ def answer(spark: SparkSession, settings: Mapping[str, str], question: Question,
     """Write the answer to one question."""
     try:
         for name, table in question.tables.items():
-            frame_of(spark, settings, table, question.filled.get(name, {})).createOrReplaceTempView(name)
-        frame = spark.sql(question.text)
+            frame_of(spark, settings, table, question.filled.get(name, {}), question.registry).createOrReplaceTempView(name)
+        frame = spark.sql(question.text, args=dict(question.values)) if question.values else spark.sql(question.text)
         found = (frame if question.has_rows else frame.limit(0)).toArrow()
     except Exception as error:  # noqa: BLE001 - Spark has many types of errors, and the caller gets each
         answers.write(msgspec.json.encode(fault_of(error)) + b"\n")
@@ -54,7 +55,13 @@ def answer(spark: SparkSession, settings: Mapping[str, str], question: Question,
             stream.write_batch(batch)
 
 
-def frame_of(spark: SparkSession, settings: Mapping[str, str], table: InputTable, filled: Mapping[str, str]) -> DataFrame:
+def frame_of(
+    spark: SparkSession,
+    settings: Mapping[str, str],
+    table: InputTable,
+    filled: Mapping[str, str],
+    registry: RegistryAddress | None,
+) -> DataFrame:
     """A table as Spark reads it: the newest rows of a keyed one."""
     records = (
         spark.read.format("barnabas")
@@ -65,9 +72,9 @@ def frame_of(spark: SparkSession, settings: Mapping[str, str], table: InputTable
     )
     if table.is_keyed:
         records = as_table(records)
-    made = TableRows(table, None)
+    made = TableRows(table, registry)
     schema = made.of(NO_RECORDS).select(list(table.names)).schema
-    rows = records.mapInArrow(Decode(table), spark_schema(schema))
+    rows = records.mapInArrow(Decode(table, registry), spark_schema(schema))
     return rows.selectExpr(
         *(f"coalesce(`{name}`, {filled[name]}) AS `{name}`" if name in filled else f"`{name}`" for name in table.names)
     )
@@ -95,11 +102,11 @@ def spark_schema(schema: pa.Schema) -> Any:
 class Decode:
     """The function that runs over the records of a partition."""
 
-    def __init__(self, table: InputTable) -> None:
-        self._table = table
+    def __init__(self, table: InputTable, registry: RegistryAddress | None) -> None:
+        self._table, self._registry = table, registry
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = TableRows(self._table, None)
+        rows = TableRows(self._table, self._registry)
         for batch in batches:
             yield from rows.of(pa.Table.from_batches([batch])).select(list(self._table.names)).to_batches()
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
 from barnabas.engine.jobs import InputTable, ViewWork
 from barnabas.incremental.interface import DELETED, KEY
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.tables.declared import columns_of
+from barnabas.tables.errors import TableError
 from barnabas.tables.memory_scan import MemoryScan
+from barnabas.tables.registered_format import registered_format
 
+ROWS_AT_ONCE = 100_000
 RECORDS = ("key", "value", "partition", "offset", "timestamp", "headers")
 
 
@@ -25,6 +30,7 @@ class TableRows:
         self._layout = columns_of(
             table.topic, format=table.format, columns=table.columns, key=table.key, registry=registry, mode=table.mode
         )
+        self._layout = structs.replace(self._layout, skips_deletions=table.skips_deletions)
 
     @property
     def uses_headers(self) -> bool:
@@ -62,8 +68,14 @@ class Decoder:
         """Whether the headers of records are needed."""
         return any(each.uses_headers for each in self._tables.values())
 
+    def rows(self, name: str) -> TableRows:
+        """The rows of one table."""
+        return self._tables[name]
+
     def inputs(self, records: pa.Table) -> dict[str, pa.Table]:
         """The rows by the names of the tables. Raises BadRecord."""
+        if not records.num_rows:
+            return {}
         names = [name for name in RECORDS if name in records.schema.names]
         found = {}
         for name, rows in self._tables.items():
@@ -73,14 +85,61 @@ class Decoder:
         return found
 
 
-class Encoder:
-    """Makes records of the changes of a result."""
+class RowEncoder:
+    """Makes records of rows for a topic, in the form of its table.
 
-    def __init__(self, work: ViewWork) -> None:
+    Args:
+        target: its names are the columns of the rows.
+    """
+
+    def __init__(self, target: InputTable, registry: RegistryAddress | None) -> None:
+        self._target = target
+        self._layout = columns_of(
+            target.topic, format=target.format, columns=target.columns, key=target.key, registry=registry, mode=target.mode
+        )
+        own = {target.renamed.get(each, each): each for each in target.names}
+        self._keys = [(own[each.name], each) for each in self._layout.key.fields if each.name in own]
+        self._values = [(own[each.name], each) for each in self._layout.value.fields]
+
+    def records(self, rows: pa.Table) -> list[pa.RecordBatch]:
+        """Keys, values and topics. Raises TableError."""
+        made = []
+        for batch in rows.to_batches(ROWS_AT_ONCE):
+            none = pa.nulls(batch.num_rows, pa.binary())
+            keys = self._layout.key.encode(_shaped(batch, self._keys)) if self._keys else none
+            values = self._layout.value.encode(_shaped(batch, self._values))
+            topics = pa.repeat(self._target.topic, batch.num_rows)
+            made += pa.table({"key": keys, "value": values, "topic": topics}).combine_chunks().to_batches()
+        return made
+
+
+def _shaped(batch: pa.RecordBatch, columns: Sequence[tuple[str, pa.Field[Any]]]) -> pa.RecordBatch:
+    fields = [each.with_nullable(True) for _, each in columns]
+    arrays: list[Any] = [batch.column(name).cast(each.type) for name, each in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+class Encoder:
+    """Makes records of the changes of a result.
+
+    Args:
+        registry: has the schema of the values, if the work names one.
+
+    Raises:
+        TableError: it has no such schema, or there is no registry.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
+
+    def __init__(self, work: ViewWork, registry: RegistryAddress | None) -> None:
         self._topic = work.topic
-        self._layout = columns_of(work.topic, format="json", columns=work.columns, key=work.key)
-        self._keys = [each.name for each in self._layout.key.fields]
-        self._values = [each.name for each in self._layout.value.fields]
+        layout = columns_of(work.topic, format="json", columns=work.columns, key=work.key)
+        self._key, self._value = layout.key, layout.value
+        if work.schema_id:
+            if registry is None:
+                raise TableError(f"the view {work.topic} needs a schema registry: the engine has no schema.registry.url")
+            self._value = registered_format(registry, work.schema_id)
+        self._keys = [each.name for each in self._key.fields]
+        self._values = [each.name for each in self._value.fields]
 
     def records(self, changes: pa.Table) -> pa.Table:
         """Keys, values and topics; a deletion has no value. Raises TableError."""
@@ -89,6 +148,6 @@ class Encoder:
                 {"key": pa.array([], pa.binary()), "value": pa.array([], pa.binary()), "topic": pa.array([], pa.string())}
             )
         batch = changes.combine_chunks().to_batches()[0]
-        keys = self._layout.key.encode(batch.select(self._keys))
-        values = self._layout.value.encode(batch.select(self._values), batch.column(DELETED))
+        keys = self._key.encode(batch.select(self._keys))
+        values = self._value.encode(batch.select(self._values), batch.column(DELETED))
         return pa.table({"key": keys, "value": values, "topic": pa.repeat(self._topic, batch.num_rows)})

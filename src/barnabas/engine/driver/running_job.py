@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from barnabas.engine.driver.reasons import one_line
 from barnabas.engine.job_states import made, waiting
 from barnabas.engine.jobs import Desired, Job, JobState, State
 from barnabas.engine.life import Action, Life, Phase
@@ -140,12 +141,6 @@ class RunningJob:
         closing = threading.Thread(target=self._release, daemon=True)
         closing.start()
         closing.join(max(0.0, deadline_s - time.monotonic()))
-
-
-def one_line(error: BaseException) -> str:
-    """The reason of an error."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 1_000 else f"{text[:1_000]}…"
 
 
 def _signature(job: Job) -> tuple[object, ...]:

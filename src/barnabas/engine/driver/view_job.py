@@ -1,4 +1,4 @@
-"""A view's job: one streaming query of Spark, whose micro-batches change the view.
+"""The job of a view or an insert: one streaming query of Spark, whose micro-batches change the view, or append rows.
 
 Spark plans the micro-batches, keeps their offsets in the checkpoint, reads the records, and repeats the last micro-batch after a failure.
 The driver reads small micro-batches itself, by the reader of Spark's tasks (`small_batches.py`).
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from barnabas.engine.driver.appended import Appended
 from barnabas.engine.driver.kept_view import KeptView
-from barnabas.engine.driver.running_job import one_line
+from barnabas.engine.driver.reasons import reason_of_view
 from barnabas.engine.driver.small_batches import SmallBatches, StreamOffset, offsets_of
 from barnabas.pipelines.offsets import from_stream_offset
 
@@ -34,7 +35,7 @@ NO_RECORDS = pa.table({})
 
 
 class ViewJob:
-    """Runs one view.
+    """Runs one view or insert.
 
     Args:
         settings: of the client, with `bootstrap.servers`.
@@ -42,30 +43,35 @@ class ViewJob:
     """
 
     def __init__(
-        self, spark: SparkSession, view: KeptView, settings: Mapping[str, str], folder: Path, log: logging.Logger
+        self, spark: SparkSession, view: KeptView | Appended, settings: Mapping[str, str], folder: Path, log: logging.Logger
     ) -> None:  # fmt: skip
         self._spark, self._view, self._settings, self._folder, self._log = spark, view, dict(settings), folder, log
         self._name = view.job.name
         self._error: BaseException | None = None  # that ended the query, as it was raised
         self._query: StreamingQuery | None = None
         self._took = False
-        self._options = {
+        self._small: SmallBatches | None = None
+
+    def _source_options(self) -> dict[str, str]:
+        view = self._view
+        return {
             "subscribe": ",".join(view.topics),
-            "startingOffsets": "earliest",
+            "startingOffsets": view.starting_offsets,
             "maxOffsetsPerTrigger": str(view.work.most_rows),
             "includeHeaders": str(view.uses_headers).lower(),
             "commitOffsets": "false",
             "waitForRecordsMs": str(IDLE_WAIT_MS),
             **{f"kafka.{name}": value for name, value in self._settings.items()},
         }
-        self._small = SmallBatches(self._options)
 
     def start(self) -> StreamingQuery:
         """Begin, or go on. Raises what `KeptView.begin` does, and Spark's errors."""
         view = self._view
         view.begin()
+        options = self._source_options()
+        self._small = SmallBatches(options)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", view.job.pool or f"job-{self._name}")
-        stream = self._spark.readStream.format("barnabas").options(**self._options).load()
+        stream = self._spark.readStream.format("barnabas").options(**options).load()
         writer = stream.writeStream.queryName(self._name).option("checkpointLocation", str(self._folder / "checkpoint"))
         with _starting:
             self._query = writer.foreachBatch(self._micro_batch).start()
@@ -89,10 +95,11 @@ class ViewJob:
             self._took = True
         except BaseException as error:
             self._error = error
-            self._log.error("event=batch-failed number=%d error=%r", batch + 1, one_line(error))
+            self._log.error("event=batch-failed number=%d error=%r", batch + 1, reason_of_view(error, self._name))
             raise
 
     def _records(self, frame: DataFrame, start: StreamOffset, end: StreamOffset) -> pa.Table:
+        assert self._small is not None
         small = self._small.read(start, end)
         return frame.toArrow() if small is None else small
 
@@ -112,13 +119,14 @@ class ViewJob:
         if self._query is None or self._query.isActive:
             return None
         error = self._error or self._query.exception()
-        return "the query ended" if error is None else one_line(error)
+        return "the query ended" if error is None else reason_of_view(error, self._name)
 
     def stop(self) -> None:
         """End the query after its micro-batch, and release the state."""
         if self._query is not None:
             self._query.stop()
-        self._small.close()
+        if self._small is not None:
+            self._small.close()
         self._view.close()
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,13 +19,15 @@ from barnabas.client.errors import PartitionError
 from barnabas.client.operations import fetch
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, parts_of_name
 from barnabas.sql.catalog.postgres.contents import Described, Facts
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
-from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, undeclared
+from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
@@ -138,7 +141,16 @@ class Access:
     def declared(self, name: str) -> TopicRelation | None:
         """A declared table by its name, whatever its case."""
         found = self.definition(name)
-        return None if found is None else declared(found)
+        return None if found is None else self.relation_of(found)
+
+    @property
+    def registry(self) -> RegistryAddress | None:
+        """The schema registry."""
+        return self._shared.samples.registry
+
+    def relation_of(self, definition: TableDefinition) -> TopicRelation:
+        """A table by its definition. Raises TableError, RegistryError, RegistryUnreachable."""
+        return declared(definition, self.registry)
 
     def definition(self, name: str) -> TableDefinition | None:
         """A definition by its name, whatever its case."""
@@ -198,13 +210,16 @@ class Access:
         for name in self.names():
             if name in definitions:
                 schema, _ = parts_of_name(name, self._shared.definitions.schemas)
-                described.append(Described(name, declared(definitions[name]).columns, definitions[name], schema))
+                described.append(Described(name, shown_columns(definitions[name]), definitions[name], schema))
             else:
                 described.append(Described(name, self._columns_of_topic(name, has_schema=name in with_schemas)))
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
         names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]
-        return Facts(self._user, database, list(self._settings), described, sequences, sorted(self._shared.definitions.schemas))
+        self._shared.functions.refresh(self._running)
+        functions = [each.function for _, each in sorted(self._shared.functions.stored.items())]
+        schemas = sorted(self._shared.definitions.schemas)
+        return Facts(self._user, database, list(self._settings), described, sequences, functions, schemas)
 
     def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
         """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""
@@ -322,6 +337,14 @@ class Access:
         found = self.live_records(relation, lambda rows: self._of_key(relation, names, rows, payload))
         return None if found is _UNKNOWN else found
 
+    def awaited(self, topic: str, topic_id: UUID) -> Mapping[int, int]:
+        """The offsets of a topic that the session's next look must reach, by partition."""
+        return self._written.get(topic, {}).get(topic_id.hex, {})
+
+    def has_seen(self, topic: str) -> None:
+        """A look has reached them."""
+        self._written.pop(topic, None)
+
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has. A table that is not kept in memory is scanned for them."""
         known = self.live_records(relation, lambda rows: rows.having(keys))
@@ -339,9 +362,14 @@ class Access:
         def decode(records: pa.RecordBatch) -> pa.Table:
             return self._in_memory(relation, names, records)
 
-        if relation.layout.mode != "permissive":  # then other rows may be missing, or fail
-            return decode(rows.of_key(key))
-        return self._shared.live.decoded(rows).of_key(rows, key, relation.definition, names, decode)
+        def make(records: pa.RecordBatch) -> Made:
+            table = decode(records)
+            return Made(Slices(table), table.nbytes)
+
+        found = None
+        if relation.layout.mode == "permissive":  # otherwise other rows may be missing, or fail
+            found = self._shared.live.decoded(rows).of_key(rows, key, relation.definition, tuple(names), make)
+        return decode(rows.of_key(key)) if found is None else found
 
     def _in_memory(self, relation: TopicRelation, names: Sequence[str], records: pa.RecordBatch) -> pa.Table:
         return MemoryScan(relation.topic, relation.layout, names, records).table()

@@ -10,10 +10,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
+from barnabas.tables.column_types import quoted as identifier
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
-FORMATS = ("json", "text", "raw")
+REGISTERED = ("avro", "json_schema", "protobuf")  # formats whose values name a schema of the registry
+FORMATS = ("json", "text", "raw", *REGISTERED)
 PUBLIC = "public"  # the schema whose name is left out of names
 ALWAYS, BY_DEFAULT = "a", "d"  # kinds of identity columns, as in `pg_attribute.attidentity`
 _FIELDS: dict[str, pa.Field[Any]] = {}
@@ -64,6 +66,7 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
         is_materialized: whether a job keeps its result in the topic; otherwise the query runs when it is read.
         hidden: columns that only identify rows.
         created_ms: since the epoch.
+        functions: that it calls: their signatures, and the digests of their definitions.
     """
 
     query: str
@@ -71,6 +74,39 @@ class ViewDefinition(Struct, frozen=True, omit_defaults=True):
     is_materialized: bool = True
     hidden: tuple[str, ...] = ()
     created_ms: int = 0
+    functions: tuple[tuple[str, str], ...] = ()
+
+
+class WatermarkDefinition(Struct, frozen=True):
+    """How late the rows of a table may come.
+
+    Args:
+        column: their time.
+        delay: an interval in SQL, as in `INTERVAL '5 seconds'`; empty for none.
+    """
+
+    column: str
+    delay: str = ""
+
+    @property
+    def text(self) -> str:
+        """As CREATE TABLE has it."""
+        return f"WATERMARK FOR {identifier(self.column)} AS {self.value}"
+
+    @property
+    def value(self) -> str:
+        """The watermark that a row gives."""
+        return f"{identifier(self.column)}{f' - {self.delay}' if self.delay else ''}"
+
+
+class StreamDefinition(Struct, frozen=True, omit_defaults=True):
+    """The query of CREATE STREAM.
+
+    Args:
+        query: the text of the query whose rows a job appends; empty without one.
+    """
+
+    query: str = ""
 
 
 class TableDefinition(Struct, frozen=True, omit_defaults=True):
@@ -86,6 +122,10 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         mode: of records that do not fit.
         is_key_object: whether a record's key is a JSON object even if it holds one column: a key that may be null.
         view: what makes the rows; None for a table that statements write to.
+        watermark: which rows come too late for views; None: all of them count.
+        stream: for a table of CREATE STREAM, whose rows never change.
+        schema_id: of the schema that values are written with, in the registry; 0 without one.
+        owns_schema: whether the schema was registered for it.
         dropped: names of columns that records may still have.
         indexes: names of indexes, which have no effect.
         is_renamed: whether the topic has a name that the table had before.
@@ -102,6 +142,16 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     mode: str = "permissive"
     is_key_object: bool = False
     view: ViewDefinition | None = None
+    watermark: WatermarkDefinition | None = None
+    stream: StreamDefinition | None = None
+    schema_id: int = 0
+    owns_schema: bool = False
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a schema of the registry describes its values."""
+        return self.format in REGISTERED
+
     dropped: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     is_renamed: bool = False

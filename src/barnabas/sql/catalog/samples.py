@@ -25,7 +25,7 @@ class Samples:
     """
 
     def __init__(self, registry: RegistryAddress | None = None) -> None:
-        self._registry = registry
+        self._registry = self.registry = registry
         self._registered: dict[str, tuple[float, TopicRelation | None]] = {}
         self._subjects: tuple[float, set[str]] | None = None
         self._known: dict[str, tuple[float, tuple[bool, bool]]] = {}

@@ -72,7 +72,7 @@ class DefinitionStore:
         self._tables: dict[str, TableDefinition] = {}
         self._schemas: frozenset[str] = frozenset()
         self._topic_id, self._position = "", 0
-        self._looked_at = -REFRESH_S
+        self._looked_at, self._is_looking = -REFRESH_S, False
         self.version = 0
 
     @property
@@ -94,6 +94,12 @@ class DefinitionStore:
         found = (each for each in self._tables.values() if each.topic == topic)
         return next((each for each in found if each.view is not None and each.view.is_materialized), None)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether `refresh` would read nothing, or another statement reads at this moment."""
+        age_s = time.monotonic() - self._looked_at
+        return age_s < REFRESH_S or (self._is_looking and age_s < 2 * REFRESH_S)
+
     def close(self) -> None:
         """Release the connections; no session is left."""
         self._source.close()
@@ -109,7 +115,11 @@ class DefinitionStore:
             return
         with self._turns.turn(running), running.using(self._interruption):
             if time.monotonic() - self._looked_at >= max_age_s:
-                self._catch_up()
+                self._is_looking = True
+                try:
+                    self._catch_up()
+                finally:
+                    self._is_looking = False
 
     def _catch_up(self) -> None:
         if not self._client.topics_by_name([TOPIC]):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from barnabas.incremental.interface import ROW
 from barnabas.schemas.arrow.columns import RegistryAddress
@@ -14,7 +14,9 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
 from barnabas.tables.declared import columns_of, json_object
 from barnabas.tables.declared import key_format as declared_key_format
+from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.registered_format import registered_format
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
@@ -30,6 +32,7 @@ class TopicRelation(Struct, frozen=True):
         columns: what `*` shows.
         layout: how records become columns.
         definition: None for an undeclared topic.
+        is_stream: whether each record is a row that stays, also in a table with a primary key.
     """
 
     name: str
@@ -40,26 +43,38 @@ class TopicRelation(Struct, frozen=True):
     key_alias: str | None = None
     filled: Mapping[str, str] = {}
     definition: TableDefinition | None = None
+    is_stream: bool = False
+
+    @property
+    def source(self) -> str:
+        """The name of the table, which is that of the topic if nothing declares it."""
+        return self.topic if self.definition is None else self.definition.name
 
     @property
     def is_keyed(self) -> bool:
         """Whether a reader sees the newest row of each key."""
-        return self.definition is not None and self.definition.is_keyed
+        return self.definition is not None and self.definition.is_keyed and not self.is_stream
 
     @property
     def is_view(self) -> bool:
-        """Whether a job writes its rows."""
+        """Whether a job alone writes its rows."""
         return self.definition is not None and self.definition.view is not None
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a job was created with it, and writes its rows."""
+        definition = self.definition
+        return self.is_view or (definition is not None and definition.stream is not None and bool(definition.stream.query))
 
     @property
     def has_row_ids(self) -> bool:
         """Whether the hidden column ROW identifies the rows."""
-        return self.definition is not None and self.definition.has_row_ids
+        return self.definition is not None and self.definition.has_row_ids and not self.is_stream
 
     @property
     def keys(self) -> Sequence[str]:
         """The columns of the primary key; of a table without one ROW, if its rows have numbers."""
-        if self.definition is None or not self.definition.is_keyed:
+        if self.definition is None or not self.is_keyed:
             return ()
         return self.definition.key or (ROW,)
 
@@ -67,6 +82,14 @@ class TopicRelation(Struct, frozen=True):
     def identified(self) -> pa.Schema:
         """The columns, and ROW if it identifies them."""
         return self.columns.append(ROW_ID) if self.has_row_ids else self.columns
+
+
+def as_stream(relation: TopicRelation) -> TopicRelation:
+    """The same topic with a row of each record. Of a table whose rows can change, deletions are left out."""
+    if relation.is_stream:
+        return relation
+    layout = structs.replace(relation.layout, skips_deletions=relation.is_keyed)
+    return structs.replace(relation, name=f"STREAM({relation.name})", layout=layout, is_stream=True)
 
 
 def undeclared(topic: str, *, is_text_key: bool, is_text_value: bool) -> TopicRelation:
@@ -114,8 +137,16 @@ def _is_text(column: Any) -> bool:
     return True
 
 
-def declared(definition: TableDefinition) -> TopicRelation:
-    """A topic with the columns of a definition. Raises TableError."""
+def declared(definition: TableDefinition, registry: RegistryAddress | None = None) -> TopicRelation:
+    """A topic with the columns of a definition.
+
+    Args:
+        registry: has the schema of values, if the definition names one. A definition that names none yet gets columns only.
+
+    Raises:
+        TableError: so say the columns, or there is no registry.
+        RegistryError, RegistryUnreachable: the registry gave no answer.
+    """
     schema = definition.schema
     keys = [ROW_ID] if definition.has_row_ids else [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
@@ -126,9 +157,9 @@ def declared(definition: TableDefinition) -> TopicRelation:
     return TopicRelation(
         definition.name,
         definition.topic,
-        pa.schema([each for each in schema if each.name not in unseen]) if unseen else schema,
+        shown_columns(definition) if unseen else schema,
         pa.schema(hidden),
-        Columns(key, value_format(definition.format, values), definition.mode),
+        Columns(key, value_of(definition, values, registry), definition.mode),
         key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in (*unseen, ROW) else None,
         filled={
             each.name: each.default
@@ -139,9 +170,26 @@ def declared(definition: TableDefinition) -> TopicRelation:
     )
 
 
+def shown_columns(definition: TableDefinition) -> pa.Schema:
+    """The columns that `*` shows. Raises TableError."""
+    unseen = definition.view.hidden if definition.view is not None else ()
+    return pa.schema([each for each in definition.schema if each.name not in unseen])
+
+
 def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
     return declared_key_format(fields) if fields else Raw(KEY)
+
+
+def value_of(definition: TableDefinition, fields: Sequence[pa.Field[Any]], registry: RegistryAddress | None) -> ColumnFormat:
+    """The format of a table's values. Raises TableError, RegistryError, RegistryUnreachable."""
+    if not definition.is_registered:
+        return value_format(definition.format, fields)
+    if not definition.schema_id:
+        return json_object(fields)
+    if registry is None:
+        raise TableError(f"the table {definition.name} needs a schema registry, and this server knows none")
+    return registered_format(registry, definition.schema_id)
 
 
 def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from barnabas.incremental.plan import Groups, Input, Join, Less, Plan, Rows, Sums, Union
+from barnabas.incremental.append_only import streamed
+from barnabas.incremental.plan import Final, Groups, Input, Join, Less, OnTime, Plan, Rows, Sessions, Sums, Union, Until
 
 GROWS = "a change costs the rows that come"
 ROWS = "a change costs the rows that it touches"
 GROUP = "a change recomputes its group"
+RECORDS = "each record is read once"
 EVERYTHING = "a change recomputes everything"
 
 
@@ -16,11 +18,26 @@ def explain(plan: Plan) -> str:
     return "\n".join([*found, f"result: {_key(plan)}"])
 
 
+def explain_appends(plan: Plan) -> str:
+    """The same of a plan whose rows are appended."""
+    streams = streamed(plan)
+    beside = {each for number in streams for each in plan.inputs_of(number)} - streams
+    found = []
+    for number in range(len(plan.nodes)):
+        if number in streams:
+            found.append(f"{number}: {what(plan, number)}; keeps nothing; {RECORDS}")
+            continue
+        kept = "keeps its rows" if number in beside and not isinstance(plan.nodes[number], Input) else keeps(plan, number)
+        is_added = number in beside and isinstance(node := plan.nodes[number], Input) and not node.is_keyed
+        found.append(f"{number}: {what(plan, number)}; {'keeps its rows' if is_added else kept}; {cost(plan, number)}")
+    return "\n".join([*found, "result: rows that are appended, and never change"])
+
+
 def what(plan: Plan, number: int) -> str:
     """A node in words."""
     match plan.nodes[number]:
-        case Input(table=table):
-            return f"table {table}"
+        case Input(table=table, is_stream=is_stream):
+            return table if is_stream else f"table {table}"
         case Rows(input=one, where=where, source=source):
             parts = [f"rows of {one}"]
             parts += [f"with {source.removeprefix('input_0').strip(', ')}"] if source != "input_0" else []
@@ -33,6 +50,14 @@ def what(plan: Plan, number: int) -> str:
         case Groups(inputs=inputs, keys=keys):
             by = _listed(keys[0]) if keys and keys[0] else ""
             return f"query over {_listed(inputs) or 'nothing'}{f' by {by}' if by else ''}"
+        case OnTime(input=one, time=time, watermark=watermark):
+            return (
+                f"rows of {one} that are not late by {time}: its watermark is the greatest {watermark.removeprefix('input_0.')}"
+            )
+        case Sessions(input=one, keys=keys, gap=gap):
+            return f"sessions of {one} with gaps of {gap}{f' by {_listed(keys)}' if keys else ''}"
+        case Final(input=one):
+            return f"rows of {one} that are final"
         case Union(inputs=inputs):
             return f"union of {_listed(inputs)}"
         case Less(input=one, less=less):
@@ -41,6 +66,23 @@ def what(plan: Plan, number: int) -> str:
 
 def keeps(plan: Plan, number: int) -> str:
     """The state of a node."""
+    found = _keeps(plan, number)
+    untils = list(dict.fromkeys(f"{each.sql.removeprefix('input_0.')} < {each.bound}" for each in untils_of(plan, number)))
+    return f"{found} until {' and '.join(untils)}" if untils else found
+
+
+def untils_of(plan: Plan, number: int) -> list[Until]:
+    """When a node may forget rows; none if it keeps some for good."""
+    match plan.nodes[number]:
+        case Sums(until=until) | Sessions(until=until) | Final(until=until):
+            return [until] if until is not None else []
+        case Join(until=untils) | Groups(until=untils):
+            found = [each for each in untils if each is not None]
+            return found if len(found) == len(untils) else []
+    return []
+
+
+def _keeps(plan: Plan, number: int) -> str:
     match plan.nodes[number]:
         case Input(is_keyed=True):
             return "keeps the newest row of each key"
@@ -51,6 +93,12 @@ def keeps(plan: Plan, number: int) -> str:
             return line if is_added_up(plan, number) else f"{line}, and the rows of {one}"
         case Groups(inputs=inputs, keys=keys) if inputs:
             return f"keeps the rows of {_listed(inputs)}{'' if any(keys) else ', and its result'}"
+        case Sessions(input=one):
+            return f"keeps the rows of {one}"
+        case OnTime():
+            return "keeps the watermark"
+        case Final():
+            return "keeps the others"
     return "keeps nothing"
 
 
@@ -59,6 +107,8 @@ def cost(plan: Plan, number: int) -> str:
     match plan.nodes[number]:
         case Groups(keys=keys):
             return GROUP if any(keys) else EVERYTHING
+        case Sessions():
+            return GROUP
         case Sums():
             return ROWS if is_added_up(plan, number) else GROUP
     return GROWS if plan.only_grows(number) else ROWS

@@ -101,7 +101,7 @@ class Joining:
                 tuple(text(one, left) for one, _ in keys),
                 tuple(text(other, right.renamed()).replace("input_0.", "input_1.") for _, other in keys),
             )
-            node = self._nodes.add(Groups((left.node, right.node), sides, query, tuple(columns)))
+            node = self._nodes.add(Groups((left.node, right.node), sides, query, tuple(columns), is_filter=True))
         elif mixed:
             raise NotSplit("a condition between two tables without an equality")
         elif keys:

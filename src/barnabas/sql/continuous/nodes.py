@@ -5,7 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.incremental.plan import Column, Groups, Input, Join, Less, Node, Plan, Rows, Sums, Union, quoted
+from msgspec.structs import replace
+
+from barnabas.incremental.plan import (
+    Column,
+    Final,
+    Groups,
+    Input,
+    Join,
+    Less,
+    Node,
+    OnTime,
+    Plan,
+    Rows,
+    Sessions,
+    Sums,
+    Union,
+    quoted,
+)
 from barnabas.sql.continuous.simplify import is_identity, simplified
 
 
@@ -91,8 +108,10 @@ def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
         case Sums():
             return Sums(numbers[node.input], node.keys, node.sums, node.columns)
         case Groups():
-            return Groups(tuple(numbers[each] for each in node.inputs), node.keys, node.query, node.columns)
+            return replace(node, inputs=tuple(numbers[each] for each in node.inputs))
         case Union():
             return Union(tuple(numbers[each] for each in node.inputs))
         case Less():
             return Less(numbers[node.input], numbers[node.less])
+        case OnTime() | Sessions() | Final():
+            return replace(node, input=numbers[node.input])

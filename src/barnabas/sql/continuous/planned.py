@@ -9,14 +9,17 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
+from barnabas.incremental.append_only import NO_STREAM, reason_against
 from barnabas.incremental.interface import DELETED, ROW
-from barnabas.incremental.plan import Column, Input, Named, Plan, Rows, quoted
+from barnabas.incremental.plan import Column, Input, Named, OnTime, Plan, Rows, quoted
 from barnabas.sql.catalog.relations import KEY, META, Relation
 from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import Made, NotSplit, free_name
 from barnabas.sql.continuous.planner import Planner
 from barnabas.sql.continuous.refusals import refuse
+from barnabas.sql.continuous.watermarks import with_watermarks
 from barnabas.sql.duck.types import arrow_of, duckdb_of, with_marks
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import Input as Reading
@@ -26,6 +29,7 @@ from barnabas.tables.scan import OFFSET, PARTITION
 
 META_NAMES = (*(each.name for each in META), KEY, ROW, DELETED)  # columns that topics and results have
 _OWN = re.compile(r"_([whrno]|k\d+|text|after|count|come|total|same|row|deleted)")  # names in the tables of a state
+JOB = "a job"
 ONLY = "_only"  # the key of a result that has one row
 
 
@@ -45,28 +49,63 @@ class Planned(Struct, frozen=True):
     not_null: frozenset[str] = frozenset()
 
 
-def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = ()) -> Planned:
+def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = (), *, is_final: bool = False) -> Planned:
     """The plan that keeps the result of a query.
 
     Args:
         query: as `plan_query` made it, without rows of an open transaction.
         cursor: of a DuckDB that knows the functions of the dialect, such as `session.planner()`.
         names: of the first columns, instead of the query's own.
+        is_final: whether the view gives a row when it cannot change any more.
 
     Raises:
         SqlError: 0A000 if the result cannot be kept, 42701 if two columns have one name, and whatever DuckDB says about the query.
     """
     refuse(query)
     try:
-        return _planned(query, cursor, names)
+        found = _planned(query, cursor, names)
     except duckdb.Error as error:
         raise of_duckdb(error) from None
+    return replace(found, plan=with_watermarks(_with_functions(found.plan, query), is_final=is_final))
 
 
-def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
+def _with_functions(plan: Plan, query: QueryPlan) -> Plan:
+    """The plan with the functions of users that it calls."""
+    used = tuple(each for each in query.in_python if each.call in plan.query().lower()) if query.functions else ()
+    return replace(plan, functions=used) if used else plan
+
+
+def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = ()) -> Planned:
+    """The plan whose rows are appended: nothing identifies a row, and a row that comes late is appended like any other.
+
+    Args:
+        query, cursor: as for `plan_view`.
+        more: columns behind those of the query, which may call a clock.
+
+    Raises:
+        SqlError: as `plan_view`, and 0A000 if a later row could take back what an earlier one made.
+    """
+    refuse(query, JOB)
+    try:
+        found = _planned(query, cursor, (), identifies=False)
+    except duckdb.Error as error:
+        raise of_duckdb(error) from None
+    reason = reason_against(found.plan)
+    if reason is not None:
+        why = f": {found.notices[0]}" if found.notices and reason.startswith("a part") else ""
+        hint = "read a stream: FROM STREAM t" if reason == NO_STREAM else "CREATE MATERIALIZED VIEW keeps such a query"
+        raise not_supported(f"a job cannot append the rows of this query: {reason}{why}", hint=hint)
+    plan = found.plan
+    if more:
+        own = tuple(Named(each.name, each.kind, quoted(each.name)) for each in plan.columns)
+        plan = Plan((*plan.nodes, Rows(len(plan.nodes) - 1, (*own, *more))))
+    return replace(found, plan=_with_functions(plan, query))
+
+
+def _planned(query: QueryPlan, cursor: Any, names: Sequence[str], *, identifies: bool = True) -> Planned:
     nodes = Nodes(cursor)
     tables = {each.relation.name: each.relation for each in query.inputs}
-    inputs = {each.alias: _input(query, each, nodes) for each in query.inputs}
+    inputs = {each.alias: _input(query, each, nodes, judges_time=identifies) for each in query.inputs}
     planner = Planner(nodes, inputs)
     try:
         made = planner.query(query.tree.copy(), {})
@@ -74,20 +113,33 @@ def _planned(query: QueryPlan, cursor: Any, names: Sequence[str]) -> Planned:
         if isinstance(error.__cause__, duckdb.Error):
             raise error.__cause__ from None
         raise not_supported(f"a view cannot have {error}") from None
+    if not identifies:
+        made = Made(made.node, made.names, (), made.not_null)
     return _finished(nodes, made, _named([name for name, _ in made.names], names), tables, planner.notices)
 
 
-def _input(query: QueryPlan, one: Reading, nodes: Nodes) -> Made:
-    """The node of a table, and what one name of it shows. The columns of the primary key are always there."""
+def _input(query: QueryPlan, one: Reading, nodes: Nodes, *, judges_time: bool) -> Made:
+    """The node of a table, and what one name of it shows. The columns of the primary key are always there.
+
+    Args:
+        judges_time: whether rows behind the watermark of the table are left out.
+    """
     relation = one.relation
     wanted = {field.name: field for each in query.inputs if each.relation.name == relation.name for field in each.schema}
     everything = {field.name: field for field in (*relation.hidden, *relation.columns)}  # a key of a view may be hidden
     for name in relation.keys:
         wanted.setdefault(name, everything[name])
+    is_stream = getattr(relation, "is_stream", False)
+    mark = getattr(getattr(relation, "definition", None), "watermark", None) if judges_time else None
+    if mark is not None:
+        wanted.setdefault(mark.column, everything[mark.column])
     for name in wanted:
         if name != ROW or name not in relation.keys:  # a view without a key has rows with this one
             _check_name(name)
-    node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys)))
+    node = nodes.add(Input(relation.name, _columns(nodes.cursor, list(wanted.values())), bool(relation.keys), is_stream))
+    if mark is not None:
+        value = f"input_0.{quoted(mark.column)}{f' - {mark.delay}' if mark.delay else ''}"
+        node = nodes.add(OnTime(node, nodes.columns(node), mark.column, value))
     unique = [frozenset(relation.keys)] if relation.keys else []
     if PARTITION in wanted and OFFSET in wanted:
         unique.append(frozenset((PARTITION, OFFSET)))

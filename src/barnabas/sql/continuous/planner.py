@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from barnabas.incremental.plan import Column, Groups
+from barnabas.incremental.plan import Column, Groups, Sessions, quoted
 from barnabas.sql.continuous.blocks import Select
 from barnabas.sql.continuous.context import Common
 from barnabas.sql.continuous.functions import Functions
@@ -17,6 +17,7 @@ from barnabas.sql.continuous.parts import Made, NotSplit, free_name
 from barnabas.sql.continuous.sets import Combining
 from barnabas.sql.dialect import to_duckdb
 from barnabas.sql.planning.names import tables_of
+from barnabas.sql.planning.session_windows import END, KEY, START, TIME, parts_of_session
 
 
 class Planner:
@@ -69,10 +70,30 @@ class Planner:
                     raise NotSplit("a query in brackets with clauses")
                 return self.query(tree.this, common)
             case exp.Select():
-                return Select(self, tree, common).made()
+                return self._sessions(tree, common) or Select(self, tree, common).made()
             case exp.SetOperation():
                 return Combining(self, tree, common).made()
         raise NotSplit(f"{tree.key} as a query")
+
+    def _sessions(self, tree: Any, common: Common) -> Made | None:
+        """The rows of a query of sessions, which have a node of their own; None for another query."""
+        found = parts_of_session(tree)
+        if found is None:
+            return None
+        rows, gap, keys = found
+        made = self.query(rows, common)
+        names = dict(made.names)
+        columns = self.nodes.columns(made.node)
+        time = names[TIME]
+        kind = next(each.kind for each in columns if each.name == time)
+        taken = [each.name for each in columns]
+        first = free_name(START, taken)
+        last = free_name(END, [*taken, first])
+        by = tuple(f"input_0.{quoted(names[f'{KEY}{place}'])}" for place in range(keys))
+        bounds = (Column(first, kind), Column(last, kind))
+        node = self.nodes.add(Sessions(made.node, by, f"input_0.{quoted(time)}", to_duckdb(gap), (*columns, *bounds)))
+        shown = [(name, column) for name, column in made.names if name != TIME and not name.startswith(KEY)]
+        return Made(node, (*shown, (START, first), (END, last)), made.unique, made.not_null)
 
     def _with_common(self, tree: Any, common: Common) -> Common:
         clause = tree.args.get("with_")

@@ -27,55 +27,65 @@ TEMPORARY = "pg_temp_"
 _WORD = re.compile(r"\w+")
 
 
-def refuse(query: QueryPlan) -> None:
-    """Raises SqlError 0A000 for a query whose result cannot be kept. One without tables has a result that never changes."""
+def refuse(query: QueryPlan, what: str = "a view") -> None:
+    """Raises SqlError 0A000 for a query whose result cannot be kept. One without tables has a result that never changes.
+
+    Args:
+        what: keeps it, as the first words of the error.
+    """
     if query.numbers:
-        raise not_supported("a view cannot have parameters", hint="write the value into the query")
+        raise not_supported(f"{what} cannot have parameters", hint="write the value into the query")
     if query.changes:
-        raise not_supported("a view cannot change settings")
-    _refuse_tables(query)
+        raise not_supported(f"{what} cannot change settings")
+    for each in query.functions:
+        if each.volatility == "volatile":
+            raise not_supported(
+                f"{what} cannot call {each.name}, because it is declared as VOLATILE", hint="declare it as IMMUTABLE if it is"
+            )
+    _refuse_tables(query, what)
     for node in query.tree.walk():
-        _refuse_node(node)
+        _refuse_node(node, what)
 
 
-def _refuse_tables(query: QueryPlan) -> None:
+def _refuse_tables(query: QueryPlan, what: str) -> None:
     for each in query.inputs:
         relation = each.relation
-        if relation.name.startswith(TEMPORARY):
-            name = relation.name.rpartition(".")[2]
-            raise not_supported(f'a view cannot read the temporary table "{name}"', hint="it ends with its session")
+        source = relation.source if isinstance(relation, TopicRelation) else relation.name
+        if source.startswith(TEMPORARY):
+            name = source.rpartition(".")[2]
+            raise not_supported(f'{what} cannot read the temporary table "{name}"', hint="it ends with its session")
         if not isinstance(relation, TopicRelation):
-            raise not_supported(f'a view cannot read "{relation.name}"', hint="it is not a topic, so nothing tells its changes")
+            raise not_supported(f'{what} cannot read "{relation.name}"', hint="it is not a topic, so nothing tells its changes")
         if HEADERS in each.schema.names:
-            raise not_supported(f"a view cannot read {HEADERS}", hint="put what you need into columns of the table")
+            raise not_supported(f"{what} cannot read {HEADERS}", hint="put what you need into columns of the table")
 
 
-def _refuse_node(node: Any) -> None:
+def _refuse_node(node: Any, what: str) -> None:
     if isinstance(node, exp.TableSample):
         raise not_supported(
-            "a view cannot take a sample", _place(node), "a condition such as id % 10 = 0 chooses the same rows each time"
+            f"{what} cannot take a sample", _place(node), "a condition such as id % 10 = 0 chooses the same rows each time"
         )
     if isinstance(node, exp.With) and node.args.get("recursive") and any(map(_is_recursive, node.expressions)):
-        raise not_supported("a view cannot be recursive", _place(node))
+        raise not_supported(f"{what} cannot be recursive", _place(node))
     if isinstance(node, (exp.Func, exp.Anonymous)):
-        _refuse_function(node)
+        _refuse_function(node, what)
 
 
 def _is_recursive(common: Any) -> bool:
     return any(table.name.lower() == common.alias.lower() for table in common.this.find_all(exp.Table))
 
 
-def _refuse_function(node: Any) -> None:
+def _refuse_function(node: Any, what: str) -> None:
     found = _WORD.match(str(node.this) if isinstance(node, exp.Anonymous) else to_duckdb(node))
     name = found[0].lower() if found else ""
     shown = node.meta.get(WRITTEN) or name
     if name in CLOCK or (name == "age" and len(list(node.iter_expressions())) == 1):
-        reason = f"a view cannot call {shown}, because its result would change without a change of a table"
+        reason = f"{what} cannot call {shown}, because its result would change without a change of a table"
         raise _refused(node, reason, "compare with a time of the rows, or call it in the query that reads the view")
     if name in CHANCE:
-        raise _refused(node, f"a view cannot call {shown}, because it gives another value at each call", None)
+        raise _refused(node, f"{what} cannot call {shown}, because it gives another value at each call", None)
     if name in OTHER:
-        raise _refused(node, f"a view cannot call {shown}, because its result depends on more than the tables", None)
+        raise _refused(node, f"{what} cannot call {shown}, because its result depends on more than the tables", None)
 
 
 def _refused(node: Any, message: str, hint: str | None) -> SqlError:

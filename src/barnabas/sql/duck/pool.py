@@ -13,13 +13,16 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from barnabas.functions.definition import Function
+from barnabas.functions.duck import Known
+from barnabas.functions.processes import WORKERS
 from barnabas.incremental.macros import MACROS
 from barnabas.sql.duck.calls import Calls
 from barnabas.sql.interface import SqlError
@@ -60,19 +63,26 @@ class Instances:
     def __init__(self, limits: QueryLimits, macros: str = "") -> None:
         self._limits = limits
         self._macros = MACROS + macros
-        self._idle: list[tuple[Any, Calls]] = []
+        self._idle: list[tuple[Any, Calls, Known]] = []
         self._running = 0
         self._changed = threading.Condition()
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-sql-", dir=limits.spill_folder))
         self._made = 0
-        self._planner: tuple[Any, Calls] | None = None
+        self._planner: tuple[Any, Calls, Known] | None = None
         self._closed = False
+        WORKERS.join()
 
-    def planner(self) -> Any:
-        """A cursor of the instance that checks statements; the caller closes it."""
+    def planner(self, functions: Sequence[Function] = ()) -> Any:
+        """A cursor of the instance that checks statements; the caller closes it.
+
+        Args:
+            functions: of users, which the statement calls.
+        """
         with self._changed:
-            if self._planner is None:
-                self._planner = self._connect()
+            if self._planner is None or self._planner[2].is_full:
+                self._planner = self._connect(only_types=True)
+            if functions:
+                self._planner[2].learn(functions)
             return self._planner[0].cursor()
 
     def borrow(self, is_cancelled: Callable[[], bool]) -> Lease:
@@ -99,29 +109,32 @@ class Instances:
             self._running -= 1
             self._changed.notify()
 
-    def give_back(self, instance: Any, calls: Calls) -> None:
+    def give_back(self, instance: Any, calls: Calls, functions: Known) -> None:
         """Take an instance back."""
         calls.numbers = None
+        functions.rest()
         with self._changed:
-            if self._closed:
+            if self._closed or functions.is_full:
                 instance.close()
             else:
-                self._idle.append((instance, calls))
+                self._idle.append((instance, calls, functions))
         self._leave()
 
     def close(self) -> None:
         """Close the idle ones, and each other one when it comes back."""
         with self._changed:
+            if not self._closed:
+                WORKERS.leave()
             self._closed = True
             idle, self._idle = self._idle, []
             if self._planner is not None:
                 idle.append(self._planner)
                 self._planner = None
-        for instance, _ in idle:
+        for instance, _, _ in idle:
             instance.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _connect(self) -> tuple[Any, Calls]:
+    def _connect(self, *, only_types: bool = False) -> tuple[Any, Calls, Known]:
         self._made += 1
         instance = duckdb.connect(
             ":memory:",
@@ -145,14 +158,14 @@ class Instances:
         except BaseException:
             instance.close()
             raise
-        return instance, calls
+        return instance, calls, Known(instance, only_types=only_types)
 
 
 class Lease:
-    """An instance while a statement has it. `calls` are its functions of sequences."""
+    """An instance while a statement has it. `calls` are its functions of sequences, `functions` those of users."""
 
-    def __init__(self, instances: Instances, instance: Any, calls: Calls) -> None:
-        self._instances, self._instance, self.calls = instances, instance, calls
+    def __init__(self, instances: Instances, instance: Any, calls: Calls, functions: Known) -> None:
+        self._instances, self._instance, self.calls, self.functions = instances, instance, calls, functions
         self.cursor = instance.cursor()
         self._lock = threading.Lock()
         self._open = True
@@ -170,4 +183,4 @@ class Lease:
                 return
             self._open = False
         self.cursor.close()
-        self._instances.give_back(self._instance, self.calls)
+        self._instances.give_back(self._instance, self.calls, self.functions)

@@ -80,8 +80,13 @@ class Json:
     def begin(self, schema: pa.Schema | None) -> bytes:
         return b'{"columns":' + _json.encode(columns_of(schema)) + b',"rows":['
 
+    @staticmethod
+    def each(batch: pa.RecordBatch) -> list[bytes]:
+        """The rows, one by one."""
+        return [*map(_json.encode, lists_of(batch))]
+
     def rows(self, batch: pa.RecordBatch) -> bytes:
-        lines = b",\n".join(map(_json.encode, lists_of(batch)))
+        lines = b",\n".join(self.each(batch))
         text = lines if self._is_first or not lines else b",\n" + lines
         self._is_first = self._is_first and not lines
         return text

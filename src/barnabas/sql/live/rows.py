@@ -5,32 +5,28 @@ Rules
   2. The bytes of keys and values are kept; a reader decodes those that it needs.
   3. `is_canonical` says whether the table would write each key with the same bytes. Only then do the bytes of a key find its row: another
      writer may have written the number 1 as `1.0`.
+  4. Rows are in the order of their records. A record whose key got a newer one goes when such records are more than the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from barnabas.columnar.decode import SCHEMA
+from barnabas.sql.live.few_records import Few, are_canonical
+from barnabas.sql.live.slots import Slots
 from barnabas.tables.formats import ColumnFormat
 
-ROW_BYTES = 250  # of memory for a row, besides its key and value
-MILLISECOND, CREATE_TIME = 1_000, 0
-
-
-class Row(NamedTuple):
-    """A record. The timestamp is in microseconds since 1970."""
-
-    offset: int
-    timestamp: int
-    value: bytes
+ROW_BYTES = 180  # of memory for a row, besides its record and its key
+SPARE = 10_000  # records that are no rows which are kept in any case
 
 
 class LivePartition:
-    """The rows of one partition.
+    """The rows of one partition: the slot of each key's record.
 
     Args:
         position: the first offset that was not taken yet.
@@ -38,31 +34,89 @@ class LivePartition:
 
     def __init__(self, position: int = 0) -> None:
         self.position, self.log_start = position, 0
-        self.rows: dict[bytes, Row] = {}
-        self.size = 0
+        self.rows: dict[bytes, int] = {}
+        self._slots = Slots()
+        self._key_bytes = 0
 
-    def take(
-        self, keys: Sequence[bytes | None], values: Sequence[bytes | None], offsets: Sequence[int], times: Sequence[int]
-    ) -> None:
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return self._slots.size + self._key_bytes + ROW_BYTES * len(self.rows)
+
+    def take_few(self, few: Few) -> None:
         """Records in the order of their offsets."""
+        first = self._slots.next
+        self._slots.add_few(few.keys, few.values, few.offsets, few.times)
+        self._point(few.keys, [value is None for value in few.values], first)
+
+    def take(self, records: pa.RecordBatch) -> None:
+        """Records in the order of their offsets, as `columnar.decode` has them."""
+        first, values = self._slots.next, records.column("value")
+        keys: list[bytes | None] = records.column("key").to_pylist()
+        times = records.column("timestamp").view(pa.int64())
+        self._slots.add(records.column("key"), values, records.column("offset"), times)
+        if values.null_count:
+            deleted: list[Any] = values.is_null().to_pylist()
+            self._point(keys, deleted, first)
+        elif records.column("key").null_count or not self._point_fresh(keys, first):
+            self._point(keys, [False] * len(keys), first)
+
+    def _point_fresh(self, keys: Sequence[Any], first: int) -> bool:
+        """Let keys that have no row point to their records; whether that is so, and none comes twice."""
+        rows, before = self.rows, len(self.rows)
+        if before and not rows.keys().isdisjoint(keys):
+            return False
+        rows.update(zip(keys, range(first, first + len(keys)), strict=True))
+        if len(rows) == before + len(keys):
+            self._key_bytes += sum(map(len, keys))
+            return True
+        for key in keys:
+            rows.pop(key, None)
+        return False
+
+    def _point(self, keys: Sequence[bytes | None], deleted: Sequence[bool], first: int) -> None:
         rows = self.rows
-        for key, value, offset, time in zip(keys, values, offsets, times, strict=True):
+        for slot, (key, is_deleted) in enumerate(zip(keys, deleted, strict=True), first):
             if key is None:
                 continue
-            before = rows.pop(key, None)
-            if before is not None:
-                self.size -= len(key) + len(before.value) + ROW_BYTES
-            if value is not None:
-                rows[key] = Row(offset, time, value)
-                self.size += len(key) + len(value) + ROW_BYTES
+            if rows.pop(key, None) is not None:
+                self._key_bytes -= len(key)
+            if not is_deleted:
+                rows[key] = slot
+                self._key_bytes += len(key)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Forget records that are no rows, if they are many."""
+        if self._slots.next - self._slots.first > 2 * len(self.rows) + SPARE:
+            self._slots = self._slots.only(self._all())
+            self.rows = dict(zip(self.rows, range(self._slots.first, self._slots.next), strict=True))
+
+    def _all(self) -> Any:
+        return np.fromiter(self.rows.values(), np.int64, len(self.rows))
+
+    def records(self, number: int, slots: Sequence[int] | None = None) -> pa.RecordBatch:
+        """The records of slots, or of all rows.
+
+        Args:
+            number: of the partition.
+        """
+        return self._slots.records(number, self._all() if slots is None else np.array(slots, np.int64))
 
     def drop_before(self, log_start: int) -> None:
         """Forget the rows whose records were deleted."""
         if log_start <= self.log_start:
             return
         self.log_start = log_start
-        for key in [key for key, row in self.rows.items() if row.offset < log_start]:
-            self.size -= len(key) + len(self.rows.pop(key).value) + ROW_BYTES
+        gone = []
+        for key, slot in self.rows.items():
+            if self._slots.offset(slot) >= log_start:
+                break
+            gone.append(key)
+        for key in gone:
+            del self.rows[key]
+            self._key_bytes -= len(key)
+        self._tidy()
 
 
 class LiveRows:
@@ -85,41 +139,40 @@ class LiveRows:
 
     def take(self, partition: int, records: pa.RecordBatch) -> None:
         """Records of one partition, as `columnar.decode` has them."""
-        keys = records.column("key")
         self.changes += 1
-        self.is_canonical = self.is_canonical and _is_canonical(self._key, keys)
-        offsets: list[Any] = records.column("offset").to_pylist()
-        times: list[Any] = records.column("timestamp").cast(pa.int64()).to_pylist()
-        self.partitions[partition].take(keys.to_pylist(), records.column("value").to_pylist(), offsets, times)
+        self.is_canonical = self.is_canonical and _is_canonical(self._key, records.column("key"))
+        self.partitions[partition].take(records)
+
+    def take_few(self, partition: int, few: Few) -> None:
+        """The same, of few records."""
+        if not few.keys:
+            return
+        self.changes += 1
+        if self.is_canonical:
+            known = are_canonical(self._key, few.keys)
+            self.is_canonical = _is_canonical(self._key, pa.array(few.keys, pa.binary())) if known is None else known
+        self.partitions[partition].take_few(few)
 
     def of_key(self, key: bytes) -> pa.RecordBatch:
         """The records of one key."""
-        found = [(partition, key, each.rows[key]) for partition, each in self.partitions.items() if key in each.rows]
-        return records_of(found)
+        found = [each.records(number, [each.rows[key]]) for number, each in self.partitions.items() if key in each.rows]
+        return together(found)
 
     def all(self) -> pa.RecordBatch:
         """All records, partition by partition."""
-        parts = sorted(self.partitions.items())
-        return records_of([(partition, key, row) for partition, each in parts for key, row in each.rows.items()])
+        return together([each.records(number) for number, each in sorted(self.partitions.items()) if each.rows])
 
     def having(self, keys: Iterable[bytes]) -> set[bytes]:
         """Those of the keys that have a row."""
         return {key for key in keys if any(key in each.rows for each in self.partitions.values())}
 
 
-def records_of(rows: Iterable[tuple[int, bytes, Row]]) -> pa.RecordBatch:
-    """Rows as records; each is a partition, a key and a row."""
-    found = list(rows)
-    columns: list[Any] = [
-        pa.array([key for _, key, _ in found], pa.binary()),
-        pa.array([row.value for _, _, row in found], pa.binary()),
-        pa.nulls(len(found), pa.string()),
-        pa.array([partition for partition, _, _ in found], pa.int32()),
-        pa.array([row.offset for _, _, row in found], pa.int64()),
-        pa.array([row.timestamp for _, _, row in found], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-        pa.array([CREATE_TIME] * len(found), pa.int32()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+def together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Records as one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    found = pa.Table.from_batches(batches, SCHEMA).combine_chunks().to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
 
 
 def _is_canonical(layout: ColumnFormat, keys: Any) -> bool:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from barnabas import limits
@@ -21,18 +22,27 @@ from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.sql.live.rows import LiveRows
 from barnabas.sql.running import Running
 from barnabas.sql.turns import Turns
+from barnabas.tables.formats import ColumnFormat
 
 R = TypeVar("R")
+Name = tuple[str, str, str]  # a topic, its id, the format of its keys
 ATTEMPTS = 5
 WAIT_S = 0.002  # between two looks for offsets that a session wrote
 
 
-class _Followed:
-    """One topic; `rows` is None once it has turned out to be too large."""
+class Followed:
+    """One topic; `rows` is None once it has turned out to be too large.
 
-    def __init__(self, relation: TopicRelation) -> None:
+    Args:
+        key: the format of its keys.
+
+    A session has the turn while it looks at the topic; `lock` guards the rows, and nobody holds it while waiting for the cluster.
+    """
+
+    def __init__(self, key: ColumnFormat) -> None:
         self.turns = Turns()
-        self.rows: LiveRows | None = LiveRows(relation.layout.key)
+        self.lock = threading.Lock()
+        self.rows: LiveRows | None = LiveRows(key)
         self.looks = Looks()
 
 
@@ -66,7 +76,7 @@ class LiveTables:
     """Owns the rows of the tables that are followed; the one that was used least recently goes first."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[str, str, str], _Followed] = {}
+        self._tables: dict[Name, Followed] = {}
         self._lock = threading.Lock()
         self._decoded: WeakKeyDictionary[LiveRows, DecodedRows] = WeakKeyDictionary()
 
@@ -98,22 +108,23 @@ class LiveTables:
         if topic is None or not topic.topic_id.int:
             return None
         for _ in range(ATTEMPTS):
-            key = relation.layout.key
-            followed = self._followed((relation.topic, topic.topic_id.hex, repr((type(key).__name__, key.fields))), relation)
+            followed = self._followed(name_of(relation, topic.topic_id), relation)
             looks, awaited = followed.looks, written.get(topic.topic_id.hex, {})
             ticket = looks.ticket()
             with followed.turns.turn(running):
                 if followed.rows is None:
                     return None
-                if looks.serve(ticket, client.config) and _reaches(followed.rows, awaited):
-                    return use(followed.rows)
+                if looks.serve(ticket, client.config) and reaches(followed.rows, awaited):
+                    with followed.lock:
+                        return use(followed.rows)
                 try:
                     reading = NewRecords(client, relation.topic, topic.topic_id)
                     number = looks.begin()
-                    while reading.follow(followed.rows, self._room(followed)):
+                    while reading.follow(followed.rows, followed.lock, self.room(followed)):
                         looks.end(number, client.config)
-                        if _reaches(followed.rows, awaited):
-                            return use(followed.rows)
+                        if reaches(followed.rows, awaited):
+                            with followed.lock:
+                                return use(followed.rows)
                         running.check()
                         time.sleep(WAIT_S)
                         number = looks.begin()
@@ -127,16 +138,24 @@ class LiveTables:
             topic = found
         return None
 
-    def _followed(self, name: tuple[str, str, str], relation: TopicRelation) -> _Followed:
+    def followed(self, name: Name) -> Followed | None:
+        """A topic that is followed already and fits into memory."""
         with self._lock:
-            found = self._tables.pop(name, None) or _Followed(relation)
+            found = self._tables.pop(name, None)
+            if found is not None:
+                self._tables[name] = found
+            return found if found is not None and found.rows is not None else None
+
+    def _followed(self, name: Name, relation: TopicRelation) -> Followed:
+        with self._lock:
+            found = self._tables.pop(name, None) or Followed(relation.layout.key)
             self._tables[name] = found  # the last one is the one used most recently
             while len(self._tables) > limits.MAX_SQL_LIVE_TABLES:
                 del self._tables[next(iter(self._tables))]
             return found
 
-    def _room(self, followed: _Followed) -> int:
-        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free."""
+    def room(self, followed: Followed) -> int:
+        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free; if they take more, they go."""
         with self._lock:
             sizes = {each: each.rows.size for each in self._tables.values() if each.rows is not None}
             used = sum(sizes.values())
@@ -145,6 +164,13 @@ class LiveTables:
             return limits.MAX_SQL_LIVE_BYTES - used + sizes.get(followed, 0)
 
 
-def _reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:
+def name_of(relation: TopicRelation, topic_id: UUID) -> Name:
+    """Of the rows of a relation: relations with other keys have others."""
+    key = relation.layout.key
+    return relation.topic, topic_id.hex, repr((type(key).__name__, key.fields))
+
+
+def reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:
+    """Whether the rows have these offsets, by partition."""
     parts = rows.partitions
     return all(partition not in parts or parts[partition].position >= end for partition, end in written.items())

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.functions.definition import CALL
 from barnabas.sql.dialect import WRITTEN
 
 UNNAMED = "?column?"
@@ -108,7 +109,8 @@ def name_of(item: Any) -> str:
         case exp.Dot():
             return name_of(item.expression)
         case exp.Anonymous():
-            return str(item.this).lower()
+            is_own = str(item.this).startswith(CALL)
+            return str(item.meta.get(WRITTEN, "") if is_own else item.this).lower()
     if item.meta.get(WRITTEN):
         return str(item.meta[WRITTEN])
     if type(item) in _NAMES:

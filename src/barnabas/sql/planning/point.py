@@ -31,15 +31,24 @@ class Point:
     values: Sequence[tuple[pa.Field[Any], Any, int | None]]
     outputs: Sequence[str] | None
 
-    def key(self, given: Sequence[Any]) -> pa.RecordBatch | None:
-        """One row of the key's columns; None if a value is null or is not of the column's type."""
-        columns: list[Any] = []
+    def key_values(self, given: Sequence[Any]) -> list[Any] | None:
+        """The values of the key's columns; None if one is null or is not of the column's type."""
+        found = []
         for field, literal, number in self.values:
             value = literal if number is None else given[number - 1]
             if value is None or not _fits(value, field.type):
                 return None
-            columns.append(pa.array([value], field.type))
-        return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field for field, _, _ in self.values]))
+            found.append(value)
+        return found
+
+    def key(self, given: Sequence[Any]) -> pa.RecordBatch | None:
+        """One row of the key's columns; None if a value is null or is not of the column's type."""
+        found = self.key_values(given)
+        if found is None:
+            return None
+        fields = [field for field, _, _ in self.values]
+        columns: list[Any] = [pa.array([value], field.type) for value, field in zip(found, fields, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def point_of(tree: Any, relation: Relation) -> Point | None:

@@ -14,11 +14,13 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from barnabas.functions.definition import PYTHON, Function
 from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
-from barnabas.sql.dialect import Barnabas, to_duckdb
+from barnabas.sql.catalog.topics import TopicRelation, as_stream
+from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
 from barnabas.sql.duck.types import KIND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
@@ -32,11 +34,13 @@ from barnabas.sql.planning.operators import keep_fractions, rename_functions, re
 from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
+from barnabas.sql.planning.routines import OWN
 from barnabas.sql.planning.sequences import read_sequences
+from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
-from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, not_supported
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
@@ -88,6 +92,7 @@ class QueryPlan:
         changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
+        functions: of users, which it calls.
         plain_json: the names of outputs that are of the type json, and not of jsonb.
     """
 
@@ -99,6 +104,13 @@ class QueryPlan:
     changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
+    functions: tuple[Function, ...] = ()
+
+    @property
+    def in_python(self) -> list[Function]:
+        """Those of the functions that DuckDB calls."""
+        return [each for each in self.functions if each.language == PYTHON]
+
     plain_json: frozenset[str] = frozenset()
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
@@ -126,6 +138,7 @@ def plan_query(
     *,
     is_spark: bool = True,
     pending: Collection[str] = (),
+    functions: tuple[Function, ...] = (),
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -135,6 +148,7 @@ def plan_query(
         given: types of parameters, by the client.
         is_spark: whether `7 / 2` is 3.5 instead of 3.
         pending: relations with rows in the open transaction.
+        functions: of users, which the tree calls.
     """
     _refuse(tree)
     tree = with_names(tree)
@@ -147,7 +161,7 @@ def plan_query(
     tree = _rewritten(tree, find)
     places = parameters_of(tree)
     tables = tables_of(tree)
-    relations = [find(parts_of(table), position_in(table)) for table in tables]
+    relations = [relation_of(table, find) for table in tables]
     has_point = len(relations) == 1 and relations[0].name not in pending
     point = point_of(tree, relations[0]) if has_point else None
     inputs = _inputs(tree, tables, relations, pending)
@@ -170,12 +184,25 @@ def plan_query(
     for table, made in zip(tables, inputs, strict=True):
         _place(table, made)
     typed(places, types)
+    widen_literals(tree, field_of)
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
     return QueryPlan(
-        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), point=point, changes=changes, plain_json=plain_json
-    )
+        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, functions=functions,
+        plain_json=plain_json,
+    )  # fmt: skip
+
+
+def relation_of(table: Any, find: Find) -> Relation:
+    """The relation of a table in a query. Raises SqlError."""
+    relation = find(parts_of(table), position_in(table))
+    if not table.meta.get(STREAM):
+        return relation
+    if not isinstance(relation, TopicRelation):
+        hint = "STREAM t reads the records of a table, a topic or a materialized view"
+        raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no topic, so it is no stream', position=position_in(table), hint=hint)
+    return as_stream(relation)
 
 
 def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation], pending: Collection[str]) -> list[Input]:
@@ -211,7 +238,7 @@ def _refuse(tree: Any) -> None:
         raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
-        if name.startswith(_INNER) or name in _RUN_TEXT:
+        if OWN not in node.meta and (name.startswith(_INNER) or name in _RUN_TEXT):
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.Lock):
         raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")

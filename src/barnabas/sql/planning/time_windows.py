@@ -1,8 +1,8 @@
-"""Windows of time, as RisingWave and Flink (`tumble`, `hop` in FROM) and Spark (`window(…)` in GROUP BY) spell them.
+"""Windows of time, as RisingWave and Flink (`tumble`, `hop`, `session` in FROM) and Spark (`window(…)` in GROUP BY) spell them.
 
 `tumble(t, at, size)` and `hop(t, at, slide, size)` are the rows of t with the columns `window_start` and `window_end`.
 `window(at, size)` and `window(at, size, slide)` are structs with `start` and `end`; the column of a group is `window`.
-Windows begin at the epoch.
+Windows begin at the epoch; a last argument of `tumble` and `hop` moves them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ from typing import Any
 
 from sqlglot import exp
 
+from barnabas.sql.dialect import STREAM
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.planning.session_windows import END, START, meant_groups, read_session_groups, sessions, taken_keys
 
-START, END = "window_start", "window_end"
-_TABLES = {"tumble": 3, "hop": 4}
+_TABLES = {
+    "tumble": ("data", "timecol", "size", "offset"),
+    "hop": ("data", "timecol", "slide", "size", "offset"),
+    "session": ("data", "timecol", "gap"),
+}
+_OPTIONAL = "offset"
 _NAME = "window"
 _SOURCE, _EACH = "_rows", "_window"
 
@@ -28,29 +34,50 @@ def read_time_windows(tree: Any) -> None:
             _place(table, str(call.this).lower(), call.expressions)
     for select in list(tree.find_all(exp.Select)):
         _read_groups(select)
+        read_session_groups(select)
     for call in list(tree.find_all(exp.Anonymous)):
         if str(call.this).lower() == _NAME and len(call.expressions) == 2:
             call.replace(_window(call))
 
 
+def _arguments(table: Any, name: str, given: list[Any]) -> dict[str, Any]:
+    """The arguments by their names. Raises SqlError."""
+    names = _TABLES[name]
+    found = dict(zip(names, (each for each in given if not isinstance(each, exp.Kwarg)), strict=False))
+    for each in given:
+        if isinstance(each, exp.Kwarg):
+            found[each.this.name.lower()] = each.expression
+    needed = [each for each in names if each != _OPTIONAL]
+    if len(found) != len(given) or not set(needed) <= set(found) <= set(names):
+        shown = ", ".join({"data": "table", "timecol": "column"}.get(each, each) for each in needed)
+        raise SqlError("42883", f"{name} has {len(given)} arguments", position=position_in(table), hint=f"{name}({shown})")
+    return found
+
+
 def _place(table: Any, name: str, arguments: list[Any]) -> None:
-    if len(arguments) != _TABLES[name]:
-        wanted = "tumble(table, column, size)" if name == "tumble" else "hop(table, column, slide, size)"
-        raise SqlError("42883", f"{name} has {len(arguments)} arguments", position=position_in(table), hint=wanted)
-    rows, at, *lengths = arguments
+    arguments, keys = taken_keys(arguments)
+    found = _arguments(table, name, arguments)
+    if keys and name != "session":
+        raise SqlError("42601", f"{name} has no PARTITION BY", position=position_in(table), hint="group by the columns")
+    rows, time = found["data"], _time(found["timecol"])
     source: Any = rows if isinstance(rows, exp.Subquery) else _named(rows)
     source.set("alias", exp.TableAlias(this=exp.to_identifier(_SOURCE)))
-    time = exp.column(exp.to_identifier(at.name, quoted=True), table=_SOURCE) if isinstance(at, exp.Column) else at
     star = exp.Column(this=exp.Star(), table=exp.to_identifier(_SOURCE))
-    if name == "tumble":
-        start = exp.Anonymous(this="__bucket", expressions=[_length(lengths[0]), time.copy()])
-        end = exp.Add(this=start.copy(), expression=_length(lengths[0]))
-        query = exp.select(star, exp.alias_(start, START), exp.alias_(end, END), copy=False).from_(source, copy=False)
+    lengths = {each: _length(value) for each, value in found.items() if each not in ("data", "timecol")}
+    offset = lengths.get(_OPTIONAL)
+    moved = time if offset is None else exp.Paren(this=exp.Sub(this=time, expression=offset))
+    if name == "session":
+        query = sessions(source, time, lengths["gap"], [_of_source(each) for each in keys])
+    elif name == "tumble":
+        start = exp.Anonymous(this="__bucket", expressions=[lengths["size"], moved.copy()])
+        end = exp.Add(this=start.copy(), expression=lengths["size"].copy())
+        shown = [exp.alias_(_back(value, offset), alias) for value, alias in ((start, START), (end, END))]
+        query = exp.select(star, *shown, copy=False).from_(source, copy=False)
     else:
         each = exp.column("w", table=_EACH)
-        shown = [exp.alias_(_field(each, field), alias) for field, alias in (("start", START), ("end", END))]
+        shown = [exp.alias_(_back(_field(each, field), offset), alias) for field, alias in (("start", START), ("end", END))]
         query = exp.select(star, *shown, copy=False).from_(source, copy=False)
-        query.append("joins", _hops(_length(lengths[1]), _length(lengths[0]), time, "w"))
+        query.append("joins", _hops(lengths["size"], lengths["slide"], moved, "w"))
     made: Any = exp.Subquery(this=query, alias=table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name)))
     for clause in ("joins", "laterals", "pivots", "sample"):
         if table.args.get(clause):
@@ -58,7 +85,30 @@ def _place(table: Any, name: str, arguments: list[Any]) -> None:
     table.replace(made)
 
 
+def _time(tree: Any) -> Any:
+    """The time of a row: a column of the table, also as DESCRIPTOR(column)."""
+    if isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "descriptor" and len(tree.expressions) == 1:
+        tree = tree.expressions[0]
+    return exp.column(exp.to_identifier(tree.name, quoted=True), table=_SOURCE) if isinstance(tree, exp.Column) else tree
+
+
+def _of_source(tree: Any) -> Any:
+    """A key of PARTITION BY: its columns are those of the table."""
+    made = exp.Tuple(expressions=[tree.copy()])
+    for column in list(made.find_all(exp.Column)):
+        column.set("table", exp.to_identifier(_SOURCE))
+    return made.expressions[0]
+
+
+def _back(value: Any, offset: Any) -> Any:
+    return value if offset is None else exp.Add(this=value, expression=offset.copy())
+
+
 def _named(rows: Any) -> Any:
+    if isinstance(rows, exp.Anonymous) and str(rows.this).lower() == STREAM and len(rows.expressions) == 1:
+        found = _named(rows.expressions[0])
+        found.meta[STREAM] = True
+        return found
     if not isinstance(rows, exp.Column):
         raise SqlError("42883", "a window of time is over a table", position=position_in(rows))
     parts = [each.copy() for each in rows.parts]
@@ -87,7 +137,7 @@ def _window(call: Any) -> Any:
 def _read_groups(select: Any) -> None:
     """`GROUP BY window(…)`: the same call elsewhere, and `window.start`, are the group."""
     group = select.args.get("group")
-    calls = [each for each in (group.expressions if group is not None else []) if _is_call(each)]
+    calls = [each for each in meant_groups(select) if _is_call(each)]
     if not calls:
         return
     call = calls[0].copy()

@@ -12,9 +12,10 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas import limits
+from barnabas.sql.dialect import STREAM
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.names import OF_VIEW, parts_of, tables_of
-from barnabas.sql.states import LIMIT_EXCEEDED
+from barnabas.sql.planning.names import OF_VIEW, parts_of, position_in, tables_of
+from barnabas.sql.states import LIMIT_EXCEEDED, WRONG_OBJECT
 
 MAX_DEPTH = 32  # of views that read views
 Lasting = Callable[[Sequence[str]], tuple[Sequence[str], Any] | None]  # the names of the columns, and the query of a name
@@ -70,6 +71,7 @@ class Views:
                 if made is None:
                     continue
                 found = *made, sum(1 for _ in made[1].walk())
+            _check_no_stream(table)
             columns, query, size = found
             nodes += size
             if nodes > limits.MAX_SQL_VIEW_NODES:
@@ -88,6 +90,7 @@ class Views:
         for inner in tables_of(query):
             made = self._of_lasting(inner, depth - 1)
             if made is not None:
+                _check_no_stream(inner)
                 _place(inner, *made)
         if sum(1 for _ in query.walk()) > limits.MAX_SQL_VIEW_NODES:
             raise SqlError(LIMIT_EXCEEDED, f"the views of the statement have more than {limits.MAX_SQL_VIEW_NODES} parts")
@@ -96,6 +99,13 @@ class Views:
         )
         shown = exp.select(*(exp.column(exp.to_identifier(each, quoted=True)) for each in columns), copy=False)
         return list(columns), _marked(shown.from_(exp.Subquery(this=query, alias=names), copy=False))
+
+
+def _check_no_stream(table: Any) -> None:
+    """Raises SqlError 42809 for STREAM before a name that a view has."""
+    if table.meta.get(STREAM):
+        hint = "write STREAM before the tables of its query, or CREATE MATERIALIZED VIEW"
+        raise SqlError(WRONG_OBJECT, f'the view "{table.name}" is a query, and no stream', position=position_in(table), hint=hint)
 
 
 def _marked(tree: Any) -> Any:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas import limits
-from barnabas.sql.interface import Session, SqlError
+from barnabas.sql.interface import Looks, ReadsOneRow, Session, SqlError
 from barnabas.sql.postgres import answers, messages
 from barnabas.sql.postgres.binary_copy import binary_copy_of
 from barnabas.sql.postgres.channel import Channel, Gone
@@ -26,8 +26,9 @@ from barnabas.sql.postgres.fitting import fitted
 from barnabas.sql.postgres.messages import Fatal, Message, format_of
 from barnabas.sql.postgres.parameters import value_of
 from barnabas.sql.postgres.portals import Portal, Statement
+from barnabas.sql.postgres.quick import Quick
 from barnabas.sql.postgres.transaction_block import ImplicitBlock
-from barnabas.sql.postgres.types import UNKNOWN, arrow_type, oid_of
+from barnabas.sql.postgres.types import arrow_type, oids_of
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,16 @@ class Connection:
     def state(self) -> str:
         """Of the transaction."""
         return self._execution.transaction.state
+
+    def quick(
+        self,
+        looks_of: Callable[[ReadsOneRow], Looks],
+        write: Callable[[bytes], None],
+        give_back: Callable[[Sequence[Message]], None],
+    ) -> Quick | None:
+        """Its way to answer without a thread; None if the session has none."""
+        session = self._session
+        return Quick(session, self._execution, looks_of(session), write, give_back) if isinstance(session, ReadsOneRow) else None
 
     def begin(self) -> None:
         """Tell the client the settings, and that it may send statements."""
@@ -188,10 +199,7 @@ class Connection:
             elif binary_copy is not None:
                 error.position = None
             raise
-        kinds = [oid_of(kind) for kind in prepared.parameters]
-        declared = [oid if oid not in (0, UNKNOWN) else 0 for oid in oids]
-        known = [(declared[index] if index < len(declared) else 0) or kind for index, kind in enumerate(kinds)]
-        return Statement(text, prepared, known, action, binary_copy, given)
+        return Statement(text, prepared, oids_of(prepared.parameters, oids), action, binary_copy, given)
 
     def _parse(self, body: bytes) -> None:
         name, text, oids = messages.parse_parse(body)

@@ -47,6 +47,11 @@ class Execution:
         self._zone: tzinfo = UTC
         self._writer: RowWriter | None = None  # the last one: many statements are the same as the one before
 
+    @property
+    def zone(self) -> tzinfo:
+        """Of timestamps in text."""
+        return self._zone
+
     def tell_settings(self) -> None:
         """Send those that the client does not know yet."""
         for name, default in REPORTED.items():

@@ -69,6 +69,11 @@ class Mailbox:
             self.busy = self.busy or starts
             return starts
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no thread runs, no message waits, and the socket takes more. For the loop."""
+        return not (self.busy or self._paused or self._left)
+
     def stops_reading(self) -> bool:
         """Whether the socket must not be read for now. For the loop."""
         with self._changed:

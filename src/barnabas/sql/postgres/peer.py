@@ -6,20 +6,21 @@ import asyncio
 import logging
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from ssl import SSLContext
 from typing import Any, Protocol, cast
 
 from barnabas import limits
-from barnabas.sql.interface import Engine, Notice, SqlError
+from barnabas.sql.interface import Engine, Looks, Notice, ReadsOneRow, SqlError
 from barnabas.sql.postgres import answers
 from barnabas.sql.postgres.authentication import Authenticator, Login
 from barnabas.sql.postgres.channel import Gone
 from barnabas.sql.postgres.connection import Connection, told
 from barnabas.sql.postgres.mailbox import Budget, Mailbox
-from barnabas.sql.postgres.messages import QUERY, SYNC, Fatal, Frames
+from barnabas.sql.postgres.messages import QUERY, SYNC, Fatal, Frames, Message
+from barnabas.sql.postgres.quick import Quick
 from barnabas.sql.postgres.startup import NEWEST, CancelRequest, EncryptionRequest, Packet, Startup, StartupReader
 from barnabas.tls.failures import reason_of
 
@@ -38,6 +39,8 @@ class Host(Protocol):
     authenticator: Authenticator
     requires_tls: bool
     budget: Budget
+
+    def looks_of(self, session: ReadsOneRow) -> Looks: ...
 
     def new_process(self) -> int: ...
 
@@ -75,6 +78,7 @@ class Peer(asyncio.Protocol):
         self.mailbox = Mailbox(self._loop, server.budget, self._write, self._read_on)
         self._startup: Startup | None = None
         self._connection: Connection | None = None
+        self._quick: Quick | None = None
         self._log_in_ends = math.inf  # by the clock of the loop
         self._last_words: SqlError | None = None
         self._is_encrypted = False
@@ -159,12 +163,21 @@ class Peer(asyncio.Protocol):
         found = self._frames.receive(data)
         fits = self._server.budget.add(self._frames.waiting - self._partial)
         self._partial = self._frames.waiting
-        if self.mailbox.deliver(found):
-            self._server.submit(self._run)
+        quick = self._quick
+        if quick is not None and found:
+            if quick.is_waiting:
+                found = [*quick.withdraw(), *found]
+            elif fits and self.mailbox.at_rest and quick.take(found):
+                return
+        self._deliver(found)
         if not fits:
             raise Fatal("53200", "the server has no memory for more messages")
         if self.mailbox.stops_reading() and self._transport is not None:
             self._transport.pause_reading()
+
+    def _deliver(self, found: Sequence[Message]) -> None:
+        if self.mailbox.deliver(found):
+            self._server.submit(self._run)
 
     def _read_on(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -202,6 +215,8 @@ class Peer(asyncio.Protocol):
     def _leave(self) -> None:
         if self.mailbox.left:
             return
+        if self._quick is not None:
+            self._quick.withdraw()
         idle = self.mailbox.leave()
         if self._startup is None:
             self.mailbox.end()
@@ -212,6 +227,8 @@ class Peer(asyncio.Protocol):
 
     def cancel(self) -> None:
         """End the statement that runs, if one does."""
+        if self._quick is not None and self._quick.is_waiting:
+            self._deliver(self._quick.withdraw())
         if self._connection is not None:
             self._server.submit(self._connection.cancel)
 
@@ -314,6 +331,7 @@ class Peer(asyncio.Protocol):
         mailbox.flush()  # the first session of an engine can take a minute
         self._loading_since = self._loop.time()
         self._connection = Connection(self._server.engine.session(caller), mailbox)
+        self._quick = self._connection.quick(self._server.looks_of, self._write, self._deliver)
         self._loading_since = None
         self._frames.most = limits.MAX_POSTGRES_MESSAGE_BYTES
         mailbox.send(answers.backend_key(self.process, self.secret))

@@ -56,12 +56,19 @@ class RowWriter:
         step = rows if batch.nbytes <= PIECE_BYTES else max(1, rows * PIECE_BYTES // batch.nbytes)
         for at in range(0, rows, step or 1):
             piece = batch.slice(at, step)
-            yield self._few(piece) if piece.num_rows <= FEW_ROWS else self._many(piece)
+            yield b"".join(self._few(piece)) if piece.num_rows <= FEW_ROWS else self._many(piece)[0]
 
-    def _few(self, batch: pa.RecordBatch) -> bytes:
+    def each(self, batch: pa.RecordBatch) -> list[bytes]:
+        """The rows of a batch, one by one."""
+        if batch.num_rows <= FEW_ROWS:
+            return self._few(batch)
+        data, ends = self._many(batch)
+        return [bytes(data[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def _few(self, batch: pa.RecordBatch) -> list[bytes]:
         count = len(self.codecs)
         if not count:
-            return _ROW.pack(self._kind, 6, 0) * batch.num_rows
+            return [_ROW.pack(self._kind, 6, 0)] * batch.num_rows
         columns = [_fields(codec, column) for codec, column in zip(self.codecs, batch.columns, strict=True)]
         found = []
         for row in zip(*columns, strict=True):
@@ -69,9 +76,10 @@ class RowWriter:
             if len(body) > limits.MAX_POSTGRES_ROW_BYTES:
                 raise _too_large()
             found.append(_ROW.pack(self._kind, 6 + len(body), count) + body)
-        return b"".join(found)
+        return found
 
-    def _many(self, batch: pa.RecordBatch) -> bytes | memoryview:
+    def _many(self, batch: pa.RecordBatch) -> tuple[bytes | memoryview, list[int]]:
+        """The rows, and where each one ends."""
         count, rows = len(self.codecs), batch.num_rows
         parts: list[Array] = []
         total = np.full(rows, 6, np.int64)
@@ -84,7 +92,8 @@ class RowWriter:
             raise _too_large()
         head = np.empty(rows, _HEAD)
         head["kind"], head["length"], head["columns"] = self._kind, total, count
-        return bytes_of(join_all(fixed_size(head), *parts))
+        ends: list[int] = np.cumsum(total + 1).tolist()
+        return bytes_of(join_all(fixed_size(head), *parts)), ends
 
 
 def _fields(codec: Codec, column: Array) -> list[bytes]:

@@ -14,7 +14,7 @@ from ssl import SSLContext
 from typing import Any
 
 from barnabas import limits
-from barnabas.sql.interface import Engine
+from barnabas.sql.interface import Engine, Looks, ReadsOneRow
 from barnabas.sql.postgres.authentication import Authenticator, Trust
 from barnabas.sql.postgres.mailbox import Budget
 from barnabas.sql.postgres.messages import Fatal
@@ -34,6 +34,7 @@ class Server:
     def __init__(self, engine: Engine, tls: SSLContext | None, authenticator: Authenticator, requires_tls: bool) -> None:
         self.engine, self.tls, self.authenticator, self.requires_tls = engine, tls, authenticator, requires_tls
         self.budget = Budget()
+        self._looks: Looks | None = None
         self.port = 0
         self._peers: dict[int, Peer] = {}
         self._threads = ThreadPoolExecutor(limits.MAX_POSTGRES_CONNECTIONS + SPARE_THREADS, "postgres")
@@ -68,6 +69,8 @@ class Server:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._looks is not None:
+            await self._looks.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.to_thread(self._threads.shutdown), limits.POSTGRES_STOP_TIMEOUT_S)
 
@@ -93,6 +96,12 @@ class Server:
         self._peers.pop(peer.process, None)
         if not self._peers:
             self._all_gone.set()
+
+    def looks_of(self, session: ReadsOneRow) -> Looks:
+        """The looks of this server's event loop at tables in memory."""
+        if self._looks is None:
+            self._looks = session.looks()
+        return self._looks
 
     def new_process(self) -> int:
         """A number that names a connection, for cancellations."""

@@ -19,6 +19,7 @@ An Arrow field may name another type of its family in its metadata: `barnabas.ty
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -110,6 +111,15 @@ def oid_of(kind: pa.DataType) -> int:
     while _is_list(element):
         element = element.value_type
     return describe(pa.field("", kind, metadata={TYPE_KEY: b"oid"} if kinds.is_uint32(element) else None)).oid
+
+
+def oids_of(types: Sequence[pa.DataType], declared: Sequence[int]) -> list[int]:
+    """Of the parameters of a statement: as the client declares them, else by their types."""
+    found = [oid_of(kind) for kind in types]
+    for index, oid in enumerate(declared[: len(found)]):
+        if oid not in (0, UNKNOWN):
+            found[index] = oid
+    return found
 
 
 def arrow_type(oid: int) -> pa.DataType | None:

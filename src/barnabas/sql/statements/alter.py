@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
-from barnabas.sql.dialect import Statement, parse, tokens_of, words_of
+from barnabas.sql.dialect import Statement, parse, parse_tokens, statement_of, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
@@ -27,9 +28,11 @@ from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.statements.registered import with_evolved_schema
 from barnabas.sql.statements.renaming import rename
 from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
+from barnabas.sql.statements.watermarks import FORM, take_watermark, watermark_of
 from barnabas.sql.states import (
     DUPLICATE_COLUMN,
     NOT_NULL,
@@ -119,6 +122,8 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         raise not_supported(
             f"ALTER {statement.word(1)} is not supported", statement.position(1), "there is ALTER TABLE … ADD COLUMN"
         )
+    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
+        return _watermark(session, statement)
     tree = parse(statement)
     if not isinstance(tree, exp.Alter):
         raise not_supported(
@@ -146,10 +151,34 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         before = session.definitions.tables.get(definition.name)
         if before is not None:
             check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, apply(before))
-        changed(session, definition.name, apply)
+        if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
+            changed(session, definition.name, partial(with_evolved_schema, session, apply))
+        else:
+            changed(session, definition.name, apply)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
+
+
+def _watermark(session: Host, statement: Statement) -> Ready:
+    """ALTER TABLE name ADD WATERMARK FOR column AS expression | DROP WATERMARK: for views that are created from then on."""
+    at = next(at for at in range(3, 8) if statement.word(at) == "WATERMARK")
+    action, is_last = statement.word(at - 1), at == len(statement.tokens) - 1
+    if action not in ("ADD", "DROP") or is_last != (action == "DROP"):
+        raise syntax_error(f"the statement is ALTER TABLE name ADD {FORM}, or DROP WATERMARK", statement.position(at))
+    definition = table_named(
+        session, parse_tokens(statement.text, [*tokens_of("TABLE"), *statement.tokens[2 : at - 1]]).args["from_"].this
+    )
+    tree = None
+    if action == "ADD":
+        tree = take_watermark(parse(statement_of(f"CREATE TABLE t (x int, {statement.raw(at)})")).this)
+
+    def apply(made: TableDefinition) -> TableDefinition:
+        mark = None if tree is None else watermark_of(tree, made.columns, can_change=made.is_keyed)
+        return msgspec.structs.replace(made, watermark=mark)
+
+    apply(definition)
+    return _changing(session, statement, definition.name, apply, "ALTER TABLE")
 
 
 def _actions(tree: Any) -> list[Any]:
@@ -197,7 +226,7 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
         raise SqlError(
             NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT"
         )
-    if made.format != "json":
+    if made.format in ("text", "raw"):
         raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
     return msgspec.structs.replace(made, columns=(*made.columns, msgspec.structs.replace(column, added=True)))
 

@@ -62,6 +62,11 @@ class Conflict:
             session, self._query(changes, clause, alias), text, given, {EXCLUDED: MemoryRelation(EXCLUDED, relation.columns)}
         )
 
+    @property
+    def overwrites(self) -> bool:
+        """Whether new rows are written as they are, whatever is there."""
+        return self._updates and self.plan is None
+
     def _check_keys(self, clause: Any) -> None:
         named = [each.this if isinstance(each, exp.Ordered) else each for each in clause.args.get("conflict_keys") or []]
         if clause.args.get("constraint") is not None:

@@ -13,7 +13,7 @@ from barnabas import limits
 from barnabas.client.results import LATEST, NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import FORMATS, PUBLIC, TableDefinition, quoted
+from barnabas.sql.catalog.definitions import FORMATS, PUBLIC, REGISTERED, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement, parse, words_of
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -25,8 +25,10 @@ from barnabas.sql.statements.generated import check_generated_columns, with_gene
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import found_schema, made_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, default_of
+from barnabas.sql.statements.watermarks import take_watermark, watermark_of
 from barnabas.sql.states import (
     DUPLICATE_TABLE,
     INVALID_PARAMETER,
@@ -44,11 +46,11 @@ _OTHER = {
     "DATABASE": "there is one database",
     "USER": "`barnabas user add` makes one",
     "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
-    "FUNCTION": "there are no functions of users",
+    "AGGREGATE": "CREATE FUNCTION makes a function of single rows",
+    "PROCEDURE": "CREATE FUNCTION makes a function",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
-    "STREAM": "CREATE TABLE without a primary key declares a stream, and CREATE MATERIALIZED VIEW keeps a query",
     "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
     "SINK": "the topic of a materialized view has its rows and changes",
 }
@@ -83,6 +85,8 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
     has_foreign_keys = isinstance(tree.this, exp.Schema) and drop_foreign_keys(tree.this)
     definition, options, numbered = definition_of(session, tree)
+    if definition.is_registered:
+        definition = found_schema(session, definition)
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
     check_generated_columns(session, definition, definition.schema, statement.text)
@@ -110,11 +114,16 @@ def tree_of(statement: Statement) -> Any:
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
     if is_append_only:
-        said = exp.Property(this=exp.var("append_only"), value=exp.Literal.string("true"))
-        properties = tree.args.get("properties") or exp.Properties(expressions=[])
-        properties.append("expressions", said)
-        tree.set("properties", properties)
+        say_append_only(tree)
     return tree
+
+
+def say_append_only(tree: Any) -> None:
+    """Give a CREATE TABLE the option that rows are only added."""
+    said = exp.Property(this=exp.var("append_only"), value=exp.Literal.string("true"))
+    properties = tree.args.get("properties") or exp.Properties(expressions=[])
+    properties.append("expressions", said)
+    tree.set("properties", properties)
 
 
 def _without_append_only(statement: Statement) -> tuple[Statement, bool]:
@@ -133,6 +142,8 @@ def private(session: Host, tree: Any, definition: TableDefinition, options: Opti
     """The definition of a temporary table: under a name that only this session has. Others stay as they are."""
     if tree.find(exp.TemporaryProperty) is None:
         return definition
+    if definition.is_registered:
+        raise not_supported("a temporary table has no registered schema", hint="leave the format out")
     name = session.temporary_name(definition.name)
     return msgspec.structs.replace(definition, name=name, topic=options.topic or name)
 
@@ -149,18 +160,25 @@ def _refuse(tree: Any) -> None:
 def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, Mapping[str, Numbering]]:
     """The table that a statement declares, and its columns with a sequence of their own. Raises SqlError."""
     schema = tree.this
-    if not isinstance(schema, exp.Schema):
-        raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
-    name = table_name(session, schema.this) if tree.find(exp.TemporaryProperty) is None else folded(schema.this.this)
-    columns, primary, numbered = columns_of(schema)
     options = options_of(tree.args.get("properties"))
+    table = schema.this if isinstance(schema, exp.Schema) else schema
+    name = table_name(session, table) if tree.find(exp.TemporaryProperty) is None else folded(table.this)
+    if not isinstance(schema, exp.Schema):
+        if options.format not in REGISTERED or options.key:
+            raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
+        return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
+    mark = take_watermark(schema)
+    columns, primary, numbered = columns_of(schema)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
-    is_keyed = bool(primary) or (not key and options.has_row_ids)
     if primary and options.append_only:
         raise SqlError(INVALID_TABLE, "a table with a primary key is not append-only", hint="leave out one of them")
-    definition = TableDefinition(name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode)
+    watermark = None if mark is None else watermark_of(mark, columns, can_change=bool(primary) or options.append_only is False)
+    is_keyed = bool(primary) or (not key and watermark is None and options.has_row_ids)
+    definition = TableDefinition(
+        name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode, watermark=watermark
+    )
     check(definition)
     return definition, options, numbered
 
@@ -190,7 +208,7 @@ def options_of(properties: Any) -> Options:
         if type(each) not in (exp.Property, exp.FileFormatProperty):
             raise not_supported(f"{each.sql('postgres')} is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
         if isinstance(each, exp.FileFormatProperty):
-            found["format"] = each.this.name.lower()
+            found["format"] = _format(each.this.name)
             continue
         name = (each.this if isinstance(each.this, str) else each.this.name).lower()
         value = each.args["value"]
@@ -198,7 +216,7 @@ def options_of(properties: Any) -> Options:
         if name in APPEND_ONLY:
             found["append_only"] = value
         elif name in OPTIONS:
-            found[name] = value
+            found[name] = _format(value) if name == "format" else value
         elif name in STORAGE or name.startswith(("autovacuum_", "toast.")):
             continue
         elif "." in name:
@@ -220,6 +238,14 @@ def options_of(properties: Any) -> Options:
     )  # fmt: skip
 
 
+def _format(word: str) -> str:
+    plain = word.lower().replace("-", "_")
+    return _SPELLINGS.get(plain, plain)
+
+
+_SPELLINGS = {"jsonschema": "json_schema", "json_sr": "json_schema", "proto": "protobuf"}
+
+
 def _switch(found: Mapping[str, str], name: str) -> bool | None:
     text = found.get(name)
     if text is None:
@@ -239,6 +265,8 @@ def _number(found: Mapping[str, str], name: str) -> int:
 def check(definition: TableDefinition) -> None:
     """Raises SqlError if the parts of a definition do not fit together."""
     values = [each for each in definition.columns if each.name not in definition.key]
+    if definition.is_registered:
+        return
     if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
@@ -246,7 +274,7 @@ def check(definition: TableDefinition) -> None:
 
 def check_defaults(session: Host, definition: TableDefinition, text: str) -> None:
     """Raises SqlError if a default has no value, or one of a type that its column cannot hold. No number of a sequence is taken."""
-    relation = declared(definition)
+    relation = session.access.relation_of(definition)
     names = []
     for each in definition.columns:
         if each.default is None:
@@ -285,6 +313,8 @@ def make_table(
         raise exists(definition.name)
     owns = _make_topic(session, definition, options)
     made = msgspec.structs.replace(definition, owns_topic=True) if owns else _over(session, definition, options)
+    if made.is_registered and not made.schema_id:
+        made = made_schema(session, made)
     try:
         made = with_sequences(session, made, numbered) if numbered else made
     except SqlError as error:

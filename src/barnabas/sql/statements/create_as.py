@@ -18,6 +18,7 @@ from barnabas.sql.statements.columns import RESERVED, folded
 from barnabas.sql.statements.create import Options, check, make_table, options_of, private, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import found_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import with_columns
 from barnabas.sql.states import DUPLICATE_COLUMN
@@ -33,7 +34,9 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
     wants_rows = not any(isinstance(each, exp.WithDataProperty) and each.args.get("no") for each in _each(properties))
     plan = checked(session, source, statement.text, given)
     options = options_of(_without_data(properties))
-    definition = private(session, tree, _definition(session, tree, plan, options), options)
+    definition = private(session, tree, definition_as(session, tree, plan, options), options)
+    if definition.is_registered:
+        definition = found_schema(session, definition)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -45,7 +48,8 @@ def create_as(session: Host, statement: Statement, tree: Any, given: Sequence[pa
             check_rows(relation, rows)
         made = make_table(session, definition, options, if_not_exists=bool(tree.args.get("exists")))
         if made is not None and rows is not None:
-            session.write(declared(made), rows)
+            relation = session.access.relation_of(made)  # of registered values it has the types of the schema
+            session.write(relation, with_columns(rows, pa.schema([each.with_nullable(True) for each in relation.columns])))
             return Done(f"SELECT {rows.num_rows}")
         return Done("CREATE TABLE AS")
 
@@ -61,7 +65,8 @@ def _without_data(properties: Any) -> Any:
     return exp.Properties(expressions=kept) if kept else None
 
 
-def _definition(session: Host, tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
+def definition_as(session: Host, tree: Any, plan: QueryPlan, options: Options) -> TableDefinition:
+    """The table that a query makes. Raises SqlError."""
     schema = tree.this
     table = schema.this if isinstance(schema, exp.Schema) else schema
     given = (

@@ -12,7 +12,9 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.statements import (
     alter,
     dropping,
+    functions,
     inspect,
+    job_control,
     materialized,
     modify,
     on_spark,
@@ -24,6 +26,7 @@ from barnabas.sql.statements import (
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
+from barnabas.sql.statements.emit import refused_emit
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index
@@ -33,6 +36,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.schemas import create_schema, drop_schema
 from barnabas.sql.statements.select import select
 from barnabas.sql.statements.sequences import alter_sequence, create_sequence, drop_sequence
+from barnabas.sql.statements.streams import as_stream_statement, as_table, create_stream
 from barnabas.sql.statements.subscribe import subscribe
 from barnabas.sql.statements.views import create_view
 from barnabas.sql.statements.wait import wait
@@ -43,6 +47,9 @@ Make = Callable[[Host, Statement, Sequence["pa.DataType | None"]], Ready]
 
 def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """A statement that begins like a query; after WITH it may also write."""
+    refused = refused_emit(statement)
+    if refused is not None:
+        raise refused
     tree = parse(statement, spark_order=session.is_spark)
     match tree:
         case exp.Insert():
@@ -54,7 +61,7 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         case exp.Merge():
             return merge(session, statement, given, tree)
     if on_spark.runs_on_spark(session, tree):
-        return on_spark.select_on_spark(session, statement, tree)
+        return on_spark.select_on_spark(session, statement, tree, given)
     return select(session, statement, given, tree)
 
 
@@ -64,8 +71,14 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
         return materialized.create(session, statement)
+    if "FUNCTION" in (statement.word(1), statement.word(2), statement.word(3), statement.word(4)):
+        return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
+    if (statement.word(1), statement.word(2)) == ("STREAMING", "TABLE"):  # Databricks' words
+        return create_stream(session, as_stream_statement(statement))
+    if "STREAM" in (statement.word(1), statement.word(2), statement.word(3)) and statement.word(1) in _BEFORE_STREAM:
+        return create_stream(session, statement)
     if statement.word(1) == "SCHEMA":
         return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
@@ -83,9 +96,13 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return drop_index(session, statement)
     if word == "SEQUENCE":
         return drop_sequence(session, statement)
+    if word == "JOB":
+        return job_control.drop_job(session, statement)
+    if word == "FUNCTION":
+        return functions.drop(session, statement)
     if word == "SCHEMA":
         return drop_schema(session, statement)
-    if word not in ("TABLE", "VIEW", "MATERIALIZED"):
+    if word not in ("TABLE", "VIEW", "MATERIALIZED", "STREAM"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)
 
@@ -96,9 +113,12 @@ def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return alter_sequence(session, statement)
     if "VIEW" in (statement.word(1), statement.word(2)) and statement.word(1) in ("VIEW", "MATERIALIZED"):
         return view_control.alter_view(session, statement)
+    if statement.word(1) == "STREAM":
+        return alter.alter(session, as_table(statement, 1), given)
     return alter.alter(session, statement, given)
 
 
+_BEFORE_STREAM = ("STREAM", "OR", "TEMP", "TEMPORARY", "PERSISTENT")
 _FAMILIES: dict[str, Make] = {
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), _query),
     "SET": utility.set_parameter,
@@ -153,7 +173,7 @@ _LACKING = {
     "USE": "there is one database with one schema, public",
     "CACHE": "tables with a primary key are kept in memory without it",
     "UNCACHE": "leave it out",
-    "TERMINATE": "PAUSE MATERIALIZED VIEW lets a view rest, and DROP MATERIALIZED VIEW ends it",
+    "TERMINATE": "PAUSE lets a job or a view rest; DROP JOB, DROP STREAM and DROP MATERIALIZED VIEW end them",
     "PRINT": "SELECT * shows a topic, and SUBSCRIBE follows a table with a primary key, or a view",
 }
 

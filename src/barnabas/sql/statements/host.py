@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.engine.spark_queries import SparkQueries
+from barnabas.functions.definition import Function
 from barnabas.sql.catalog.access import Access
+from barnabas.sql.catalog.function_store import FunctionStore
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
@@ -19,6 +21,7 @@ from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, SqlError
 from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.routines import Routines
 from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
@@ -41,6 +44,7 @@ class Host(Protocol):
     running: Running
     buffer: Buffer
     views: Views
+    routines: Routines
     access: Access
     catching_up: CatchingUp
     numbers: SessionNumbers
@@ -92,8 +96,18 @@ class Host(Protocol):
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
 
-    def planner(self) -> Any:
-        """A cursor to check statements with."""
+    def planner(self, functions: Sequence[Function] = ()) -> Any:
+        """A cursor to check statements with, which knows the types of users' functions."""
+
+    @property
+    def functions(self) -> FunctionStore:
+        """The functions of users."""
+
+    def check_functions(self, functions: Sequence[Function]) -> None:
+        """Raises SqlError if this server runs no functions of users in Python."""
+
+    def check_code(self) -> None:
+        """Raises SqlError 42501 if the caller may not choose code that servers run."""
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
@@ -121,6 +135,9 @@ class Host(Protocol):
 
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together."""
+
+    def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write one record at once, outside of a transaction."""
 
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""

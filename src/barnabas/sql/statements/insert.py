@@ -13,25 +13,40 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
+from barnabas.sql.results import Done
 from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.emit import without_changes
 from barnabas.sql.statements.generated import given_names, with_generated
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.inserting import continuous, reads_stream, without_options
 from barnabas.sql.statements.numbered import check_generated, let_generate
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
 from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
+from barnabas.sql.writing.one_row import RowEncoder
 from barnabas.sql.writing.records import check_rows, keys_of
 
 
 def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
-    """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …]."""
-    statement, overriding = _without_overriding(statement) if tree is None else (statement, "")
+    """INSERT INTO table [(columns)] VALUES … | query | DEFAULT VALUES [ON CONFLICT …] [RETURNING …].
+
+    One whose query reads a STREAM is a job.
+    """
+    options: dict[str, str] = {}
+    overriding = ""
+    if tree is None:
+        statement, options = without_options(without_changes(statement))
+        statement, overriding = _without_overriding(statement)
     tree = parse(statement, spark_order=session.is_spark) if tree is None else tree
     if not isinstance(tree, exp.Insert):
         raise not_supported("this form of INSERT is not supported", hint="INSERT INTO name (columns) VALUES (…)")
     if tree.args.get("overwrite"):
         raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
+    if reads_stream(tree.args.get("expression")) or reads_stream(tree.args.get("with_")):
+        return continuous(session, statement, tree, options)
+    if options:
+        raise not_supported("an INSERT that reads no STREAM has no options", statement.position(1), "SELECT … FROM STREAM t")
     return _ready(session, statement, given, tree, overriding)
 
 
@@ -69,20 +84,49 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
 
+    encoder = RowEncoder.of(relation) if returning.plan is None and (conflict is None or conflict.overwrites) else None
+
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
-        made = with_generated(session, relation, rows.table(values))
-        check_rows(relation, made)
-        if conflict is not None or relation.is_keyed:
-            if conflict is None:
-                made = without_duplicates(session, relation, made)
-            else:
-                made = with_generated(session, relation, conflict.resolved(made, values))
+        return one(values) or bring(rows.table(values), values)
+
+    def plain(values: Sequence[Any]) -> Result | None:
+        check_values(parameters, values)
+        found = one(values)
+        made = rows.plain_table(values) if found is None else None
+        return found if made is None else bring(made, values)
+
+    def one(values: Sequence[Any]) -> Result | None:
+        """One plain row, without Arrow; None if the general way must write it, or say why not."""
+        cells = rows.only_row(values) if encoder is not None and session.state == "I" else None
+        record = encoder.record(cells) if encoder is not None and cells is not None else None
+        if record is None:
+            return None
+        session.check_writable(relation.name)
+        key, value = record
+        if relation.is_keyed and conflict is None and key is not None and session.existing(relation, [key]):
+            return None
+        session.send_one(relation.topic, key, value)
+        return Done("INSERT 0 1")
+
+    def bring(made: pa.Table, values: Sequence[Any]) -> Result:
+        made = _kept(session, relation, made, conflict, values)
         session.write(relation, made)
         return returning.result(made, values)
 
-    lasts = conflict is None and returning.lasts and _is_constant(source)
-    return Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+    lasts = (conflict is None or conflict.plan is None) and returning.lasts and _is_constant(source)
+    ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
+    ready.plain = plain if rows.is_plain else None
+    return ready
+
+
+def _kept(session: Host, relation: TopicRelation, made: pa.Table, conflict: Conflict | None, values: Sequence[Any]) -> pa.Table:
+    """The rows to write, of those that the statement brings. Raises SqlError."""
+    made = with_generated(session, relation, made)
+    check_rows(relation, made)
+    if conflict is not None:
+        return with_generated(session, relation, conflict.resolved(made, values))
+    return without_duplicates(session, relation, made) if relation.is_keyed else made
 
 
 def _is_constant(source: Any) -> bool:

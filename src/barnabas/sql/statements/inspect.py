@@ -12,17 +12,20 @@ from barnabas.sql.catalog.definitions import ALWAYS, ColumnDefinition, TableDefi
 from barnabas.sql.catalog.sequences import default_text
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
-from barnabas.sql.interface import Result
+from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
+from barnabas.sql.statements import job_control, streams
+from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
+from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
-from barnabas.sql.states import not_supported, syntax_error
+from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported, syntax_error
 from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import quoted, type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
-_COLUMNS = ("column", "type", "nullable", "key", "default", "comment")
+_COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
 
 
 def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
@@ -46,27 +49,58 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
             if word == "MATERIALIZED" and statement.word(2) != "VIEWS":
                 raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
             return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
-        case "TABLES" | "TOPICS":
-            return _listing(text, _TABLES, lambda: _tables(session))
-        case "INDEXES" | "INDEX" | "INDICES":
-            wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
-            return _listing(text, ("name", "table"), lambda: _indexes(session, wanted))
+        case "STREAMS" | "JOBS" if len(statement.tokens) == 2:
+            names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
+            schema = pa.schema([pa.field(name, pa.string()) for name in names])
+            return Ready(text, lambda _: made(session), schema=schema)
         case "DATABASES":
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
+        case "TABLES" | "TOPICS":
+            return _listing(text, _TABLES, lambda: _tables(session))
+        case "FUNCTIONS" | "INDEXES" | "INDEX" | "INDICES":
+            return _show_functions_or_indexes(session, statement)
         case "SCHEMAS" | "NAMESPACES":
             return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
             return _described(session, statement, at)
         case "CREATE":
-            at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW") else 2
-            relation = session.find(_name(statement, at), statement.position(at))
-            return _listing(text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+            return _show_create(session, statement)
         case "":
             raise syntax_error(
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _show_functions_or_indexes(session: Host, statement: Statement) -> Ready:
+    if statement.word(1) == "FUNCTIONS":
+        return _listing(statement.text, SHOWN_FUNCTIONS, lambda: functions_listed(session))
+    wanted = _name(statement, 3)[-1] if statement.word(2) in ("FROM", "IN", "ON") else None
+    return _listing(statement.text, ("name", "table"), lambda: _indexes(session, wanted))
+
+
+def _show_create(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE TABLE | VIEW | MATERIALIZED VIEW | STREAM | FUNCTION name."""
+    if statement.word(2) == "FUNCTION":
+        return _shown_function(session, statement)
+    at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
+    relation = session.find(_name(statement, at), statement.position(at))
+    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+
+
+def _shown_function(session: Host, statement: Statement) -> Ready:
+    """SHOW CREATE FUNCTION name: all forms of the name."""
+    name = _name(statement, 3)[-1]
+
+    def rows() -> list[tuple[str, str]]:
+        session.functions.refresh(session.running, max_age_s=0)
+        found = session.functions.named(name)
+        if not found:
+            raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist", hint="SHOW FUNCTIONS lists them")
+        return [(each.signature, each.statement) for each in found]
+
+    return _listing(statement.text, ("function", "statement"), rows)
 
 
 def _views(session: Host, *, plain: bool) -> list[tuple[str | None, ...]]:
@@ -96,7 +130,7 @@ def _tables(session: Host) -> list[tuple[str | None, ...]]:
 
 def describe(session: Host, statement: Statement, given: Any) -> Ready:
     """DESCRIBE [TABLE] name, or a query: its columns."""
-    at = 2 if statement.word(1) in ("TABLE", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
+    at = 2 if statement.word(1) in ("TABLE", "STREAM", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
     if statement.word(at) in ("SELECT", "WITH", "VALUES", "("):
         inner = session.ready(Statement(statement.text, statement.tokens[at:]), given)
         assert inner.schema is not None
@@ -135,7 +169,9 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
             key = "key"
         default, comment = (column.default, column.comment) if column is not None else (None, None)
         nullable = "yes" if column is None or column.nullable else "no"
-        rows.append((each.name, type_name(each), nullable, key, default, comment))
+        own = definition.watermark if definition is not None else None
+        mark = own.value if own is not None and own.column == each.name else None
+        rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
     return rows
 
 
@@ -176,9 +212,13 @@ def create_text(relation: Any) -> str:
         return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
     if definition.view is not None:
         return _view_text(definition)
+    if definition.stream is not None and definition.stream.query:
+        return _stream_text(definition, definition.stream.query)
     lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
     if definition.key and definition.is_keyed:
         lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
+    if definition.watermark is not None:
+        lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
     if definition.has_row_ids:
         options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
@@ -186,8 +226,18 @@ def create_text(relation: Any) -> str:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":
         options.append(f"mode = '{definition.mode}'")
+    kind = kind_of(definition).upper()
     rest = f" WITH ({', '.join(options)})" if options else ""
-    return f"CREATE TABLE {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
+    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
+
+
+def _stream_text(definition: TableDefinition, query: str) -> str:
+    columns = ", ".join(quoted(each.name) for each in definition.columns)
+    options = [f"topic = '{definition.topic}'"] if definition.topic != definition.name else []
+    options += [f"format = '{definition.format}'"] if definition.format != "json" else []
+    options += [f"key = '{', '.join(definition.key)}'"] if definition.key else []
+    given = f" WITH ({', '.join(options)})" if options else ""
+    return f"CREATE STREAM {quoted(definition.name)} ({columns}){given} AS\n{query}"
 
 
 def _view_text(definition: TableDefinition) -> str:

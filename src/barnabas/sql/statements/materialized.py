@@ -18,8 +18,8 @@ from barnabas.client.results import NewTopic
 from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
-from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.catalog.topics import declared
+from barnabas.sql.catalog.definitions import REGISTERED, TableDefinition
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.continuous.refusals import refuse
 from barnabas.sql.dialect import Statement, parse
@@ -29,20 +29,24 @@ from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import folded
 from barnabas.sql.statements.create import Options, exists, has_topic, options_of, table_name
+from barnabas.sql.statements.emit import emits_final, without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.registered import check_registrable, made_schema
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_TABLE, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.constant import constant_definition, constant_rows, is_constant
 from barnabas.sql.views.dependents import dependents
+from barnabas.sql.views.insert_jobs import check_no_loop
 from barnabas.sql.views.names_in_text import with_other_names
 from barnabas.sql.views.waiting import wait_for_rows
 from barnabas.sql.writing.records import records_of
 
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
-FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query"
-TAKES = ("topic", "partitions", "replicas")
+FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query [EMIT FINAL]"
+TAKES = ("topic", "format", "partitions", "replicas")
+FORMATS = ("json", *REGISTERED)
 
 
 class View(msgspec.Struct, frozen=True):
@@ -61,15 +65,18 @@ class View(msgspec.Struct, frozen=True):
 
     def of_topic(self, topic: str) -> View:
         """The same in another topic."""
-        definition = msgspec.structs.replace(self.definition, topic=topic)
-        work = None if self.work is None else msgspec.structs.replace(self.work, topic=topic)
+        return self.of(msgspec.structs.replace(self.definition, topic=topic))
+
+    def of(self, definition: TableDefinition) -> View:
+        """The same with another definition."""
+        work = None if self.planned is None else layout.work_of(definition, self.planned)
         return View(definition, work, self.planned, self.options, self.query)
 
 
 def create(session: Host, statement: Statement) -> Ready:
     """CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(columns)] [WITH (…)] AS query [WITH [NO] DATA]."""
     statement, wants_rows = without_data(statement)
-    tree = parse(statement, spark_order=session.is_spark)
+    tree = parse(without_emit(statement), spark_order=session.is_spark)
     if not isinstance(tree, exp.Create) or not isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         raise not_supported("this form of CREATE MATERIALIZED VIEW is not supported", hint=FORM)
     view = planned(session, statement, tree)
@@ -126,16 +133,31 @@ def view_of(
     if not plan.inputs:
         refuse(plan)
         definition = constant_definition(name, options.topic or name, plan.schema, list(columns), text, sources)
+        if options.format != definition.format:
+            raise not_supported(
+                f"a view that reads no table cannot have the format {options.format}", hint="leave the format out"
+            )
         return View(definition, None, None, options, plan)
-    cursor = session.planner()
+    cursor = session.planner(plan.in_python)
     try:
-        found = plan_view(plan, cursor, columns if not only_all or len(columns) == len(plan.schema) else ())
-        read = [relation.name for relation in found.tables.values()]
-        definition = layout.definition_of(
-            name, options.topic or name, found, plan.schema, text, list(dict.fromkeys([*sources, *read])), cursor
+        names = columns if not only_all or len(columns) == len(plan.schema) else ()
+        found = plan_view(plan, cursor, names, is_final=emits_final(statement))
+        read = [relation.source for relation in found.tables.values() if isinstance(relation, TopicRelation)]
+        made = layout.definition_of(
+            name,
+            options.topic or name,
+            found,
+            plan.schema,
+            text,
+            list(dict.fromkeys([*sources, *read])),
+            cursor,
+            plan.functions,
         )
     finally:
         cursor.close()
+    definition = msgspec.structs.replace(made, format=options.format)
+    if definition.is_registered:
+        check_registrable(session, definition)
     return View(definition, layout.work_of(definition, found), found, options)
 
 
@@ -166,12 +188,17 @@ def view_sources(session: Host, query: Any, what: str) -> list[str]:
 def _options(tree: Any) -> Options:
     properties = [each for each in tree.args["properties"].expressions if not isinstance(each, exp.MaterializedProperty)]
     for each in properties:
+        if isinstance(each, exp.FileFormatProperty):
+            continue
         name = each.this if isinstance(getattr(each, "this", None), str) else getattr(getattr(each, "this", None), "name", "")
         if name.lower() not in TAKES and "." not in name:
             raise SqlError(
                 "22023", f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(TAKES)}, and settings of topics in quotes"
             )
-    return options_of(exp.Properties(expressions=properties) if properties else None)
+    found = options_of(exp.Properties(expressions=properties) if properties else None)
+    if found.format not in FORMATS:
+        raise SqlError("22023", f'a view cannot have the format "{found.format}"', hint=f"it can be {', '.join(FORMATS)}")
+    return found
 
 
 def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool = True) -> bool:
@@ -189,10 +216,13 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
         return False
     try:
         _make_topic(session, definition, view.options)
-        if view.work is None:
+        if definition.is_registered:
+            definition = _registered(session, definition)
+        work = view.of(definition).work
+        if work is None:
             _write_once(session, view)
             return True
-        job = Job(definition.topic, view.work, generation=now_ms, created_ms=now_ms)
+        job = Job(definition.topic, work, generation=now_ms, created_ms=now_ms)
         session.view_jobs.store.put(session.client, {job.name: job})
     except BarnabasError:
         with contextlib.suppress(BarnabasError):  # DROP removes it otherwise
@@ -203,12 +233,22 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
     return True
 
 
+def _registered(session: Host, definition: TableDefinition) -> TableDefinition:
+    """Register the schema of a view's values, and write the definition with it. Raises SqlError, RegistryError, RegistryUnreachable."""
+    made = made_schema(session, definition)
+    name = definition.name
+    session.definitions.change(
+        session.client, session.running, lambda tables: {name: made} if tables.get(name) == definition else {}
+    )
+    return made
+
+
 def _write_once(session: Host, view: View) -> None:
     """Write the rows of a view that reads no table."""
     assert view.query is not None
     rows = constant_rows(view.definition, collected(session, view.query, (), ""))
     if rows.num_rows:
-        session.send([(view.definition.topic, records_of(declared(view.definition), rows))])
+        session.send([(view.definition.topic, records_of(session.access.relation_of(view.definition), rows))])
 
 
 def replace(session: Host, view: View, *, waits: bool = True) -> None:
@@ -218,15 +258,18 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         SqlError: the view is not there or has other columns, or the query reads the view.
     """
     session.check_writable()
-    work, name = view.work, view.definition.name
-    if work is None or view.planned is None:
+    name = view.definition.name
+    for each in view.planned.tables.values() if view.planned is not None else ():
+        session.check_readable(each)
+    now_ms = time.time_ns() // 1_000_000
+    there = session.definitions.tables.get(name)
+    if there is not None and there.is_registered:  # the same columns are the same schema, under the same id
+        view = view.of(made_schema(session, msgspec.structs.replace(view.definition, format=there.format, topic=there.topic)))
+    new, work = view.definition, view.work
+    if work is None:
         raise not_supported(
             f'the view "{name}" cannot get a query that reads no table', hint=f"DROP MATERIALIZED VIEW {name} first"
         )
-    for each in view.planned.tables.values():
-        session.check_readable(each)
-    now_ms = time.time_ns() // 1_000_000
-    new = view.definition
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         old = tables.get(new.name)
@@ -239,6 +282,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
         made = msgspec.structs.replace(new, topic=old.topic, comment=old.comment)
         return {} if made == old else {new.name: made}
 
+    check_no_loop(session.view_jobs.jobs(), {each.topic for each in work.tables.values()}, new.topic)
     session.definitions.change(session.client, session.running, decide)
     made: list[Job] = []
 
@@ -254,7 +298,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
 
 def _check_alike(old: TableDefinition, new: TableDefinition) -> None:
     def shape(of: TableDefinition) -> object:
-        return [(each.name, each.kind) for each in of.columns], of.key, of.is_key_object, of.view and of.view.hidden
+        return [(each.name, each.kind) for each in of.columns], of.key, of.is_key_object, of.format, of.view and of.view.hidden
 
     if shape(old) != shape(new):
         raise not_supported(

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from barnabas import limits
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.catalog.topics import TopicRelation, declared
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import check_values
@@ -111,7 +111,7 @@ def check_count(rows: pa.Table) -> None:
 
 def delete_all(session: Host, definition: TableDefinition) -> None:
     """Delete every row of a table with a primary key."""
-    relation = declared(definition)
+    relation = session.access.relation_of(definition)
     names = [exp.column(exp.to_identifier(each, quoted=True)) for each in relation.identified.names]
     query = exp.select(*names).from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))
     plan = checked(session, query, "")

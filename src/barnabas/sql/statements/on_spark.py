@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.client.interruption import Interruption
+from barnabas.engine.jobs import InputTable
 from barnabas.engine.spark_queries import Question, SparkQueries, SparkQueryError
+from barnabas.functions.definition import PYTHON
+from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
-from barnabas.sql.planning.names import parts_of, position_in, tables_of
+from barnabas.sql.planning.names import tables_of
+from barnabas.sql.planning.parameters import infer, parameters_of
+from barnabas.sql.planning.query import check_values, relation_of
+from barnabas.sql.planning.spark_values import spark_kind, spark_text, spark_value
 from barnabas.sql.results import Streamed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
@@ -29,15 +36,17 @@ def runs_on_spark(session: Host, tree: Any) -> bool:
     """Whether a query goes to Spark: the setting says so, and it reads tables that are topics."""
     if session.settings.get("engine") != "spark":
         return False
-    relations = [session.find(parts_of(table), position_in(table)) for table in tables_of(session.views.expanded(tree.copy()))]
+    relations = [relation_of(table, session.find) for table in tables_of(session.views.expanded(tree.copy()))]
     return bool(relations) and all(isinstance(each, TopicRelation) for each in relations)
 
 
-def select_on_spark(session: Host, statement: Statement, tree: Any) -> Ready:
+def select_on_spark(session: Host, statement: Statement, tree: Any, given: Sequence[pa.DataType | None] = ()) -> Ready:
     """The query of a statement. Raises SqlError."""
-    if tree.find(exp.Parameter, exp.Placeholder):
-        raise not_supported("parameters on Spark are not supported", None, "SET engine = duckdb, or write the values")
-    question, topics = _question(session, session.views.expanded(tree))
+    whole, functions = session.routines.expanded(session.views.expanded(tree))
+    if any(each.language == PYTHON for each in functions):
+        raise not_supported("functions in Python on Spark are not supported", None, "SET engine = duckdb")
+    asked = _asked(session, whole, given)
+    question = asked.question([None] * len(asked.types))
     queries = session.spark_queries()
     if not queries.is_started:
         session.notify(Notice(STARTS))
@@ -47,11 +56,12 @@ def select_on_spark(session: Host, statement: Statement, tree: Any) -> Ready:
     except SparkQueryError as error:
         raise _fault(session, error) from error
 
-    def execute(_: Sequence[Any]) -> Result:
-        for topic in topics:  # waits for the rows that the session wrote
+    def execute(values: Sequence[Any]) -> Result:
+        check_values(asked.types, values)
+        for topic in asked.topics:  # waits for the rows that the session wrote
             session.access.snapshot(topic)
         queries = session.spark_queries()
-        batches = queries.rows(question)
+        batches = queries.rows(asked.question(values))
         try:
             with session.running.using(_Killed(queries)):
                 first = next(batches, None)  # Spark has all rows then
@@ -60,7 +70,7 @@ def select_on_spark(session: Host, statement: Statement, tree: Any) -> Ready:
         rows = itertools.chain([] if first is None else [first], batches)
         return Streamed(schema, limited(rows, session.max_rows), batches.close, lambda error: _fault(session, error))
 
-    return Ready(statement.text, execute, schema, (), version=session.version)
+    return Ready(statement.text, execute, schema, asked.types, version=session.version)
 
 
 class _Killed(Interruption):
@@ -74,22 +84,49 @@ class _Killed(Interruption):
         self._queries.close()
 
 
-def _question(session: Host, tree: Any) -> tuple[Question, set[str]]:
-    """The query in Spark's words; its topics."""
+class _Asked(NamedTuple):
+    """A query for Spark, without the values of its parameters.
+
+    Args:
+        tree: of the query, over the names of `tables`.
+        types: of the parameters.
+        topics: that it reads.
+    """
+
+    tree: Any
+    tables: Mapping[str, InputTable]
+    filled: Mapping[str, Mapping[str, str]]
+    types: Sequence[pa.DataType]
+    topics: Collection[str]
+    registry: RegistryAddress | None
+
+    def question(self, values: Sequence[Any]) -> Question:
+        """The query in Spark's words. Values go beside the text, as texts that it casts."""
+        tree = self.tree.copy()
+        texts: dict[str, str | None] = {}
+        for number, nodes in parameters_of(tree).items():
+            name, value = f"p{number}", values[number - 1]
+            texts[name] = spark_text(value)
+            for node in nodes:
+                node.replace(spark_value(name, spark_kind(self.types[number - 1], value), node.parent))
+        return Question(tree.sql(dialect="spark"), self.tables, self.filled, values=texts, registry=self.registry)
+
+
+def _asked(session: Host, tree: Any, given: Sequence[pa.DataType | None]) -> _Asked:
+    """The query over the names that Spark has for its tables. Raises SqlError."""
     named = {each.name.lower() for each in tree.find_all(exp.Column)}
     tables, filled, topics = {}, {}, set()
+    columns: dict[str, pa.DataType] = {}
     for number, table in enumerate(tables_of(tree)):
-        relation = session.find(parts_of(table), position_in(table))
+        relation = relation_of(table, session.find)
         assert isinstance(relation, TopicRelation)
+        for each in (*relation.hidden, *relation.columns):
+            columns[each.name.lower()] = each.type
         if relation.name in session.buffer.names():
             raise not_supported("a query on Spark does not see the rows of an open transaction", None, "COMMIT first")
         hidden = [name for name in relation.hidden.names if name.lower() in named]
         name = f"__{number}"
         tables[name] = input_table(relation, (*relation.columns.names, *hidden))
-        if tables[name].format == "auto":
-            raise not_supported(
-                "a table with a schema of the registry on Spark is not supported", position_in(table), "SET engine = duckdb"
-            )
         filled[name] = dict(relation.filled)
         topics.add(relation.topic)
         alias = table.alias or table.name
@@ -97,7 +134,8 @@ def _question(session: Host, tree: Any) -> tuple[Question, set[str]]:
         table.set("catalog", None)
         table.set("this", exp.to_identifier(name, quoted=True))
         table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-    return Question(tree.sql(dialect="spark"), tables, filled), topics
+    types = infer(parameters_of(tree), given, lambda column: columns.get(column.name.lower()))
+    return _Asked(tree, tables, filled, types, topics, session.access.registry)
 
 
 def _fault(session: Host, error: Exception) -> SqlError:

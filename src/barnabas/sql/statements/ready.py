@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from barnabas.sql.interface import Result
 from barnabas.sql.results import Done
+from barnabas.sql.statements.key_read import KeyRead
 
 Run = Callable[[Sequence[Any]], Result]
 
@@ -24,6 +25,9 @@ class Ready:
         ends_transaction: whether it may run in a transaction that failed.
         version: of the catalogue that it was checked against; None if it asks none.
         lasts: whether it depends on nothing but declared tables and settings.
+        key_read: the same statement as a query for one row.
+        plain: the work, if values for the parameters have the same effect as literals in their place; it gives None for others.
+        bound: the template that it is of, and the values of its literals.
     """
 
     text: str
@@ -36,7 +40,26 @@ class Ready:
     ends_transaction: bool = False
     version: object = None
     lasts: bool = False
+    key_read: KeyRead | None = None
+    plain: Callable[[Sequence[Any]], Result | None] | None = None
+    bound: tuple[Ready, Sequence[Any]] | None = None
     given: Sequence[pa.DataType | None] = field(default=())
+
+    def with_values(self, text: str, values: Sequence[Any], checked: Callable[[], Ready]) -> Ready:
+        """The statement with literals in place of its parameters.
+
+        Args:
+            text: of that statement.
+            checked: checks it, for values that are not plain.
+        """
+        plain = self.plain
+        assert plain is not None
+
+        def run(_: Sequence[Any]) -> Result:
+            found = plain(values)
+            return checked().run(()) if found is None else found
+
+        return Ready(text, run, self.schema, version=self.version, bound=(self, values))
 
 
 def done(text: str, tag: str, action: Callable[[], None] | None = None, *, ends_transaction: bool = False) -> Ready:

@@ -127,13 +127,28 @@ class NewRows:
 
     def table(self, values: Sequence[Any]) -> pa.Table:
         """The rows. Raises SqlError."""
-        if self._plain is not None:
-            found = self._at_once(self._plain, values)
-            if found is not None:
-                return found
+        found = self.plain_table(values)
+        if found is not None:
+            return found
         made = with_columns(collected(self._session, self.plan, values, self._text), self._schema)
         assert self._defaults is not None
         return self._defaults.filled(made)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the rows are literals, parameters and defaults alone."""
+        return self._plain is not None
+
+    def only_row(self, values: Sequence[Any]) -> list[Any] | None:
+        """The cells of the only row; None if there are several rows, or a cell is no literal and no parameter."""
+        if self._plain is None or len(self._plain) != 1:
+            return None
+        cells = [values[each] if isinstance(each, Parameter) else each for each in self._plain[0]]
+        return None if any(each is _NOW or each is _UUID or type(each) is Next for each in cells) else cells
+
+    def plain_table(self, values: Sequence[Any]) -> pa.Table | None:
+        """The rows, if their values fit without doubt. Raises SqlError."""
+        return None if self._plain is None else self._at_once(self._plain, values)
 
     def _at_once(self, rows: list[list[Any]], values: Sequence[Any]) -> pa.Table | None:
         columns: list[Any] = []

@@ -18,6 +18,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.key_read import KeyRead
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_TABLE, syntax_error
 
@@ -38,7 +39,11 @@ def select(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return run(session, plan, values, statement.text)
 
     lasts = plan.point is not None and plan.point.outputs is not None
-    return Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
+    ready = Ready(statement.text, execute, plan.schema, plan.parameters, version=session.version, lasts=lasts)
+    ready.key_read = key_read = KeyRead.of(plan)
+    if key_read is not None:
+        ready.plain = lambda values: execute(values) if key_read.key(values) is not None else None
+    return ready
 
 
 def checked(
@@ -61,16 +66,19 @@ def checked(
         found = memory.get(parts[0]) if memory and len(parts) == 1 else None
         return found or session.find(parts, position)
 
+    tree, functions = session.routines.expanded(session.views.expanded(tree))
+    session.check_functions(functions)
     plan = plan_query(
-        session.views.expanded(tree),
+        tree,
         find,
         session.facts(),
         session.settings.get,
         given,
         is_spark=session.is_spark,
         pending=session.buffer.names() if with_pending else (),
+        functions=functions,
     )
-    cursor = session.planner()
+    cursor = session.planner(plan.in_python)
     try:
         for each in plan.inputs:
             cursor.register(each.alias, with_marks(each.schema).empty_table())
@@ -136,6 +144,7 @@ def run(
     sql, bound = plan.bound(values)
     lease = session.borrow()
     try:
+        lease.functions.learn(plan.in_python)
         datasets = [(plan.inputs[0].alias, row)] if row is not None else session.datasets(plan.inputs, memory or {})
         for alias, dataset in datasets:
             lease.cursor.register(alias, dataset)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.dialect import STREAM, parse_tokens, tokens_of
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
@@ -28,6 +28,8 @@ def target_of(session: Host, table: Any) -> TopicRelation:
     """The relation that a statement writes to. Raises SqlError."""
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise not_supported("only a table can be written to", position_in(table))
+    if table.meta.get(STREAM):
+        raise not_supported("a stream cannot be changed", position_in(table), "write the name of the table alone")
     relation = session.find([part.name for part in table.parts], position_in(table))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" cannot be written to', position=position_in(table))
@@ -46,6 +48,11 @@ def check_no_view(definition: TableDefinition, position: int | None) -> None:
 def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
     """A relation with a primary key. Raises SqlError."""
     relation = target_of(session, table)
+    if relation.definition is not None and relation.definition.stream is not None:
+        raise SqlError(
+            "55000", f'cannot {word} stream "{relation.name}": its rows never change', position=position_in(table),
+            hint="INSERT adds rows; CREATE TABLE … PRIMARY KEY makes a table whose rows change",
+        )  # fmt: skip
     if not relation.is_keyed:
         raise SqlError(
             "55000",

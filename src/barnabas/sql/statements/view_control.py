@@ -14,7 +14,9 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement, parse_tokens
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Done
+from barnabas.sql.statements import job_control
 from barnabas.sql.statements.create import Options
+from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import replace, view_of
 from barnabas.sql.statements.naming import name_at
@@ -53,7 +55,9 @@ def _behind_words(statement: Statement) -> int:
 
 
 def pause(session: Host, statement: Statement, _: Any) -> Ready:
-    """PAUSE [MATERIALIZED VIEW] name: its job rests when the statement ends, and its rows stay."""
+    """PAUSE [MATERIALIZED VIEW | JOB | STREAM] name: its job rests when the statement ends, and its rows stay."""
+    if job_control.is_about_job(statement):
+        return job_control.pause(session, statement)
     definition = view_at(session, statement, _behind_words(statement))
 
     def run() -> None:
@@ -64,7 +68,9 @@ def pause(session: Host, statement: Statement, _: Any) -> Ready:
 
 
 def resume(session: Host, statement: Statement, _: Any) -> Ready:
-    """RESUME [MATERIALIZED VIEW] name: its job goes on, also one that failed."""
+    """RESUME [MATERIALIZED VIEW | JOB | STREAM] name: its job goes on, also one that failed."""
+    if job_control.is_about_job(statement):
+        return job_control.resume(session, statement)
     definition = view_at(session, statement, _behind_words(statement))
 
     def run() -> None:
@@ -119,7 +125,7 @@ def alter_view(session: Host, statement: Statement) -> Ready:
         raise not_supported(
             f"this form of {tag} is not supported", statement.position(end), f"{tag} name RENAME TO name, or AS query"
         )
-    query = parse_tokens(statement.text, statement.tokens[end + 1 :], spark_order=session.is_spark)
+    query = parse_tokens(statement.text, without_emit(statement).tokens[end + 1 :], spark_order=session.is_spark)
     if not isinstance(query, (exp.Query, exp.Values)):
         raise syntax_error("a query follows AS", statement.position(end + 1))
     shown = [each.name for each in definition.columns if definition.view is None or each.name not in definition.view.hidden]

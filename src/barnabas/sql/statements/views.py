@@ -67,12 +67,13 @@ def _lasting(
     """A view for all sessions: its definition is the query's text. `*` in it means the columns of this moment."""
     name = table_name(session, tree.this.this if isinstance(tree.this, exp.Schema) else tree.this)
     made = _defined(columns, plan)
-    read = [each.relation.name for each in plan.inputs]
+    read = [getattr(each.relation, "source", each.relation.name) for each in plan.inputs]
     view = ViewDefinition(
         with_other_names(query_text(statement), session.access.qualified),
         tuple(dict.fromkeys([*sources, *read])),
         is_materialized=False,
         created_ms=time.time_ns() // 1_000_000,
+        functions=tuple((each.signature, each.digest) for each in plan.functions),
     )
     definition = TableDefinition(name, "", made, view=view)
 

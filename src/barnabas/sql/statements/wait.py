@@ -43,7 +43,7 @@ def wait(session: Host, statement: Statement, _: Any) -> Ready:
     relation = session.find(parts, statement.position(2))
     if not isinstance(relation, TopicRelation):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no topic', position=statement.position(2))
-    if relation.is_view and not numbers:
+    if relation.has_job and not numbers:
         return done(statement.text, "WAIT", lambda: session.catching_up.refresh(relation.topic))
     return done(statement.text, "WAIT", lambda: _wait(session, relation.topic, numbers.get("PARTITION"), numbers.get("OFFSET")))
 

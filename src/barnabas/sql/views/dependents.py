@@ -64,6 +64,8 @@ def check_unused(tables: Mapping[str, TableDefinition], name: str, *, leaving: t
 
 def kind_of(definition: TableDefinition | None) -> str:
     """The word for a definition, in a sentence."""
+    if definition is not None and definition.stream is not None:
+        return "stream"
     if definition is None or definition.view is None:
         return "table"
     return "materialized view" if definition.view.is_materialized else "view"

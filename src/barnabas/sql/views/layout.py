@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from barnabas import limits
 from barnabas.engine.jobs import InputTable, ViewWork
+from barnabas.functions.definition import Function
 from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Plan
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition, ViewDefinition
@@ -30,13 +31,21 @@ OWN = {ROW, DELETED}
 
 
 def definition_of(
-    name: str, topic: str, planned: Planned, shown: pa.Schema, query: str, sources: Sequence[str], cursor: Any
+    name: str,
+    topic: str,
+    planned: Planned,
+    shown: pa.Schema,
+    query: str,
+    sources: Sequence[str],
+    cursor: Any,
+    functions: Sequence[Function] = (),
 ) -> TableDefinition:
     """The definition of a materialized view.
 
     Args:
         shown: the columns of the query, with their marks.
         cursor: tells the types of hidden columns.
+        functions: of users, which the query calls.
 
     Raises:
         SqlError: a column has a reserved name, or a type that tables do not have.
@@ -55,7 +64,9 @@ def definition_of(
     nullable = {each.name: each.nullable for each in columns}
     return TableDefinition(
         name, topic, tuple(columns), key, True, owns_topic=True, is_key_object=len(key) == 1 and nullable[key[0]],
-        view=ViewDefinition(query, tuple(sources), hidden=hidden),
+        view=ViewDefinition(
+            query, tuple(sources), hidden=hidden, functions=tuple((each.signature, each.digest) for each in functions)
+        ),
     )  # fmt: skip
 
 
@@ -80,7 +91,7 @@ def work_of(definition: TableDefinition, planned: Planned) -> ViewWork:
     key = declaration(keys)
     return ViewWork(
         definition.view.query, planned.plan, inputs_of(planned), definition.topic,
-        f"json ({key})" if definition.is_key_object else key, declaration(values),
+        f"json ({key})" if definition.is_key_object else key, declaration(values), schema_id=definition.schema_id,
     )  # fmt: skip
 
 
@@ -108,10 +119,10 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
     if definition.is_key_object:
         key = f"json ({key})"
     plain = definition.format == "json"
-    renamed = {} if plain else {values[0].name: "value"}
+    renamed = {} if plain or definition.is_registered else {values[0].name: "value"}
     return InputTable(
         definition.topic, definition.format, names, columns=declaration(values) if plain else None, key=key, mode=definition.mode,
-        is_keyed=definition.is_keyed, renamed=renamed,
+        is_keyed=relation.is_keyed, renamed=renamed, skips_deletions=relation.layout.skips_deletions,
     )  # fmt: skip
 
 

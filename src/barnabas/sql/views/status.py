@@ -9,18 +9,20 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from barnabas.engine.jobs import JobState, ViewWork
+from barnabas.engine.jobs import JobState
 from barnabas.engine.report import Report
 from barnabas.sql.catalog.definitions import TableDefinition
 
 SCHEMA = "barnabas"
 MOMENT = pa.timestamp("us", tz="UTC")
+_COUNTS = ("state_rows", "state_bytes", "last_batch", "rows_in", "rows_out", "late_rows", "rows_behind", "generation")
 _KINDS = {
-    "state_rows": pa.int64(), "state_bytes": pa.int64(), "restarts": pa.int32(), "last_batch": pa.int64(), "last_batch_ms": pa.float64(),
-    "last_batch_at": MOMENT, "rows_in": pa.int64(), "rows_out": pa.int64(), "rows_behind": pa.int64(), "seconds_behind": pa.float64(),
-    "since": MOMENT, "generation": pa.int64(), "tries": pa.int32(),
-}  # fmt: skip
-_PROGRESS = "state_rows state_bytes restarts last_batch last_batch_ms last_batch_at rows_in rows_out"
+    **dict.fromkeys(_COUNTS, pa.int64()),
+    **dict.fromkeys(("restarts", "tries"), pa.int32()),
+    **dict.fromkeys(("last_batch_ms", "seconds_behind"), pa.float64()),
+    **dict.fromkeys(("last_batch_at", "since"), MOMENT),
+}
+_PROGRESS = "state_rows state_bytes restarts last_batch last_batch_ms last_batch_at rows_in rows_out late_rows"
 _COLUMNS = {
     "views": f"name query topic state error since rows_behind seconds_behind {_PROGRESS}",
     "jobs": f"name kind desired state error since rows_behind seconds_behind generation tries {_PROGRESS}",
@@ -82,7 +84,7 @@ def _views(known: Known) -> list[Row]:
 def _job(report: Report) -> Row:
     job, state, progress = report.job, report.state, report.progress
     row: Row = {
-        "name": job.name, "kind": "view" if isinstance(job.work, ViewWork) else "pipeline", "desired": str(job.desired),
+        "name": job.name, "kind": job.kind, "desired": str(job.desired),
         "rows_behind": report.lag, "generation": job.generation, "restarts": job.restarts, **_state(state),
     }  # fmt: skip
     if progress is not None:
@@ -91,6 +93,7 @@ def _job(report: Report) -> Row:
             "seconds_behind": None if report.lag is None else round(max(behind, 0.0), 3), "state_rows": progress.state_rows,
             "state_bytes": progress.state_bytes, "last_batch": progress.batch, "last_batch_ms": progress.took_ms,
             "last_batch_at": progress.at_ms * 1000, "rows_in": progress.total_in, "rows_out": progress.total_out,
+            "late_rows": progress.late_rows,
         }  # fmt: skip
     return row
 

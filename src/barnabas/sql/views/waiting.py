@@ -13,7 +13,7 @@ from typing import Protocol
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
-from barnabas.engine.jobs import Desired, Job, JobState, State, ViewWork
+from barnabas.engine.jobs import STREAMING, Desired, Job, JobState, State, ViewWork
 from barnabas.sql.catalog.access import Access
 from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.running import Running
@@ -40,22 +40,46 @@ class Waiting(Protocol):
     def notify(self, notice: Notice) -> None: ...
 
 
-def wait_for_rows(session: Waiting, job: Job) -> None:
-    """Wait until the first rows of a job are there, and tell the caller why not if they do not come. Raises SqlError."""
+def wait_for_rows(session: Waiting, job: Job, needed: Mapping[str, Ends] | None = None) -> None:
+    """Wait until the first rows of a job are there, and tell the caller why not if they do not come. Raises SqlError.
+
+    Args:
+        needed: the offsets that an insert must have.
+    """
     jobs = session.view_jobs
+    kind = "view" if _is_view(job) else "job"
     if not jobs.has_engine(time.monotonic() + ENGINE_S, session.running.check):
-        session.notify(Notice(f'no engine runs, so the view "{job.name}" has no rows yet', hint=NO_ENGINE))
+        session.notify(Notice(f'no engine runs, so the {kind} "{job.name}" has no rows yet', hint=NO_ENGINE))
         return
     if not any(each.state is State.RUNNING for each in jobs.states().values()):
         session.notify(Notice("starting Spark; this takes some seconds"))
-    while not _is_published(jobs, job):
+    while not _is_published(jobs, job, needed or {}):
         session.running.check()
         state = jobs.states(POLL_S).get(job.name)
         if state is not None and state.generation == job.generation and _has_failed(state):
-            text = f'the view "{job.name}" has no rows yet: {state.error}'
-            session.notify(Notice(text, "WARNING", "01000", "barnabas.views shows its state"))
+            text = f'the {kind} "{job.name}" has no rows yet: {state.error}'
+            session.notify(Notice(text, "WARNING", "01000", f"barnabas.{kind}s shows its state"))
             return
         time.sleep(POLL_S)
+    wait_for_running(session, job)
+
+
+def wait_for_running(session: Waiting, job: Job) -> bool:
+    """Wait until a job that has rows has told its state too: the driver writes it at its next look. ENGINE_S at most. Raises SqlError.
+
+    Returns:
+        Whether it works.
+    """
+    until_s = time.monotonic() + ENGINE_S
+    while time.monotonic() < until_s:
+        state = session.view_jobs.states(POLL_S).get(job.name)
+        if not _works(job, state):
+            return False
+        if state is not None and _is_of(state, job) and state.state is State.RUNNING:
+            return True
+        session.running.check()
+        time.sleep(POLL_S)
+    return True
 
 
 def wait_for_rest(session: Waiting, name: str) -> None:
@@ -72,9 +96,9 @@ def wait_for_rest(session: Waiting, name: str) -> None:
         time.sleep(POLL_S)
 
 
-def _is_published(jobs: ViewJobs, job: Job) -> bool:
+def _is_published(jobs: ViewJobs, job: Job, needed: Mapping[str, Ends]) -> bool:
     found = jobs.progress(AGE_S).get(job.name)
-    return found is not None and found.generation == job.generation
+    return found is not None and found.generation == job.generation and _has(found.offsets, needed)
 
 
 def _has_failed(state: JobState) -> bool:
@@ -82,54 +106,64 @@ def _has_failed(state: JobState) -> bool:
 
 
 class CatchingUp:
-    """The waits of one session. Views are named by their jobs, which have the names of their topics."""
+    """The waits of one session. Views and streams are named by their topics, since several jobs may write to one."""
 
     def __init__(self, session: Waiting) -> None:
         self._session = session
-        self._seen: dict[str, int] = {}  # by view: the number of the session's writes that it has
+        self._seen: dict[str, int] = {}  # by topic: the number of the session's writes that it has
 
-    def before_reading(self, names: Iterable[str]) -> None:
-        """Let views have what the session wrote, within READ_S; a warning tells of those that do not. Raises SqlError."""
+    def before_reading(self, topics: Iterable[str]) -> None:
+        """Let views and streams have what the session wrote, within READ_S; a warning tells of those that do not. Raises SqlError."""
         access = self._session.access
-        wanted = [name for name in names if self._seen.get(name) != access.writes]
+        wanted = [name for name in topics if self._seen.get(name) != access.writes]
         if wanted:
             self._warn(self._wait(wanted, access.own_writes(), time.monotonic() + READ_S))
             self._seen |= dict.fromkeys(wanted, access.writes)  # a view that is late is waited for once after each write
 
+    def is_done(self, name: str) -> bool:
+        """Whether `before_reading` has nothing to wait for."""
+        return not self._session.access.writes or self._seen.get(name) == self._session.access.writes
+
     def flush(self) -> None:
-        """Let all views have what the session wrote. Raises SqlError."""
+        """Let all views and inserts have what the session wrote. Raises SqlError."""
         written = self._session.access.own_writes()
         if written:
-            names = [job.name for job in self._session.view_jobs.jobs().values() if isinstance(job.work, ViewWork)]
-            self._warn(self._wait(names, written, math.inf))
+            topics = [job.work.topic for job in self._session.view_jobs.jobs().values() if isinstance(job.work, STREAMING)]
+            self._warn(self._wait(topics, written, math.inf))
 
-    def refresh(self, name: str) -> None:
-        """Let a view have all that is committed at this moment. Raises SqlError 55000 if its job does not work."""
+    def refresh(self, topic: str) -> None:
+        """Let a view or a stream have all that is committed at this moment. Raises SqlError 55000 if its job does not work."""
         jobs = self._session.view_jobs.jobs()
-        topics = _tables_below(jobs, name)
-        ends = _by_topic(self._session, topics, read_committed=True)
-        late = self._wait([name], ends, math.inf, from_first=True)
+        ends = ends_of(self._session, _tables_below(jobs, topic), read_committed=True)
+        late = self._wait([topic], ends, math.inf, from_first=True)
+        for each in _writing(jobs, topic) if not late else ():
+            if each.desired is Desired.RUNNING and not wait_for_running(self._session, each):
+                late = [each.name]
         if late:
-            state = self._session.view_jobs.states().get(late[0])
+            job, state = jobs.get(late[0]), self._session.view_jobs.states().get(late[0])
             reason = "it has not started" if state is None else state.error or f"it is {state.state}"
-            raise SqlError("55000", f'the view "{late[0]}" does not run: {reason}', hint="RESUME MATERIALIZED VIEW lets it go on")
+            kind, words = ("view", "MATERIALIZED VIEW") if _is_view(job) else ("job", "JOB")
+            hint = f"RESUME {words} lets it go on" if job is not None and job.desired is Desired.PAUSED else None
+            raise SqlError("55000", f'the {kind} "{late[0]}" does not run: {reason}', hint=hint)
 
-    def _wait(self, names: Iterable[str], written: Mapping[str, Ends], until_s: float, *, from_first: bool = False) -> list[str]:
-        """Wait for views; those that were not waited for to the end, as they do not work or take too long.
+    def _wait(self, topics: Iterable[str], written: Mapping[str, Ends], until_s: float, *, from_first: bool = False) -> list[str]:
+        """Wait for the jobs that write to topics; those that were not waited for to the end, as they do not work or take too long.
 
         Args:
             from_first: whether a view must have its first rows even if nothing was written.
         """
         walk = _Walk(self._session, written, until_s, from_first=from_first)
-        for name in names:
-            if walk.wait(name) or name not in walk.late:
-                self._seen[name] = self._session.access.writes
+        for topic in topics:
+            walk.wait(topic)
+            if not any(each.name in walk.late for each in _writing(walk.jobs, topic)):
+                self._seen[topic] = self._session.access.writes
         return walk.late
 
     def _warn(self, late: list[str]) -> None:
         for name in late:
-            text = f'the view "{name}" does not have yet what this session wrote'
-            self._session.notify(Notice(text, "WARNING", "01000", "barnabas.views shows its state"))
+            kind = "view" if _is_view(self._session.view_jobs.store.records.get(name)) else "job"
+            text = f'the {kind} "{name}" does not have yet what this session wrote'
+            self._session.notify(Notice(text, "WARNING", "01000", f"barnabas.{kind}s shows its state"))
 
 
 class _Walk:
@@ -137,34 +171,43 @@ class _Walk:
 
     def __init__(self, session: Waiting, written: Mapping[str, Ends], until_s: float, *, from_first: bool) -> None:
         self._session, self._written, self._until_s, self._from_first = session, written, until_s, from_first
-        self._jobs = session.view_jobs.jobs()
-        self._views = {job.work.topic: name for name, job in self._jobs.items() if isinstance(job.work, ViewWork)}
+        self.jobs = session.view_jobs.jobs()
         self._known: dict[str, Ends] = {}
         self.late: list[str] = []
 
-    def wait(self, name: str) -> Ends:
-        """Wait for one view; the offsets behind its rows then, empty if it reads nothing of what was written."""
-        if name in self._known:
-            return self._known[name]
-        self._known[name] = {}
-        job = self._jobs.get(name)
-        if job is None or not isinstance(job.work, ViewWork):
+    def wait(self, topic: str) -> Ends:
+        """Wait for the jobs that write to a topic; the offsets behind their rows then, none if they read nothing of what was written."""
+        if topic in self._known:
+            return self._known[topic]
+        self._known[topic] = {}
+        writers = _writing(self.jobs, topic)
+        late = [each for each in writers if not self._has_all(each)]
+        if late or not writers or not (self._from_first or any(self._needed(each) for each in writers)):
             return {}
+        ends = ends_of(self._session, [topic], read_committed=False).get(topic, {})
+        self._session.access.must_see(topic, ends)
+        self._known[topic] = ends
+        return ends
+
+    def _needed(self, job: Job) -> dict[str, Ends]:
+        """The offsets that a job must have, after waits for those below it."""
+        assert isinstance(job.work, STREAMING)
         needed: dict[str, Ends] = {}
         for topic in {each.topic for each in job.work.tables.values()}:
-            below = self._views.get(topic)
-            ends = self._written.get(topic, {}) if below is None else self.wait(below)
+            ends = dict(self._written.get(topic, {}))
+            for partition, end in self.wait(topic).items():
+                ends[partition] = max(end, ends.get(partition, 0))
             if ends:
                 needed[topic] = ends
-        if not needed and not self._from_first:
-            return {}
-        if not self._reached(job, needed):
-            self.late.append(name)
-            return {}
-        ends = _by_topic(self._session, [job.work.topic], read_committed=False).get(job.work.topic, {})
-        self._session.access.must_see(job.work.topic, ends)
-        self._known[name] = ends
-        return ends
+        return needed
+
+    def _has_all(self, job: Job) -> bool:
+        """Wait for one job; whether it has what it needs."""
+        needed = self._needed(job)
+        if not (needed or self._from_first) or self._reached(job, needed):
+            return True
+        self.late.append(job.name)
+        return False
 
     def _reached(self, job: Job, needed: Mapping[str, Ends]) -> bool:
         jobs = self._session.view_jobs
@@ -188,10 +231,13 @@ def _works(job: Job, state: JobState | None) -> bool:
     """Whether a job runs, or will when the engine has seen it."""
     if job.desired is Desired.PAUSED:
         return False
-    is_of_job = state is not None and (state.generation, state.restarts) == (job.generation, job.restarts)
-    if not is_of_job or state is None:
+    if state is None or not _is_of(state, job):
         return True
     return state.state in (*WORKING, State.PAUSED) or (state.state is State.WAITING and state.tries < 2)
+
+
+def _is_of(state: JobState, job: Job) -> bool:
+    return (state.generation, state.restarts) == (job.generation, job.restarts)
 
 
 def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -> bool:
@@ -200,24 +246,33 @@ def _has(offsets: Mapping[str, Mapping[str, int]], needed: Mapping[str, Ends]) -
     )
 
 
-def _tables_below(jobs: Mapping[str, Job], name: str) -> set[str]:
-    """The topics that a view reads, and those that the views below it read, without the topics of views."""
-    views = {job.work.topic: job for job in jobs.values() if isinstance(job.work, ViewWork)}
+def _writing(jobs: Mapping[str, Job], topic: str) -> list[Job]:
+    """The jobs that write to a topic."""
+    return [job for job in jobs.values() if isinstance(job.work, STREAMING) and job.work.topic == topic]
+
+
+def _is_view(job: Job | None) -> bool:
+    return job is not None and isinstance(job.work, ViewWork)
+
+
+def _tables_below(jobs: Mapping[str, Job], topic: str) -> set[str]:
+    """The topics that a view or a stream reads, and those that the ones below it read, without the topics of views."""
     found: set[str] = set()
     seen: set[str] = set()
-    pending = [jobs[name]] if name in jobs else []
+    pending = [topic]
     while pending:
-        work = pending.pop().work
-        for topic in {each.topic for each in work.tables.values()} if isinstance(work, ViewWork) else ():
-            if topic in views and topic not in seen:
-                seen.add(topic)
-                pending.append(views[topic])
-            elif topic not in views:
-                found.add(topic)
+        writers = _writing(jobs, pending.pop())
+        for job in writers:
+            assert isinstance(job.work, STREAMING)
+            for each in {table.topic for table in job.work.tables.values()} - seen:
+                seen.add(each)
+                pending.append(each)
+                if not any(map(_is_view, _writing(jobs, each))):
+                    found.add(each)
     return found
 
 
-def _by_topic(session: Waiting, topics: Iterable[str], *, read_committed: bool) -> dict[str, Ends]:
+def ends_of(session: Waiting, topics: Iterable[str], *, read_committed: bool) -> dict[str, Ends]:
     """The ends of topics that exist, partition by partition, without empty partitions."""
     client = session.client
     known = client.topics_by_name(sorted(topics))

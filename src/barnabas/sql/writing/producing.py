@@ -24,16 +24,18 @@ from barnabas.client.errors import ClientError, ResourceError
 from barnabas.client.producer import BatchProducer
 from barnabas.client.results import TopicPartition
 from barnabas.client.transactions import Owner
-from barnabas.columnar.encode import LARGEST_BATCH, RecordEncoder, TopicShape
+from barnabas.columnar.encode import LARGEST_BATCH, RecordEncoder, RecordTooLarge, TopicShape
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
+from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.sql.states import unknown_outcome
+from barnabas.sql.writing.one_row import partition_of, room_of
 
 SHAPE_AGE_S = 60.0  # so long the batch size of a topic is not asked for again
 ABORT_MS = 5_000
 REFUSALS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 Records = tuple[str, Sequence[pa.RecordBatch]]  # a topic and batches of `key` and `value`
-Batch = tuple[TopicPartition, bytes, int]
+Batch = tuple[TopicPartition, bytes | bytearray, int]
 
 
 class Producers:
@@ -90,6 +92,14 @@ class Producers:
                 writer.abort()
             raise
         return self._one(batches[0]) if batches else {}
+
+    def write_one(self, topic: str, key: bytes | None, value: bytes) -> dict[TopicPartition, int]:
+        """Write one record; otherwise like `write`."""
+        shape = self._shape(topic)
+        room = room_of(key, value)
+        if len(room) > shape.batch_bytes:
+            raise RecordTooLarge(topic, len(room) - HEADER_SIZE, shape.batch_bytes)
+        return self._one(((topic, partition_of(key, shape.partitions)), room, 1))
 
     def _one(self, batch: Batch) -> dict[TopicPartition, int]:
         place, room, count = batch
@@ -152,7 +162,7 @@ class _Transaction:
             client, _now_ms, owner=owner, transactional_id=transactional_id, second_version=self._second, any_topic=True
         )
 
-    def send(self, place: TopicPartition, room: memoryview | bytes, count: int) -> None:
+    def send(self, place: TopicPartition, room: memoryview | bytes | bytearray, count: int) -> None:
         """Write a batch."""
         self._producer.send(place, bytearray(room), count)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.functions.definition import Function
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
@@ -83,6 +84,7 @@ class Facts(Struct, frozen=True):
     settings: Sequence[tuple[str, str]]
     tables: Sequence[Described]
     sequences: Sequence[Numbered] = ()
+    functions: Sequence[Function] = ()
     schemas: Sequence[str] = ()
 
 

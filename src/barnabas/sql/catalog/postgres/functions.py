@@ -54,7 +54,12 @@ _SERIAL = (
     " JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid WHERE s.relkind = 'S')"
     " WHERE __t = trim(split_part({0}, '.', -1), '\"') AND __c = {1})"
 )
+_FUNCTION = "(SELECT max(__d) FROM (SELECT oid AS __o, %s AS __d FROM pg_catalog.barnabas_functions) WHERE __o = {0})"
 _QUERIES = {
+    "pg_get_function_arguments": _FUNCTION % "arguments",
+    "pg_get_function_identity_arguments": _FUNCTION % "arguments",
+    "pg_get_function_result": _FUNCTION % "result",
+    "pg_get_functiondef": _FUNCTION % "definition",
     "pg_get_viewdef": _VIEW,
     "obj_description": _DESCRIPTION % "0",
     "col_description": _DESCRIPTION % "{1}",

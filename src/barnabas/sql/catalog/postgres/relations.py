@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from msgspec import Struct
 
-from barnabas.sql.catalog.postgres import contents, information, numbered
+from barnabas.sql.catalog.postgres import contents, information, numbered, routines
 from barnabas.sql.catalog.postgres.contents import Facts
 from barnabas.sql.catalog.postgres.shapes import shapes
 
@@ -19,8 +19,11 @@ def _after(first: contents.Make, second: contents.Make) -> contents.Make:
 
 
 _MAKERS = {
-    **{f"pg_catalog.{name}": make for name, make in {**contents.MAKERS, **numbered.MAKERS}.items()},
-    **{f"information_schema.{name}": make for name, make in {**information.MAKERS, **numbered.OF_INFORMATION}.items()},
+    **{f"pg_catalog.{name}": make for name, make in {**contents.MAKERS, **numbered.MAKERS, **routines.MAKERS}.items()},
+    **{
+        f"information_schema.{name}": make
+        for name, make in {**information.MAKERS, **numbered.OF_INFORMATION, **routines.OF_INFORMATION}.items()
+    },
     "pg_catalog.pg_class": _after(contents.MAKERS["pg_class"], numbered.classes),
     "pg_catalog.pg_attribute": _after(contents.MAKERS["pg_attribute"], numbered.attributes),
 }
