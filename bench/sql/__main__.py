@@ -27,7 +27,7 @@ CONNECTIONS = (1, 4, 8)
 POSTGRES, HTTP, PSYCOPG = "Postgres", "HTTP", "psycopg 3"
 SETTLE_S = 1.0
 KEYED = "CREATE TABLE keyed (id bigint PRIMARY KEY, name text, price double precision, at timestamptz, active boolean)"
-PLAIN = "CREATE TABLE plain (id bigint, name text, price double precision, at timestamptz, active boolean)"
+PLAIN = "CREATE TABLE plain (id bigint, name text, price double precision, at timestamptz, active boolean) APPEND ONLY"
 LARGE = (
     "CREATE TABLE large (id bigint, name text, price double precision, at timestamptz, active boolean) "
     "WITH (topic = 'large', format = 'json')"

@@ -58,6 +58,27 @@ def test_an_insert_from_a_stream_goes_on(topics: Asking) -> None:
     assert topics.rows("select count(*) from target") == [(2,)]
 
 
+def test_rows_that_a_job_inserts_can_be_changed(topics: Asking) -> None:
+    topics("insert into clicks values (1, 'a', 1), (2, 'b', 2), (3, 'b', 2)")
+    topics("insert into target (id, name) select n, k from stream clicks")
+    topics("flush")
+    assert topics.tag("update target set note = 'seen' where id = 2") == "UPDATE 2"
+    assert topics.tag("delete from target where id = 1") == "DELETE 1"
+    assert topics.rows("select * from target") == [(2, "b", "seen"), (2, "b", "seen")]
+    for statement in ("alter table clicks drop column n", "alter table target drop column name"):
+        assert topics.error(statement).sqlstate == "2BP01"
+    topics("alter table clicks drop column id")  # the job does not read it
+
+
+def test_what_jobs_and_streams_cannot_have(topics: Asking) -> None:
+    topics("create table doubled (id int, twice int as id * 2)")
+    assert topics.error("insert into doubled (id) select id from stream clicks").sqlstate == "0A000"
+    topics("drop table doubled")
+    topics("create stream fixed (a int)")
+    assert topics.error("alter table fixed rename to moved").sqlstate == "0A000"
+    topics("drop stream fixed")
+
+
 def test_without_stream_it_is_one_statement(topics: Asking) -> None:
     topics("insert into clicks values (1, 'a', 5)")
     assert topics.tag("insert into target (id) select id from clicks") == "INSERT 0 1"

@@ -37,7 +37,7 @@ WITHIN_S = 240.0
 TABLES = (
     "create table customers (id int primary key, name text, city text) with (partitions = 2)",
     "create table orders (id int primary key, customer int, amount int) with (partitions = 3)",
-    "create table clicks (page text, n int) with (partitions = 2)",
+    "create table clicks (page text, n int) with (partitions = 2, append_only = true)",
 )
 VIEWS = {
     "totals": "select customer, count(*) as n, sum(amount) as total, max(amount) as largest from orders group by customer",

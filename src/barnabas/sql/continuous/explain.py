@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import re
-<<<<<<< HEAD
-=======
-
-from barnabas.incremental.append_only import streamed
-from barnabas.incremental.plan import Final, Groups, Input, Join, Less, OnTime, Plan, Rows, Sessions, Sums, Union, Until
->>>>>>> functions
 
 from barnabas.incremental.append_only import streamed
 from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, OnTime, Plan, Rows, Sessions, Sums, Union, Until

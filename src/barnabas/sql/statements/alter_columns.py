@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.engine.jobs import Job, ViewWork
+from barnabas.engine.jobs import InsertWork, Job, ViewWork
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.dialect import parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared_field
@@ -18,6 +18,7 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import folded
 from barnabas.sql.states import UNDEFINED_COLUMN, not_supported
 from barnabas.sql.views.dependents import DEPENDENT, users_of
+from barnabas.sql.views.insert_jobs import inserts, shown
 from barnabas.tables.column_types import mark_of, type_name
 
 _WIDER = (pa.int16(), pa.int32(), pa.int64())
@@ -83,6 +84,15 @@ def check_columns_unused(
     """Raises SqlError 2BP01 if a view reads a column that goes, or gets another type."""
     kinds = {each.name: each.kind for each in after.columns}
     gone = {each.name for each in before.columns if kinds.get(each.name) != each.kind}
+    for insert in inserts(jobs, before.topic) if gone else ():
+        assert isinstance(insert.work, InsertWork)
+        tables_of_it = (*insert.work.tables.values(), insert.work.target)
+        if gone & {name for each in tables_of_it if each.topic == before.topic for name in each.names}:
+            named = ", ".join(sorted(gone))
+            raise SqlError(
+                DEPENDENT, f'cannot change the column {named} of table "{before.name}" because other objects depend on it',
+                detail=f"the {shown(insert)} needs it", hint="DROP it first",
+            )  # fmt: skip
     for user in users_of(tables, before.name) if gone else ():
         job = jobs.get(user.topic) if user.view is not None and user.view.is_materialized else None
         if job is not None and isinstance(job.work, ViewWork):

@@ -106,9 +106,8 @@ def _of_view(session: Host, statement: Statement) -> Ready:
     if end < len(statement.tokens):
         raise not_supported(f"EXPLAIN {statement.word(0)} is not supported", statement.position(0), "explain its SELECT")
     relation = session.find(parts, statement.position(at))
-    if at == 0 and isinstance(relation, TopicRelation) and relation.has_job and relation.definition is not None:
-        definition = relation.definition
-    else:
+    definition = relation.definition if at == 0 and isinstance(relation, TopicRelation) and relation.has_job else None
+    if definition is None or definition.is_plain_view:
         definition = view_named(session, parts, statement.position(at))
 
     def run(_: Sequence[Any]) -> Result:

@@ -32,6 +32,8 @@ def rename(session: Host, old: str, new: str) -> None:
             raise exists(new)
         if old not in tables:
             raise SqlError("42P01", f'relation "{old}" does not exist')
+        if tables[old].stream is not None:
+            raise not_supported(f'the stream "{old}" cannot be renamed', hint="CREATE VIEW gives another name")
         made: dict[str, TableDefinition | None] = {
             old: None,
             new: msgspec.structs.replace(tables[old], name=new, is_renamed=True),
