@@ -38,6 +38,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/spark",
         "docs/guides/views",
         "docs/guides/functions",
+        "docs/guides/streams",
         "docs/guides/jobs",
         "docs/exactly-once",
         "examples/README",
@@ -56,7 +57,6 @@ CONTENTS: dict[str, list[str]] = {
     "Move from Kafka": [
         "docs/guides/moving-from-kafka",
         "docs/guides/from-confluent",
-        "docs/guides/streams",
         "docs/guides/from-ksqldb",
         "docs/guides/old-clients",
         "docs/compatibility",

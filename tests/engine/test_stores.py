@@ -8,11 +8,13 @@ import pytest
 from barnabas import limits
 from barnabas.client.keyed_topic import KeyedTopicError
 from barnabas.engine import operations
-from barnabas.engine.jobs import JOBS, JobProgress, encode
+from barnabas.engine.jobs import JOBS, Job, JobProgress, encode
 from barnabas.engine.operations import JobError, JobExists, UnknownJob
 from barnabas.engine.report import lags, reports, shown
 from barnabas.protocol.records.batch import build_batch
 from tests.engine.cluster import Cluster, pipeline, view
+from tests.engine.driver.appending import JOINED, TARGET
+from tests.engine.driver.appending import work as inserting
 
 
 def test_the_number_and_the_size_of_jobs_have_limits(cluster: Cluster) -> None:
@@ -50,6 +52,30 @@ def test_what_people_do_with_jobs(cluster: Cluster) -> None:
         operations.delete(jobs, client, "v")
     operations.delete(jobs, client, "p")
     assert set(jobs.records) == {"v"}
+
+
+def test_what_people_do_with_inserts(cluster: Cluster) -> None:
+    jobs, client = cluster.jobs, cluster.client
+    keyed = msgspec.structs.replace(TARGET, is_keyed=True)
+    made = {
+        "adding": inserting(), "upserting": inserting(JOINED, keyed), "s": msgspec.structs.replace(inserting(), creates="s")
+    }  # fmt: skip
+    for name, work in made.items():
+        created = operations.create(jobs, client, Job(name, work))
+        assert created.generation == created.created_ms
+    with pytest.raises(JobError, match="write all of them a second time"):
+        operations.restart(jobs, client, "adding", rebuild=True)
+    assert operations.restart(jobs, client, "adding").restarts == 1
+    before = jobs.get("upserting")
+    assert before is not None
+    assert operations.restart(jobs, client, "upserting", rebuild=True).generation == before.generation + 1
+    with pytest.raises(JobError, match="DROP STREAM"):
+        operations.delete(jobs, client, "s")
+    operations.delete(jobs, client, "adding")
+    told = [shown(each) for each in reports(client, jobs.records, {}, {})]
+    assert [(each["name"], each["kind"], each["topic"], each["reads"]) for each in told] == [
+        ("s", "stream", "out", ["s", "t"]), ("upserting", "insert", "out", ["s", "t"]),
+    ]  # fmt: skip
 
 
 def test_records_of_strangers_stop_nothing(cluster: Cluster) -> None:

@@ -1,5 +1,5 @@
-"""`python -m tests.torture.views`: write to tables while the driver, the engine and the broker are killed; each view must equal its
-query over the tables after each round.
+"""`python -m tests.torture.views`: write to tables while the driver, the engine and the broker are killed; each view and stream must equal
+its query over the tables after each round.
 
 Prints a line for each round; the exit code is 1 where a view was wrong, and the last line says how to run the same plan again.
 """
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.torture.front import Done, parser_of, run_rounds
-from tests.torture.views.rounds import VIEWS, Round, torture
+from tests.torture.views.rounds import STREAMS, VIEWS, Round, torture
 
 MODULE = "tests.torture.views"
 
@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def summary(done: Done) -> str:
         killed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-        return f"{done.rounds} rounds in {done.seconds:.0f} s ({killed}): {len(VIEWS)} views equal their queries; seed {options.seed}"
+        kept = f"{len(VIEWS)} views and {len(STREAMS)} streams"
+        return f"{done.rounds} rounds in {done.seconds:.0f} s ({killed}): {kept} equal their queries; seed {options.seed}"
 
     again = f"python -m {MODULE} --rounds {options.rounds} --seed {options.seed}"
     return run_rounds(again, torture(options.rounds, options.seed), told, summary)

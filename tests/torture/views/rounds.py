@@ -1,4 +1,4 @@
-"""The rounds: write to tables, kill something at some moment, go on, and compare each view with its query over the tables.
+"""The rounds: write to tables, kill something at some moment, go on, and compare each view and stream with its query over the tables.
 
 Real parts: a broker, `barnabas engine start` with Spark, and SQL sessions.
 """
@@ -47,6 +47,10 @@ VIEWS = {
     "missing": "select c.id, c.name, o.id as order_id from customers c left join orders o on o.customer = c.id",
     "pages": "select page, count(*) as clicks, sum(n) as n from clicks group by page",
 }
+STREAMS = {
+    "clicked": "select page, n * 2 as twice from stream clicks where n > 3",
+    "ordered": "select id, customer, amount from stream orders",
+}
 TOPICS = ("customers", "orders", "clicks")
 
 
@@ -82,7 +86,9 @@ class Torture:
 
     def __enter__(self) -> Torture:
         self._start_engine()
-        for statement in (*TABLES, *(f"create materialized view {name} as {query}" for name, query in VIEWS.items())):
+        views = [f"create materialized view {name} as {query}" for name, query in VIEWS.items()]
+        streams = [f"create stream {name} as {query}" for name, query in STREAMS.items()]
+        for statement in (*TABLES, *views, *streams):
             self._run(statement)
         return self
 
@@ -110,7 +116,7 @@ class Torture:
             session.session.close()
 
     def round(self, number: int, kind: str | None = None) -> Round:
-        """Kill a part; raises AssertionError if a view is not what its query says."""
+        """Kill a part; raises AssertionError if a view or a stream is not what its query says."""
         kind, began_s = kind or self._random.choice(KINDS), time.monotonic()
         written = self._write(self._random.randint(20, 400))
         self._producer.poll(self._random.random())
@@ -162,9 +168,9 @@ class Torture:
         return found
 
     def _check(self, number: int, kind: str) -> None:
-        """Wait until each view has what was written, and compare it with its query."""
+        """Wait until each view and stream has what was written, and compare it with its query."""
         ends = {topic: self._ends(topic) for topic in TOPICS}
-        for name, query in VIEWS.items():
+        for name, query in {**VIEWS, **STREAMS}.items():
             its = {topic: each for topic, each in ends.items() if topic in query}
             wait_until(partial(self._has, name, its), f"round {number}, {kind} killed: {name} is behind", within_s=WITHIN_S)
             kept, expected = Counter(self._run(f"select * from {name}")), Counter(self._run(query))

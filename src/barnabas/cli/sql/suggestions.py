@@ -15,9 +15,9 @@ from barnabas.cli.sql.printers import FORMATS
 from barnabas.cli.sql.scanner import Kind, Token, tokens
 from barnabas.cli.sql.table_names import TableNames
 
-BEFORE_TABLES = {"from", "join", "into", "update", "table", "describe", "desc", "truncate", "copy"}
+BEFORE_TABLES = {"from", "join", "into", "update", "table", "describe", "desc", "truncate", "copy", "stream"}
 BEFORE_SETTINGS = {"set", "show", "reset"}
-SHOWN = ("TABLES", "COLUMNS FROM", "CREATE TABLE", "ALL", "DATABASES", "SCHEMAS")
+SHOWN = ("TABLES", "COLUMNS FROM", "CREATE TABLE", "ALL", "DATABASES", "SCHEMAS", "STREAMS", "JOBS")
 WITH_TABLES, WITH_FILES = ("d", "copy"), ("i", "o", "g", "gx")
 _WORD = re.compile(r"[\w$.\"]*\Z")
 _TABLE = r'(?:"[^"]+"|[\w$]+)(?:\.(?:"[^"]+"|[\w$]+))*'
