@@ -158,3 +158,26 @@ def test_the_right_to_write_a_table_is_enough_for_its_sequence(place: Place) -> 
                 bob.execute(statement)
     with place.connect("admin", place.password) as admin:
         assert admin.execute("select count(*) from numbered").fetchall() == [(2,)]
+
+
+def test_a_job_needs_the_rights_of_its_creator_to_both_topics(place: Place) -> None:
+    place.command("user", "add", "carl", "--password-file", "-")
+    with place.connect("admin", place.password) as admin:
+        admin.execute("create table from_here (a int)")
+        admin.execute("create table to_there (a int)")
+    insert = "insert into to_there select a from stream from_here"
+    with place.connect("carl", "geheim") as carl:
+        for topic, operation in (
+            ("from_here", "read"),
+            ("to_there", "describe"),
+            ("to_there", "write"),
+            ("_barnabas_jobs", "write"),
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match=topic):
+                carl.execute(insert)
+            place.command("acl", "add", "--principal", "User:carl", "--operation", operation, "--topic", topic)
+        with pytest.raises(psycopg.Error):  # and the transactional id
+            carl.execute(insert)
+    with place.connect("admin", place.password) as admin:
+        assert admin.execute("show jobs").fetchall() == []
+        admin.execute("drop table from_here, to_there")

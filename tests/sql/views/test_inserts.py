@@ -290,6 +290,31 @@ def explained(ask: Asking, statement: str) -> list[str]:
     return [row[0] for row in ask.rows(f"explain {statement}")]
 
 
+COLUMNS = """b boolean, i smallint, n int, l bigint, r real, d double precision, m numeric(12, 3), s text, y bytea, day date, t time,
+at timestamp, tz timestamptz, u uuid, j json, a int[], st struct<x int, y text>, "Odd Name" text"""
+VALUES = """(true, 1, 2, 3, 0.5, 0.25, 12.345, 'it''s', '\\x00ff', '2026-01-02', '03:04:05', '2026-01-02 03:04:05.123456',
+'2026-01-02 03:04:05+02', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', '{"k": [1, null]}', array[1, null], row(1, 'y'), 'q')"""
+
+
+def test_all_types_come_through(topics: Asking) -> None:
+    topics(f"create table every ({COLUMNS}) with (partitions = 3)")
+    topics(f"create table again ({COLUMNS})")
+    topics(f"create table keyed ({COLUMNS}, primary key (u, day))")
+    for target in ("again", "keyed"):
+        topics(f"insert into {target} select * from stream every")
+    topics("create stream copied as select *, _partition as place from stream every")
+    for _ in range(3):
+        topics(f"insert into every values {VALUES}")
+    topics("insert into every (u, day, \"Odd Name\") values ('b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '2026-01-03', null)")
+    assert len(both(topics, "again", "select * from every")) == 4
+    assert len(both(topics, "keyed", "select distinct on (u) * from every")) == 2
+    assert len(both(topics, "copied", "select *, _partition from every")) == 4
+    assert topics.rows("describe copied")[:-1] == [(*row[:3], None, *row[4:]) for row in topics.rows("describe every")]
+    topics("drop table every cascade")
+    topics("drop table again")
+    topics("drop table keyed")
+
+
 def test_explain_tells_how_rows_are_appended(topics: Asking) -> None:
     joined = "select c.id, names.name from stream clicks as c join names on c.k = names.k"
     lines = explained(topics, f"create stream joined as {joined} emit changes")
