@@ -258,6 +258,15 @@ class Access:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
 
+    def check_writable(self, topic: str) -> None:
+        """Raises PartitionError if the caller may not write to a topic. A request without records is refused behind the check of rights."""
+        partition = min(self._client.topics_by_name([topic])[topic].partitions)
+        try:
+            self._client.produce(topic, partition, b"")
+        except PartitionError as error:
+            if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise
+
     def wrote(self, topic: str, ends: dict[int, int]) -> None:
         """Take note of offsets that the session wrote, so that its next snapshot has them, unless the topic is another one then."""
         topic_id = self._topic_id(topic)

@@ -263,7 +263,8 @@ def check_rights(session: Host, made: Insert) -> None:
 
 
 def start(session: Host, made: Insert) -> Job:
-    """Write the job. Raises SqlError, KafkaError, ClientError."""
+    """Write the job. Raises SqlError, PartitionError if the caller may not write to the target, KafkaError, ClientError."""
+    session.access.check_writable(made.work.topic)  # the engine will write as its own user
     for text in made.planned.notices:
         session.notify(Notice(text))
     now_ms = time.time_ns() // 1_000_000
