@@ -161,12 +161,12 @@ def test_the_right_to_write_a_table_is_enough_for_its_sequence(place: Place) -> 
 
 
 def test_a_job_needs_the_rights_of_its_creator_to_both_topics(place: Place) -> None:
-    place.command("user", "add", "carl", "--password-file", "-")
+    place.command("user", "add", "dora", "--password-file", "-")
     with place.connect("admin", place.password) as admin:
         admin.execute("create table from_here (a int)")
         admin.execute("create table to_there (a int)")
     insert = "insert into to_there select a from stream from_here"
-    with place.connect("carl", "geheim") as carl:
+    with place.connect("dora", "geheim") as dora:
         for topic, operation in (
             ("from_here", "read"),
             ("to_there", "describe"),
@@ -174,10 +174,10 @@ def test_a_job_needs_the_rights_of_its_creator_to_both_topics(place: Place) -> N
             ("_barnabas_jobs", "write"),
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match=topic):
-                carl.execute(insert)
-            place.command("acl", "add", "--principal", "User:carl", "--operation", operation, "--topic", topic)
+                dora.execute(insert)
+            place.command("acl", "add", "--principal", "User:dora", "--operation", operation, "--topic", topic)
         with pytest.raises(psycopg.Error):  # and the transactional id
-            carl.execute(insert)
+            dora.execute(insert)
     with place.connect("admin", place.password) as admin:
         assert admin.execute("show jobs").fetchall() == []
         admin.execute("drop table from_here, to_there")
