@@ -195,7 +195,7 @@ def decode(payload: bytes) -> TableDefinition:
 
 
 def schema_marker(schema: str) -> TableDefinition:
-    """A definition for a schema. A table in it has the name `schema.table`."""
+    """The entry of a schema among the definitions. A table in it has the name `schema.table`."""
     return TableDefinition(f"{schema}.", "", ())
 
 

@@ -47,7 +47,7 @@ def _bytes(payloads: Any) -> Any:
 
 
 def new_row_id() -> str:
-    """A ROW of one row, that no other row has."""
+    """A value of ROW for one row; no other row has it."""
     return f"{secrets.token_hex(8)}0"
 
 
