@@ -7,7 +7,7 @@ import pytest
 
 from barnabas import limits
 from barnabas.client.keyed_topic import KeyedTopicError
-from barnabas.engine import operations
+from barnabas.engine import jobs, operations
 from barnabas.engine.jobs import JOBS, Job, JobProgress, encode
 from barnabas.engine.operations import JobError, JobExists, UnknownJob
 from barnabas.engine.report import lags, reports, shown
@@ -101,3 +101,10 @@ def test_a_topic_that_is_gone_hides_the_lag_of_its_job_alone(cluster: Cluster) -
     assert found["older"].progress is None
     assert shown(found["told"])["lag"] == 7
     assert lags(cluster.client, {}) == {}
+
+
+def test_records_are_decoded_by_decoders_that_are_there_at_import() -> None:
+    """Two threads that decode a type for the first time at once may end the process: msgspec builds what it knows of the type then."""
+    assert set(jobs._DECODERS) == {jobs.Job, jobs.JobState, jobs.JobProgress}
+    with pytest.raises(jobs.BadRecord):
+        jobs.decode(b"{}", jobs.Job)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -219,6 +219,10 @@ class BadRecord(BarnabasError):
     """A record of a job topic that this version cannot read."""
 
 
+# made at import: msgspec may end the process when two threads decode a type for the first time at once
+_DECODERS: Mapping[type, msgspec.json.Decoder[Any]] = {each: msgspec.json.Decoder(each) for each in (Job, JobState, JobProgress)}
+
+
 def encode(record: Job | JobState | JobProgress) -> bytes:
     """The value of its record."""
     return msgspec.json.encode(record)
@@ -227,6 +231,7 @@ def encode(record: Job | JobState | JobProgress) -> bytes:
 def decode(payload: bytes, kind: type[T]) -> T:
     """Raises BadRecord."""
     try:
-        return msgspec.json.decode(payload, type=kind)
+        found: T = _DECODERS[kind].decode(payload)
+        return found
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadRecord(str(error)) from None

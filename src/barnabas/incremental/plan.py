@@ -382,6 +382,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+_DECODER = msgspec.json.Decoder(Plan)  # made at import, because threads must not make it at once
+
+
 def encode(plan: Plan) -> bytes:
     """A plan as JSON."""
     return msgspec.json.encode(plan)
@@ -389,4 +392,4 @@ def encode(plan: Plan) -> bytes:
 
 def decode(payload: bytes) -> Plan:
     """Raises msgspec.MsgspecError."""
-    return msgspec.json.decode(payload, type=Plan)
+    return _DECODER.decode(payload)

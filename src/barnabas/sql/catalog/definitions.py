@@ -177,6 +177,9 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         return exact or next((each for each in self.columns if each.name.lower() == name.lower()), None)
 
 
+_DECODER = msgspec.json.Decoder(TableDefinition)  # made at import, because threads must not make it at once
+
+
 def encode(definition: TableDefinition) -> bytes:
     """The value of its record."""
     return msgspec.json.encode(definition)
@@ -185,7 +188,7 @@ def encode(definition: TableDefinition) -> bytes:
 def decode(payload: bytes) -> TableDefinition:
     """Raises BadDefinition."""
     try:
-        found = msgspec.json.decode(payload, type=TableDefinition)
+        found = _DECODER.decode(payload)
         names = [each.field.name for each in found.columns]
     except (msgspec.MsgspecError, BarnabasError, UnicodeDecodeError) as error:
         raise BadDefinition(str(error)) from None

@@ -110,10 +110,13 @@ def encode(sequence: Sequence) -> bytes:
     return msgspec.json.encode(sequence)
 
 
+_DECODER = msgspec.json.Decoder(Sequence)  # made at import, because threads must not make it at once
+
+
 def decode(payload: bytes) -> Sequence:
     """Raises BadSequence."""
     try:
-        found = msgspec.json.decode(payload, type=Sequence)
+        found = _DECODER.decode(payload)
         if found.kind not in BOUNDS:
             raise BadSequence(f"the sequence {found.name} has the unknown type {found.kind}")
         check(found)
