@@ -88,7 +88,7 @@ def test_columns_come_from_the_schema(ask: Asking, client: RegistryClient, broke
     ask("create table raw_given (v bytea) with (topic = 'given', format = 'raw')")
     ask("insert into raw_given values ($1)", value.encode({"n": 1, "t": "x"}))
     ask("create table inferred with (topic = 'given', format = 'avro')")
-    assert ask.rows("describe inferred") == [("n", "bigint", "no", None, None, None), ("t", "text", "yes", None, None, None)]
+    assert [row[:3] for row in ask.rows("describe inferred")] == [("n", "bigint", "no"), ("t", "text", "yes")]
     ask("insert into inferred values (2, null), (3, 'z')")
     assert ask.rows("select * from inferred order by n") == [(1, "x"), (2, None), (3, "z")]
     written = records(broker, "given", 3)
