@@ -11,11 +11,12 @@ from sqlglot import exp
 
 from barnabas.engine.jobs import InsertWork, Job, ViewWork
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
-from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import folded
+from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.states import UNDEFINED_COLUMN, not_supported
 from barnabas.sql.views.dependents import DEPENDENT, users_of
 from barnabas.sql.views.insert_jobs import inserts, shown
@@ -109,7 +110,8 @@ def check_columns_unused(
 
 def _named_in(user: TableDefinition, names: set[str]) -> set[str]:
     """Those of the names that the query of a view has; all of them if it has a star."""
-    tree = parse_tokens(user.view.query, tokens_of(user.view.query)) if user.view is not None else None
+    text = "" if user.view is None else user.view.query
+    tree = parse_tokens(text, without_emit(Statement(text, tokens_of(text))).tokens) if text else None
     if tree is None or any(not isinstance(each.parent, exp.Count) for each in tree.find_all(exp.Star)):
         return names
     used = {each.name.lower() for each in tree.find_all(exp.Identifier)}
