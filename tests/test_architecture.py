@@ -234,3 +234,15 @@ def test_each_invariant_has_a_place_and_a_proof() -> None:
         assert invariant
         assert CODE.search(place) or place == "the imports", invariant
         assert re.search(r"`tests/|simulator", proof), invariant
+
+
+def test_decoders_of_types_are_made_at_import() -> None:
+    """Two threads that let msgspec decode a type for the first time at once end the process."""
+    found = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.Call) or not any(each.arg == "type" for each in node.keywords):
+                continue
+            if re.fullmatch(r"msgspec\.\w+\.decode", ast.unparse(node.func)):
+                found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert found == []

@@ -51,6 +51,9 @@ class NewPipeline(Struct, forbid_unknown_fields=True):
     conf: dict[str, str] = {}
 
 
+_NEW_PIPELINE = msgspec.json.Decoder(NewPipeline)  # made at import, because threads must not make it at once
+
+
 class Surface:
     """The routes.
 
@@ -111,7 +114,7 @@ class Surface:
         if kind != "application/json":
             raise HttpError(415, "the body is application/json")
         try:
-            asked = msgspec.json.decode(request.body, type=NewPipeline)
+            asked = _NEW_PIPELINE.decode(request.body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HttpError(400, f"the body is no pipeline: {error}") from None
         job = operations.pipeline(asked.name, asked.target, tuple(asked.arguments), asked.every_s, asked.conf)

@@ -41,11 +41,14 @@ class Member(Struct, frozen=True):
     is_active: bool = False
 
 
+_MEMBER = msgspec.json.Decoder(Member)  # made at import, because threads must not make it at once
+
+
 def _choose(members: Mapping[str, bytes]) -> bytes:
     found = []
     for metadata in members.values():
         with contextlib.suppress(msgspec.MsgspecError):
-            found.append(msgspec.json.decode(metadata, type=Member))
+            found.append(_MEMBER.decode(metadata))
     return msgspec.json.encode(min(found, key=lambda each: (not each.is_active, each.url, each.id))) if found else b""
 
 
@@ -67,7 +70,7 @@ def take_part(config: ClientConfig, member: Member, changed: Callable[[bool], No
 
 def _member(data: bytes | None) -> Member | None:
     try:
-        return msgspec.json.decode(data, type=Member) if data else None
+        return _MEMBER.decode(data) if data else None
     except msgspec.MsgspecError:
         return None
 

@@ -55,6 +55,9 @@ class Answer(Struct, frozen=True):
     sqlstate: str | None = None
 
 
+_ANSWER = msgspec.json.Decoder(Answer)  # made at import, because threads must not make it at once
+
+
 class SparkQueryError(BarnabasError):
     """Spark refused a query, or its process ended.
 
@@ -111,7 +114,7 @@ class SparkQueries:
             line = process.stdout.readline(MOST_LINE)
             if not line:
                 raise SparkQueryError(self._reason())
-            answer = msgspec.json.decode(line, type=Answer)
+            answer = _ANSWER.decode(line)
             if answer.error is not None:
                 done = True
                 raise SparkQueryError(answer.error, answer.sqlstate)

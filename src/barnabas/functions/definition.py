@@ -147,6 +147,9 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     kept: tuple[Function, ...] = ()
 
 
+_STORED = msgspec.json.Decoder(Stored)  # made at import, because threads must not make it at once
+
+
 def quoted(name: str) -> str:
     """A name in a statement; none stays none."""
     if not name or (name.isidentifier() and name == name.lower()):
@@ -171,6 +174,6 @@ def encode(value: Function | Stored) -> bytes:
 def decode(payload: bytes) -> Stored:
     """Raises BadFunction."""
     try:
-        return msgspec.json.decode(payload, type=Stored)
+        return _STORED.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadFunction(f"the record is no function: {error}") from None

@@ -45,6 +45,9 @@ class Begun(msgspec.Struct):
     tables: dict[str, dict[int, int]]
 
 
+_BEGUN = msgspec.json.Decoder(Begun)  # made at import, because threads must not make it at once
+
+
 class Appended:
     """One insert.
 
@@ -106,7 +109,7 @@ class Appended:
         note = self.flow.note
         if note is None:
             raise FlowError("the state has no beginning")
-        self._begun = msgspec.json.decode(note, type=Begun).tables
+        self._begun = _BEGUN.decode(note).tables
         if not self._has_progress:
             for topic in self.topics:
                 start = self._start(topic) or {}

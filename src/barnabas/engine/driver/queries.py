@@ -33,8 +33,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what Spark prints must not stand between the answers
     spark = session("barnabas-sql", master=task["master"], conf=CONF)
+    questions = msgspec.json.Decoder(Question)
     for line in sys.stdin.buffer:
-        answer(spark, task["settings"], msgspec.json.decode(line, type=Question), answers)
+        answer(spark, task["settings"], questions.decode(line), answers)
         answers.flush()
     spark.stop()
 

@@ -57,6 +57,9 @@ class Statement(msgspec.Struct, forbid_unknown_fields=True):
     parameters: list[Any] = []
 
 
+_STATEMENT = msgspec.json.Decoder(Statement)  # made at import, because threads must not make it at once
+
+
 class Failed(HttpError):
     """A statement that failed before its first rows."""
 
@@ -291,7 +294,7 @@ def _statement(request: Request) -> Statement:
     kind = request.headers.get("content-type", "text/plain").split(";")[0].strip().lower()
     try:
         if kind == "application/json":
-            return msgspec.json.decode(request.body, type=Statement)
+            return _STATEMENT.decode(request.body)
         if kind in {"text/plain", "application/sql", "application/x-www-form-urlencoded"}:
             return Statement(request.body.decode())
     except UnicodeDecodeError:
