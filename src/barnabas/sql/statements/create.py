@@ -78,7 +78,12 @@ class Options(NamedTuple):
         """Whether the rows of a table without a key get numbers, so that they can be changed. Records of others have none."""
         if self.append_only is not None:
             return not self.append_only
-        return not (self.topic or self.key or self.format != "json" or self.mode != "permissive")
+        return not (self.key or self.format != "json" or self.mode != "permissive" or self.names_topic)
+
+    @property
+    def names_topic(self) -> bool:
+        """Whether anything is said of the topic. Then other programs may write to it, and to choose keys is their business."""
+        return bool(self.topic or self.partitions > 0 or self.replicas > 0 or self.configs)
 
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
