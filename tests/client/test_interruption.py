@@ -24,7 +24,7 @@ def client_of(port: int) -> tuple[BlockingClient, Interruption]:
         (("127.0.0.1", port),),
         interruption=interruption,
         request_timeout_ms=HOUR_MS,
-        default_api_timeout_ms=HOUR_MS,
+        default_api_timeout_ms=2 * HOUR_MS,  # a pause of an hour ends before it
         retry_backoff_ms=HOUR_MS,
         retry_backoff_max_ms=HOUR_MS,
     )

@@ -20,7 +20,8 @@ from barnabas.protocol.records.seal import Stamp, seal_batch
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation, declared
 from barnabas.sql.statements.rows import _column
-from barnabas.sql.writing.one_row import RowEncoder, partition_of, room_of
+from barnabas.sql.writing.one_record import partition_of, room_of
+from barnabas.sql.writing.one_row import RowEncoder
 from barnabas.sql.writing.records import check_rows, record_batch, records_of
 from tests.sql.engine.asking import Asking
 

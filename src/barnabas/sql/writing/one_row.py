@@ -13,14 +13,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from barnabas.columnar.encode import NO_BYTES
-from barnabas.protocol.records import encode_kernels
-from barnabas.protocol.records.batch_header import HEADER_SIZE
-from barnabas.protocol.records.varint import varint
 from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
 from barnabas.sql.writing.records import new_row_id
 from barnabas.tables.column_types import mark_of
@@ -32,7 +27,6 @@ from barnabas.tables.scalar_format import ScalarFormat
 MOST_BYTES = 100_000  # of a row
 Plain = Callable[[Any], Any]
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d(:\d\d)?)?", re.ASCII)
-_NO_DELTAS, _NULL, _NO_HEADERS = b"\0\0\0", varint(-1), varint(0)
 
 
 class Unfit(Exception):
@@ -155,19 +149,3 @@ def _moment(value: Any) -> datetime.datetime:
     if type(value) is not datetime.datetime:
         raise Unfit
     return value
-
-
-def partition_of(key: bytes | None, partitions: int) -> int:
-    """The partition of a record, as `columnar.encode` chooses it for the only row of a statement."""
-    if key is None or partitions == 1:
-        return 0
-    hashes = np.full(1, -1, np.int32)
-    encode_kernels.hash_keys(np.array([0, len(key)], np.int32), np.frombuffer(key, np.uint8), NO_BYTES, hashes)
-    return int(hashes[0]) % partitions
-
-
-def room_of(key: bytes | None, value: bytes) -> bytearray:
-    """A batch of one record, whose header `seal_batch` fills in."""
-    named = _NULL if key is None else varint(len(key)) + key
-    body = b"".join((_NO_DELTAS, named, varint(len(value)), value, _NO_HEADERS))
-    return bytearray(HEADER_SIZE) + varint(len(body)) + body

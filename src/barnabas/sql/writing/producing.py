@@ -29,7 +29,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.sql.states import unknown_outcome
-from barnabas.sql.writing.one_row import partition_of, room_of
+from barnabas.sql.writing.one_record import partition_of, room_of
 
 SHAPE_AGE_S = 60.0  # so long the batch size of a topic is not asked for again
 ABORT_MS = 5_000
