@@ -14,7 +14,7 @@ from typing import Any
 
 from barnabas.pipelines import session
 from bench.nexmark.queries import TABLES, queries
-from bench.views.plain import MOST_ROWS
+from bench.views.plain import drop, stream_of
 from bench.views.systems import MASTER
 
 PROJECTIONS = ("q0", "q1", "q2", "q3", "q14", "q20")  # Spark takes these as they stand
@@ -61,26 +61,15 @@ def _run(spark: Any, bootstrap: str, name: str) -> None:
     mode = "update" if name in AGGREGATES else "append"
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-nexmark-") as folder:
         writer = spark.sql(text).writeStream.outputMode(mode).option("checkpointLocation", folder).trigger(availableNow=True)
-        writer.foreachBatch(_drop).start().awaitTermination()
+        writer.foreachBatch(drop).start().awaitTermination()
 
 
 def _stream(spark: Any, bootstrap: str, table: str, columns: str) -> Any:
-    stream = (
-        spark.readStream.format("barnabas")
-        .option("kafka.bootstrap.servers", bootstrap)
-        .option("subscribe", table)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", MOST_ROWS)
-        .option("commitOffsets", False)
-        .load()
-    )
     schema = columns.replace(" text", " string").replace(" timestamp", " timestamp_ntz")
-    read = stream.selectExpr(f"from_json(cast(value AS string), '{schema}') AS row", "timestamp AS _timestamp")
+    read = stream_of(spark, bootstrap, table).selectExpr(
+        f"from_json(cast(value AS string), '{schema}') AS row", "timestamp AS _timestamp"
+    )
     return read.select("row.*", "_timestamp")
-
-
-def _drop(frame: Any, number: int) -> None:
-    frame.write.format("noop").mode("overwrite").save()
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ def main() -> int:
     return 0
 
 
-def _count(spark: Any, bootstrap: str, topic: str) -> None:
-    stream = (
+def stream_of(spark: Any, bootstrap: str, topic: str) -> Any:
+    """All records of a topic, in micro-batches as a view takes them."""
+    return (
         spark.readStream.format("barnabas")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
@@ -38,14 +39,19 @@ def _count(spark: Any, bootstrap: str, topic: str) -> None:
         .option("commitOffsets", False)
         .load()
     )
+
+
+def _count(spark: Any, bootstrap: str, topic: str) -> None:
+    stream = stream_of(spark, bootstrap, topic)
     read = stream.selectExpr("from_json(cast(value AS string), 'id bigint, price double') AS row")
     counted = read.groupBy("row.id").agg({"*": "count", "row.price": "sum"})
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-plain-") as folder:
         writer = counted.writeStream.outputMode("update").option("checkpointLocation", folder).trigger(availableNow=True)
-        writer.foreachBatch(_drop).start().awaitTermination()
+        writer.foreachBatch(drop).start().awaitTermination()
 
 
-def _drop(frame: Any, number: int) -> None:
+def drop(frame: Any, number: int) -> None:
+    """Compute the rows of a micro-batch, and write them nowhere."""
     frame.write.format("noop").mode("overwrite").save()
 
 
