@@ -392,3 +392,12 @@ def test_a_table_that_says_something_of_its_topic_takes_records_without_keys(ask
     ask(f"wait for {name}")
     assert sorted(ask.rows(f"select a from {name}")) == [(1,), (2,), (2,), (2,)]
     assert ask.error(f"delete from {name}").sqlstate == "55000"
+
+
+def test_options_have_the_names_of_ksqldb_too(ask: Asking) -> None:
+    ask("create stream riders (id varchar, latitude double) with (kafka_topic = 'locations', value_format = 'JSON', partitions = 1)")
+    ask("insert into riders values ('a', 37.5)")
+    assert ask.rows("select * from riders") == [("a", 37.5)]
+    assert ask.session.client.topics_by_name(["locations"])
+    error = ask.error("create table current as select id, count(*) as n from riders group by id emit changes")
+    assert (error.sqlstate, "CREATE MATERIALIZED VIEW" in (error.hint or "")) == ("0A000", True)

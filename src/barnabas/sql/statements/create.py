@@ -38,6 +38,7 @@ from barnabas.sql.states import (
 from barnabas.tables.scan import MODES
 
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only")
+KSQLDB = {"kafka_topic": "topic", "value_format": "format"}  # its names of options
 APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
@@ -216,6 +217,7 @@ def options_of(properties: Any) -> Options:
             found["format"] = _format(each.this.name)
             continue
         name = (each.this if isinstance(each.this, str) else each.this.name).lower()
+        name = KSQLDB.get(name, name)
         value = each.args["value"]
         value = value if isinstance(value, str) else str(value.this) if isinstance(value, exp.Boolean) else value.name
         if name in APPEND_ONLY:

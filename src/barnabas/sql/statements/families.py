@@ -83,6 +83,9 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
+    refused = refused_emit(statement)
+    if refused is not None:
+        raise refused
     tree = tree_of(statement)
     if tree.args.get("expression") is not None:
         return create_as(session, statement, tree, given)
