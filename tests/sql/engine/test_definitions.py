@@ -395,7 +395,9 @@ def test_a_table_that_says_something_of_its_topic_takes_records_without_keys(ask
 
 
 def test_options_have_the_names_of_ksqldb_too(ask: Asking) -> None:
-    ask("create stream riders (id varchar, latitude double) with (kafka_topic = 'locations', value_format = 'JSON', partitions = 1)")
+    ask(
+        "create stream riders (id varchar, latitude double) with (kafka_topic = 'locations', value_format = 'JSON', partitions = 1)"
+    )
     ask("insert into riders values ('a', 37.5)")
     assert ask.rows("select * from riders") == [("a", 37.5)]
     assert ask.session.client.topics_by_name(["locations"])
