@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -118,7 +118,30 @@ class InsertWork(Struct, frozen=True, tag="insert"):
         return self.target.topic
 
 
-STREAMING = ViewWork, InsertWork  # the works of the driver
+STREAMING = ViewWork, InsertWork  # queries over topics
+
+
+class ConnectorWork(Struct, frozen=True, tag="connector"):
+    """Runs one task of a connector.
+
+    Args:
+        connector: its name.
+        task, tasks: the number of this task, from 0, and how many there are.
+        plugin: class name of the source or sink.
+        config: of the task, with the keys of the connector. References to config providers are not resolved.
+        worker: settings of the Connect workers that the task needs, such as `key.converter` and `offset.storage.topic`.
+    """
+
+    connector: str
+    task: int
+    tasks: int
+    kind: Literal["source", "sink"]
+    plugin: str
+    config: Mapping[str, str]
+    worker: Mapping[str, str] = {}
+
+
+DRIVEN = *STREAMING, ConnectorWork  # the works of the driver
 
 
 class PipelineWork(Struct, frozen=True, tag="pipeline"):
@@ -145,7 +168,7 @@ class Job(Struct, frozen=True):
     """
 
     name: str
-    work: ViewWork | InsertWork | PipelineWork
+    work: ViewWork | InsertWork | PipelineWork | ConnectorWork
 
     @property
     def kind(self) -> str:
@@ -155,6 +178,8 @@ class Job(Struct, frozen=True):
                 return "view"
             case InsertWork(creates=creates):
                 return "insert" if creates is None else "stream"
+            case ConnectorWork():
+                return "connector"
         return "pipeline"
 
     desired: Desired = Desired.RUNNING

@@ -10,7 +10,7 @@ import msgspec
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.keyed_topic import KeyedTopic
-from barnabas.engine.jobs import STREAMING, Desired, InsertWork, Job, PipelineWork
+from barnabas.engine.jobs import DRIVEN, Desired, InsertWork, Job, PipelineWork
 from barnabas.errors import BarnabasError
 
 Jobs = KeyedTopic[Job]
@@ -63,7 +63,7 @@ def create(jobs: Jobs, client: BlockingClient, job: Job) -> Job:
     """
     check_name(job.name)
     now_ms = int(time.time() * 1000)
-    generation = now_ms if isinstance(job.work, STREAMING) else 0
+    generation = now_ms if isinstance(job.work, DRIVEN) else 0
     made = msgspec.structs.replace(job, created_ms=now_ms, generation=generation, restarts=0)
 
     def decide(there: Mapping[str, Job]) -> Mapping[str, Job | None]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, TopicPartition
-from barnabas.engine.jobs import STREAMING, Job, JobProgress, JobState
+from barnabas.engine.jobs import STREAMING, ConnectorWork, Job, JobProgress, JobState
 from barnabas.errors import KafkaError
 
 
@@ -82,6 +82,8 @@ def shown(report: Report) -> dict[str, Any]:
     if isinstance(job.work, STREAMING):
         topics = sorted({each.topic for each in job.work.tables.values()})
         found |= {"sql": job.work.sql, "topic": job.work.topic, "reads": topics}
+    elif isinstance(job.work, ConnectorWork):
+        found |= {"connector": job.work.connector, "task": job.work.task, "plugin": job.work.plugin}
     else:
         found |= {
             "target": job.work.target,

@@ -26,7 +26,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.engine import job_states, pipeline_unit, spark_unit
 from barnabas.engine.cleaning import Cleaner
 from barnabas.engine.holding import FolderInUse, HeldFolder
-from barnabas.engine.jobs import STREAMING, Job, JobProgress, JobState, PipelineWork
+from barnabas.engine.jobs import DRIVEN, Job, JobProgress, JobState, PipelineWork
 from barnabas.engine.life import Life, Phase
 from barnabas.engine.pipeline_unit import PipelineUnit
 from barnabas.engine.spark_unit import SparkUnit
@@ -152,7 +152,7 @@ class Supervisor:
             reason = str(error)
             self._change_states(jobs, states, lambda job, known: job_states.hindered(job, known, reason, now_ms))
             raise
-        self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, STREAMING)}, states, now_s)
+        self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, DRIVEN)}, states, now_s)
         self._step_pipelines({name: job for name, job in jobs.items() if isinstance(job.work, PipelineWork)}, states, now_s)
         self._publish(jobs, states, now_s, now_ms)
         self._publish_progress(now_s, now_ms)
@@ -213,9 +213,9 @@ class Supervisor:
             self.states.change(self._client, changes)
 
     def _state(self, job: Job, known: JobState | None, now_s: float, now_ms: int) -> JobState | None:
-        unit = self.spark if isinstance(job.work, STREAMING) else self.pipelines.get(job.name)
+        unit = self.spark if isinstance(job.work, DRIVEN) else self.pipelines.get(job.name)
         life = unit.life if unit is not None else Life()
-        if isinstance(job.work, STREAMING):
+        if isinstance(job.work, DRIVEN):
             return job_states.of_view(job, known, life, now_s, now_ms, began_ms=unit.began_ms if unit is not None else 0)
         return job_states.of_pipeline(job, known, life, now_s, now_ms, is_done=unit is not None and unit.is_done)
 

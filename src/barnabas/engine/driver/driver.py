@@ -11,7 +11,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.engine.driver.running_job import RunningJob, Work
-from barnabas.engine.jobs import PROGRESS, STREAMING, Job, JobState
+from barnabas.engine.jobs import PROGRESS, DRIVEN, Job, JobState
 from barnabas.engine.stores import jobs_of, states_of
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
@@ -65,7 +65,7 @@ class Driver:
                 raise
 
     def _converge(self) -> None:
-        jobs = {name: job for name, job in self._jobs.follow().items() if isinstance(job.work, STREAMING)}
+        jobs = {name: job for name, job in self._jobs.follow().items() if isinstance(job.work, DRIVEN)}
         now_s = time.monotonic()
         for name, job in jobs.items():
             if name not in self._running:

@@ -1,0 +1,119 @@
+"""What the author of a connector writes: a `Source` or a `Sink`.
+
+A batch of records is a `pyarrow.Table` with these columns, as far as they are there:
+
+    value       any type: a struct is a record with fields; required
+    key         any type
+    topic       string; by default the `topic` of the connector's config
+    partition   int32
+    timestamp   timestamp[ms, UTC]
+    headers     list<struct<key: string, value: binary>>
+    offset      int64, for sinks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
+
+from barnabas.connect.config_def import ConfigDef
+from barnabas.errors import BarnabasError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Config = Mapping[str, Any]  # parsed by the connector's ConfigDef
+Offset = Mapping[str, Any]  # JSON; what it says is the connector's own affair
+
+
+class Batch(Struct, frozen=True):
+    """Records that a source has read, and where it goes on behind them.
+
+    Args:
+        rows: dictionaries, or a `pyarrow.Table` or `RecordBatch`: one column for each field of the value. A table with a column `value` of the
+            form above is taken as it is, if `is_records` says so.
+        offset: where the source goes on after these rows.
+        partition: the part of the source that the offset is for, such as `{"filename": "/a"}`.
+        topic: of the rows; None: that of the config.
+        key: names of the fields that make the key; one name makes a key of that field alone.
+    """
+
+    rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
+    offset: Offset
+    partition: Mapping[str, Any] = {}
+    topic: str | None = None
+    key: Sequence[str] = ()
+    is_records: bool = False
+
+
+class Connector:
+    """What sources and sinks have in common.
+
+    Attributes:
+        config: the definitions of the config keys beyond those that all connectors have.
+    """
+
+    config: ClassVar[ConfigDef] = ConfigDef()
+
+    @classmethod
+    def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:
+        """Config keys that each task has beyond those of the connector, for at most so many tasks. By default one task with none.
+
+        Called when the connector is created or changed, outside Spark. Raises ConnectError for a config that cannot work.
+        """
+        return [{}]
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Errors by config key, beyond what the definitions say; for keys that must fit to each other."""
+        return {}
+
+
+class Source(Connector):
+    """Brings records into topics."""
+
+    def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
+        """Batches, from the offsets on that were committed for this connector; forever, or until the source has no more.
+
+        None says that there is nothing at the moment, and that the framework may wait a moment. What was yielded and not committed is
+        read again after a failure, from a new call.
+        """
+        raise NotImplementedError
+
+    def committed(self, partition: Mapping[str, Any], offset: Offset) -> None:
+        """The records up to this offset are in the log for good: a slot or a queue may forget them."""
+
+    def close(self) -> None:
+        """Release what `read` holds; called from another thread too, to end a `read` that waits."""
+
+
+class Sink(Connector):
+    """Brings records of topics out."""
+
+    def open(self, config: Config) -> Mapping[tuple[str, int], int] | None:
+        """Connect to the target. Offsets by topic and partition that the target itself has recorded go before those of the group."""
+        return None
+
+    def write(self, records: pa.Table, identity: Identity) -> None:
+        """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release the target."""
+
+
+class Identity(Struct, frozen=True):
+    """Which records a batch of a sink has: by topic and partition the offset of the first one, and the offset behind the last one."""
+
+    connector: str
+    ranges: Mapping[tuple[str, int], tuple[int, int]]
+
+
+class ConnectError(BarnabasError):
+    """A connector cannot go on; the text says why in one line."""
+
+
+class RetriableError(ConnectError):
+    """A connector cannot go on at the moment: the same batch is tried again."""

@@ -1,0 +1,94 @@
+"""The plug-ins that connectors are made of, found by name: those of this package, and those of installed packages.
+
+A package offers its own by an entry point of the group `barnabas.sources` or `barnabas.sinks`. The name of the entry point is the class
+name in `connector.class`; its object is a subclass of `connect.api.Source` or `Sink`. Nothing is imported before somebody asks for the
+class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+
+import barnabas
+from barnabas.errors import BarnabasError
+
+PACKAGES = {"barnabas.sources": "source", "barnabas.sinks": "sink"}
+
+
+class Kind(StrEnum):
+    """What a plug-in is, in the words of Kafka Connect's REST interface."""
+
+    SOURCE = "source"
+    SINK = "sink"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+
+
+class Plugin(NamedTuple):
+    """A plug-in.
+
+    Args:
+        name: its class name, as configs and the REST interface have it.
+        aliases: shorter names that configs may have.
+        load: imports and returns the class.
+    """
+
+    name: str
+    kind: Kind
+    aliases: tuple[str, ...]
+    version: str
+    load: Callable[[], Any]
+
+
+class UnknownPlugin(BarnabasError):
+    """No plug-in has the name."""
+
+
+def built_in(kind: Kind, name: str, module: str, cls: str, *aliases: str) -> Plugin:
+    """A plug-in of this package.
+
+    Args:
+        module: below `barnabas.connect`.
+        cls: the name of the class in it.
+    """
+    short = name.rpartition(".")[2]
+    return Plugin(
+        name, kind, (short, *aliases), barnabas.__version__, lambda: getattr(import_module(f"barnabas.connect.{module}"), cls)
+    )
+
+
+BUILT_IN = (
+    built_in(
+        Kind.SOURCE, "org.apache.kafka.connect.file.FileStreamSourceConnector", "plugins.file_stream", "FileStreamSource",
+        "FileStreamSource",
+    ),
+    built_in(
+        Kind.SINK, "org.apache.kafka.connect.file.FileStreamSinkConnector", "plugins.file_stream", "FileStreamSink",
+        "FileStreamSink",
+    ),
+)  # fmt: skip
+
+
+def plugins(more: Iterable[Plugin] = ()) -> list[Plugin]:
+    """All plug-ins that are installed, by kind and name."""
+    found = [*BUILT_IN, *more]
+    for group, kind in PACKAGES.items():
+        for each in entry_points(group=group):
+            version = each.dist.version if each.dist is not None else "undefined"
+            found.append(Plugin(each.name, Kind(kind), (), version, each.load))
+    return sorted(found, key=lambda each: (each.kind, each.name))
+
+
+def find(name: str, kinds: Iterable[Kind] = tuple(Kind)) -> Plugin:
+    """The plug-in of a class name or an alias. Raises UnknownPlugin."""
+    wanted = set(kinds)
+    for each in plugins():
+        if each.kind in wanted and name in (each.name, *each.aliases):
+            return each
+    raise UnknownPlugin(f"no plug-in has the name {name}")
