@@ -11,7 +11,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.engine.driver.running_job import RunningJob, Work
-from barnabas.engine.jobs import PROGRESS, DRIVEN, Job, JobState
+from barnabas.engine.jobs import DRIVEN, PROGRESS, Job, JobState
 from barnabas.engine.stores import jobs_of, states_of
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, KafkaError
