@@ -6,7 +6,7 @@ A batch of records is a `pyarrow.Table` with these columns, as far as they are t
     key         any type
     topic       string; by default the `topic` of the connector's config
     partition   int32
-    timestamp   timestamp[ms, UTC]
+    timestamp   timestamp[us, UTC], for sinks
     headers     list<struct<key: string, value: binary>>
     offset      int64, for sinks
 """
