@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 
 from barnabas.connect.api import ConnectError
-from barnabas.connect.converters.interface import Array, Converted
+from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_schema import arrow_type, schema_of
 from barnabas.connect.converters.json_text import plain
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
 
 ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
@@ -41,7 +44,9 @@ class JsonConverter:
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
         text = config.get("schemas.enable", "true").strip().lower()
         if text not in {"true", "false"}:
-            raise ConnectError(f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false")
+            raise ConnectError(
+                f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
+            )
         self._has_schemas = text == "true"
         del is_key
 
@@ -91,11 +96,15 @@ class JsonConverter:
 
 def _column(values: list[Any]) -> Array:
     """A column of values without a schema; values of different kinds become their JSON texts."""
+    found: Array
     try:
-        return pa.array(values)
+        found = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        texts = [None if each is None else each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values]
-        return pa.array(texts, pa.string())
+        texts = [
+            None if each is None else each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values
+        ]
+        found = pa.array(texts, pa.string())
+    return found
 
 
 def _typed(values: list[Any], schema: Mapping[str, Any]) -> Array:
@@ -137,6 +146,7 @@ def _scattered(columns: list[tuple[list[int], Array]], count: int) -> Array:
         for row, value in zip(rows, column.to_pylist(), strict=True):
             values[row] = value
     kinds = {each.type for _, each in columns}
-    if len(kinds) == 1:
-        return pa.array(values, kinds.pop())
-    return _column(values)
+    if len(kinds) != 1:
+        return _column(values)
+    found: Array = pa.array(values, kinds.pop())
+    return found

@@ -11,15 +11,15 @@ from barnabas.connect.api import ConnectError
 
 LOGICAL = "org.apache.kafka.connect.data."
 PRECISION = 38
-_SIMPLE = {
+_SIMPLE: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),
 }  # fmt: skip
-_NAMES = {kind: name for name, kind in _SIMPLE.items()} | {
+_NAMES: Mapping[pa.DataType, str] = {kind: name for name, kind in _SIMPLE.items()} | {
     pa.large_string(): "string", pa.large_binary(): "bytes", pa.uint8(): "int16", pa.uint16(): "int32", pa.uint32(): "int64",
     pa.uint64(): "int64", pa.null(): "string",
 }  # fmt: skip
-_LOGICAL = {
+_LOGICAL: Mapping[str, pa.DataType] = {
     "Date": pa.date32(),
     "Time": pa.time32("ms"),
     "Timestamp": pa.timestamp("ms", "UTC"),
@@ -28,7 +28,7 @@ _LOGICAL = {
 
 def arrow_type(schema: Mapping[str, Any]) -> pa.DataType:
     """The type of a schema. Raises ConnectError."""
-    kind, name = schema.get("type"), str(schema.get("name") or "").removeprefix(LOGICAL)
+    kind, name = str(schema.get("type")), str(schema.get("name") or "").removeprefix(LOGICAL)
     if name in _LOGICAL and kind in {"int32", "int64"}:
         return _LOGICAL[name]
     if name == "Decimal" and kind == "bytes":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.api import ConnectError
-from barnabas.connect.converters.interface import Array, Converted
+from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_text import text_of
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
 
 
 class ByteArrayConverter:
@@ -78,7 +81,8 @@ class _Number:
 
     def encode(self, column: Array) -> Array:
         try:
-            values = pc.cast(column, self.kind).to_pylist()
+            cast: Array = pc.cast(column, self.kind)
+            values = cast.to_pylist()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ConnectError(f"{type(self).__name__}: {error}") from None
         return pa.array([None if each is None else self._struct.pack(each) for each in values], pa.binary())

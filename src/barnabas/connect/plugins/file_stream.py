@@ -15,11 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.api import Batch, Config, ConnectError, Identity, Offset, Sink, Source
-from barnabas.connect.config_def import ConfigDef, Importance, Type, at_least
+from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.config_types import Importance, Type
 from barnabas.connect.converters.plain import StringConverter
+from barnabas.connect.validators import NonEmptyString, Range
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
 READ_BYTES = 4 << 20
+NON_EMPTY = NonEmptyString()
 LINE_FEED, CARRIAGE_RETURN = 10, 13
 
 
@@ -28,11 +31,14 @@ class FileStreamSource(Source):
 
     config = (
         ConfigDef()
-        .define(FILE, Type.STRING, None, Importance.HIGH, "Source filename. If not specified, the standard input will be used")
-        .define(TOPIC, Type.STRING, ConfigDef.REQUIRED, Importance.HIGH, "The topic to publish data to")
         .define(
-            BATCH_SIZE, Type.INT, 2000, Importance.LOW,
-            "The maximum number of records the source task can read from the file each time it is polled", at_least(1),
+            FILE, Type.STRING, None, importance=Importance.HIGH,
+            documentation="Source filename. If not specified, the standard input will be used",
+        )
+        .define(TOPIC, Type.STRING, importance=Importance.HIGH, documentation="The topic to publish data to", validator=NON_EMPTY)
+        .define(
+            BATCH_SIZE, Type.INT, 2000, importance=Importance.LOW, validator=Range(1),
+            documentation="The maximum number of records the source task can read from the file each time it is polled",
         )
     )  # fmt: skip
 
@@ -98,16 +104,17 @@ def lines_of(data: bytes) -> Any:
     """Whole lines, without their ends, as strings. Bytes that are no UTF-8 become the replacement character."""
     if CARRIAGE_RETURN in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    whole = pa.array([data[:-1]], pa.binary())
-    return StringConverter({}, is_key=False).decode(pc.split_pattern(whole, b"\n").flatten()).column
+    whole: Any = pa.array([data[:-1]], pa.binary())
+    return StringConverter({}, is_key=False).decode(pc.split_pattern(whole, "\n").flatten()).column
 
 
 class FileStreamSink(Sink):
     """Writes the values of records to a file, a line each; without a file, to the standard output of the engine."""
 
     config = ConfigDef().define(
-        FILE, Type.STRING, None, Importance.HIGH, "Destination filename. If not specified, the standard output will be used"
-    )
+        FILE, Type.STRING, None, importance=Importance.HIGH,
+        documentation="Destination filename. If not specified, the standard output will be used",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
@@ -115,18 +122,19 @@ class FileStreamSink(Sink):
     def open(self, config: Config) -> None:
         path = config[FILE]
         try:
-            self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb") if path is None else open(path, "ab")
+            self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb") if path is None else open(path, "ab")  # noqa: SIM115 - `close` closes it
         except OSError as error:
             raise ConnectError(f"{path} cannot be written: {error.strerror}") from None
 
     def write(self, records: pa.Table, identity: Identity) -> None:
         del identity
         assert self._file is not None
-        texts = StringConverter({}, is_key=False).encode(records.column("value").combine_chunks())
-        filled = pc.fill_null(texts, b"null")
-        joined = pc.binary_join(pa.ListArray.from_arrays([0, len(filled)], filled), b"\n")[0].as_buffer()
+        value: Any = records.column("value").combine_chunks()
+        texts: Any = StringConverter({}, is_key=False).encode(value)
+        filled: Any = pc.fill_null(texts, b"null")
+        joined: Any = pc.binary_join(pa.ListArray.from_arrays([0, len(filled)], filled), b"\n")
         try:
-            self._file.write(joined)
+            self._file.write(joined[0].as_buffer())
             self._file.write(b"\n")
             self._file.flush()
         except OSError as error:

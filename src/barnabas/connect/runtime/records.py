@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from barnabas.connect.api import Batch, ConnectError
-from barnabas.connect.converters.interface import Array, Converter
+from barnabas.connect.converters.interface import Converter
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
 
 ROWS_AT_ONCE = 50_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -55,7 +58,7 @@ def _shaped(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     whole = rows.combine_chunks()
     if missing := [name for name in key if name not in whole.column_names]:
         raise ConnectError(f"the rows have no field {missing[0]} for the key")
-    value = whole.to_struct_array() if whole.num_columns else pa.chunked_array([], pa.struct([]))
+    value: Any = whole.to_struct_array() if whole.num_columns else pa.nulls(0, pa.struct([]))
     made = pa.table({"value": value})
     if len(key) == 1:
         return made.append_column("key", whole.column(key[0]))

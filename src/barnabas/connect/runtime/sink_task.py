@@ -96,7 +96,9 @@ class SinkTask(Task):
         known = self._client.committed_offsets(self.settings.group, there) if there else {}
         initial = self._planner.initial()
         positions = {place: known[place].offset if known[place].offset >= 0 else initial[place] for place in there}
-        planned = {place: int(each.metadata.removeprefix(PLAN)) for place, each in known.items() if each.metadata.startswith(PLAN)}
+        planned = {
+            place: int(each.metadata.removeprefix(PLAN)) for place, each in known.items() if each.metadata.startswith(PLAN)
+        }
         positions |= {place: offset for place, offset in self._own.items() if place in positions}
         planned = {place: end for place, end in planned.items() if end > positions[place]}
         return positions, {**positions, **planned} if planned else None

@@ -54,9 +54,7 @@ class SourceTask(Task):
         config: parsed by the source's definitions.
     """
 
-    def __init__(
-        self, job: Job, settings: TaskSettings, log: logging.Logger, source: Source, config: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, job: Job, settings: TaskSettings, log: logging.Logger, source: Source, config: Mapping[str, Any]) -> None:
         super().__init__(job, settings, log)
         self._source, self._config = source, config
         given = settings.work.config
@@ -157,11 +155,12 @@ class SourceTask(Task):
         for each in batches:
             if len(each.rows):
                 yield from encoded(records_of(each, self._topic), self._key, self._value)
-        yield pa.record_batch({
+        columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
             "value": pa.array([value for _, value in latest.values()], pa.binary()),
             "topic": pa.repeat(self.settings.offsets_topic, len(latest)),
-        })  # fmt: skip
+        }
+        yield pa.record_batch(columns)
 
     def interrupt(self) -> None:
         self._source.close()

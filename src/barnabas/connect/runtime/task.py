@@ -71,7 +71,7 @@ class Task:
     def _guarded(self) -> None:
         try:
             self.work()
-        except BaseException as error:  # noqa: BLE001 - the state of the job tells it
+        except BaseException as error:
             if not self.stopping.is_set():
                 self._error = error
                 self.log.error("event=task-failed error=%r", one_line(error), exc_info=error)
@@ -134,4 +134,3 @@ class Progress:
         """Release the connections."""
         self._store.close()
         self._client.close()
-
