@@ -78,17 +78,18 @@ class SinkTask(Task):
     def work(self) -> None:
         self._positions, planned = self._begin()
         while not self.stopping.is_set():
-            if planned is None and (planned := self._plan()) is None:
-                self._planner.wait_for_records(self._positions or self._ends())
-                self.idle()
-                continue
+            if planned is None:
+                planned = self._plan()
+                if planned is None:
+                    self._planner.wait_for_records(self._positions or self._ends())
+                    self.idle()
+                    continue
+                self._commit(planned)
             self._batch(planned)
             self._positions = {**self._positions, **planned}
             planned = self._plan()
             self._commit(planned)
             self.settle()
-        if planned is not None:
-            self._commit(None)
 
     def _begin(self) -> tuple[Offsets, Offsets | None]:
         """Where the task begins, and the end of the batch that was begun before."""
