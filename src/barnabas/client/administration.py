@@ -195,13 +195,19 @@ def coordinator_of(config: ClientConfig, group: str) -> Plan[int]:
 
 
 def commit_offsets(
-    config: ClientConfig, cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int], metadata: str = ""
-) -> Plan[None]:
-    """Commit offsets for a group without members, so that lag tools see its progress."""
+    config: ClientConfig, cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int],
+    metadata: str | Mapping[TopicPartition, str] = "",
+) -> Plan[None]:  # fmt: skip
+    """Commit offsets for a group without members, so that lag tools see its progress.
+
+    Args:
+        metadata: of all partitions, or of each; one without has none.
+    """
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, partition), offset in offsets.items():
+        text = metadata if isinstance(metadata, str) else metadata.get((topic, partition), "")
         item = OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=metadata
+            partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=text
         )
         topics.setdefault(topic, []).append(item)
     request = OffsetCommitRequest(

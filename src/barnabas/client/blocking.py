@@ -197,8 +197,9 @@ class BlockingClient:
         return self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "", *, timeout_ms: int | None = None
-    ) -> None:
+        self, group: str, offsets: Mapping[TopicPartition, int], metadata: str | Mapping[TopicPartition, str] = "", *,
+        timeout_ms: int | None = None,
+    ) -> None:  # fmt: skip
         """Commit offsets for a group without members, so that lag tools see its progress."""
         config = self.config if timeout_ms is None else replace(self.config, default_api_timeout_ms=timeout_ms)
         self.run(administration.commit_offsets(config, self.cluster, group, offsets, metadata))

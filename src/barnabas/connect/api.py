@@ -6,7 +6,7 @@ A batch of records is a `pyarrow.Table` with these columns, as far as they are t
     key         any type
     topic       string; by default the `topic` of the connector's config
     partition   int32
-    timestamp   timestamp[ms, UTC]
+    timestamp   timestamp[us, UTC], for sinks
     headers     list<struct<key: string, value: binary>>
     offset      int64, for sinks
 """
@@ -32,8 +32,8 @@ class Batch(Struct, frozen=True):
     """Records that a source has read, and where it goes on behind them.
 
     Args:
-        rows: dictionaries, or a `pyarrow.Table` or `RecordBatch`: one column for each field of the value. A table with a column `value` of the
-            form above is taken as it is, if `is_records` says so.
+        rows: dictionaries, or a `pyarrow.Table` or `RecordBatch`: one column for each field of the value. If `is_records`, a table of the
+            form above.
         offset: where the source goes on after these rows.
         partition: the part of the source that the offset is for, such as `{"filename": "/a"}`.
         topic: of the rows; None: that of the config.

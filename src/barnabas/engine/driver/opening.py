@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,10 @@ from barnabas.engine.driver.appended import Appended
 from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.reasons import rebuild
+from barnabas.engine.driver.running_job import Work
 from barnabas.engine.driver.view_job import ViewJob
 from barnabas.engine.folders import job_folder
-from barnabas.engine.jobs import STREAMING, InsertWork, Job, JobProgress, ViewWork
+from barnabas.engine.jobs import STREAMING, ConnectorWork, InsertWork, Job, JobProgress, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.functions.store import check_stored
@@ -32,6 +34,7 @@ MEMORY_BYTES = 512 << 20
 THREADS = 2
 STATE = "state.duckdb"
 REGISTRY = "schema.registry.url"
+CONNECTORS = "barnabas.connect.runtime.opening"
 APPENDS_AGAIN = "DROP JOB ends it, and INSERT … WITH (start = 'latest') goes on with new records"
 
 
@@ -90,8 +93,12 @@ class Opener:
         self._config = ClientConfig.from_options(self._settings)
         self._logs = JobLogs(folder)
 
-    def open(self, job: Job) -> ViewJob:
-        """Raises CheckpointLost, NotThere, ClientError, OSError."""
+    def open(self, job: Job) -> Work:
+        """Raises CheckpointLost, NotThere, ClientError, OSError, and what a connector raises."""
+        if isinstance(job.work, ConnectorWork):
+            # loaded by name: the house of connectors stands on the engine
+            found: Work = import_module(CONNECTORS).opened(job, self._settings, self._logs.open(job.name))
+            return found
         assert isinstance(job.work, STREAMING)
         check_stored(self._config, job.work.plan.functions)
         progress = self._progress(job)

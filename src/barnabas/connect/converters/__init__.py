@@ -1,0 +1,1 @@
+"""Converters between the bytes of records and the columns that connectors work with, by Kafka Connect's class names."""

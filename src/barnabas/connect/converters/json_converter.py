@@ -1,0 +1,152 @@
+"""`org.apache.kafka.connect.json.JsonConverter`: JSON, in an envelope of schema and payload or without one.
+
+Without a schema (`schemas.enable=false`) the columns of a batch have the types of its values: objects become a struct of all fields that
+they have together. A field that an object lacks is null.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from barnabas.connect.api import ConnectError
+from barnabas.connect.converters.interface import Converted
+from barnabas.connect.converters.json_schema import arrow_type, schema_of
+from barnabas.connect.converters.json_text import plain
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
+
+ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
+    "trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+
+
+class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    """A value with its schema."""
+
+    schema: msgspec.Raw
+    payload: msgspec.Raw
+
+
+_ENVELOPE = msgspec.json.Decoder(Envelope)  # made at import, because threads must not make it at once
+_ANY = msgspec.json.Decoder()
+
+
+class JsonConverter:
+    """See the module."""
+
+    def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        text = config.get("schemas.enable", "true").strip().lower()
+        if text not in {"true", "false"}:
+            raise ConnectError(
+                f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
+            )
+        self._has_schemas = text == "true"
+        del is_key
+
+    def decode(self, payloads: Array) -> Converted:
+        return self._decode_envelopes(payloads) if self._has_schemas else self._decode_plain(payloads)
+
+    def _decode_plain(self, payloads: Array) -> Converted:
+        values, bad = [], {}
+        for row, each in enumerate(payloads.to_pylist()):
+            try:
+                values.append(_ANY.decode(each) if each else None)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                values.append(None)
+                bad[row] = f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}"
+        return Converted(_column(values), bad)
+
+    def _decode_envelopes(self, payloads: Array) -> Converted:
+        parts: dict[bytes, tuple[list[int], list[Any]]] = {}
+        bad: dict[int, str] = {}
+        for row, each in enumerate(payloads.to_pylist()):
+            if each is None:
+                continue
+            try:
+                envelope = _ENVELOPE.decode(each)
+                rows, values = parts.setdefault(bytes(envelope.schema), ([], []))
+                values.append(_ANY.decode(envelope.payload))
+                rows.append(row)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                bad[row] = ENVELOPE
+        columns = []
+        for text, (rows, values) in parts.items():
+            schema = _ANY.decode(text)
+            try:
+                columns.append((rows, _column(values) if schema is None else _typed(values, schema)))
+            except (ConnectError, pa.ArrowException, ValueError, TypeError) as error:
+                bad |= dict.fromkeys(rows, str(error))
+        return Converted(_scattered(columns, len(payloads)), bad)
+
+    def encode(self, column: Array) -> Array:
+        values = [plain(each) for each in column.to_pylist()]
+        if not self._has_schemas:
+            return pa.array([None if each is None else msgspec.json.encode(each) for each in values], pa.binary())
+        schema = msgspec.json.encode(schema_of(column.type))
+        begin = b'{"schema":' + schema + b',"payload":'
+        return pa.array([None if each is None else begin + msgspec.json.encode(each) + b"}" for each in values], pa.binary())
+
+
+def _column(values: list[Any]) -> Array:
+    """A column of values without a schema; values of different kinds become their JSON texts."""
+    found: Array
+    try:
+        found = pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        texts = [
+            None if each is None else each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values
+        ]
+        found = pa.array(texts, pa.string())
+    return found
+
+
+def _typed(values: list[Any], schema: Mapping[str, Any]) -> Array:
+    kind = arrow_type(schema)
+    return pa.array([_shaped(each, kind) for each in values], kind)
+
+
+def _shaped(value: Any, kind: pa.DataType) -> Any:
+    """A value of JSON as Arrow takes it for a type."""
+    if value is None:
+        return None
+    if pa.types.is_binary(kind):
+        return base64.b64decode(value)
+    if pa.types.is_decimal(kind):
+        return _decimal(value, kind)
+    if pa.types.is_struct(kind):
+        return {each.name: _shaped(value.get(each.name), each.type) for each in kind}
+    if pa.types.is_list(kind):
+        return [_shaped(each, kind.value_type) for each in value]
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, dict) else value
+        return [(_shaped(name, kind.key_type), _shaped(each, kind.item_type)) for name, each in pairs]
+    return value
+
+
+def _decimal(value: str, kind: Any) -> Any:
+    from decimal import Decimal
+
+    unscaled = int.from_bytes(base64.b64decode(value), "big", signed=True)
+    return Decimal(unscaled).scaleb(-kind.scale)
+
+
+def _scattered(columns: list[tuple[list[int], Array]], count: int) -> Array:
+    """Columns of some rows each as one; those of different types become one struct, or texts."""
+    if len(columns) == 1 and len(columns[0][0]) == count:
+        return columns[0][1]
+    values: list[Any] = [None] * count
+    for rows, column in columns:
+        for row, value in zip(rows, column.to_pylist(), strict=True):
+            values[row] = value
+    kinds = {each.type for _, each in columns}
+    if len(kinds) != 1:
+        return _column(values)
+    found: Array = pa.array(values, kinds.pop())
+    return found

@@ -1,0 +1,41 @@
+"""Converters by their class names, and the converters of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from barnabas.connect.api import ConnectError
+from barnabas.connect.converters.interface import Converter
+
+APACHE = "org.apache.kafka.connect."
+DEFAULT = f"{APACHE}json.JsonConverter"  # of Kafka's connect-distributed.properties
+CONVERTERS: Mapping[str, tuple[str, str]] = {
+    f"{APACHE}storage.StringConverter": ("plain", "StringConverter"),
+    f"{APACHE}json.JsonConverter": ("json_converter", "JsonConverter"),
+    **{
+        f"{APACHE}converters.{name}": ("plain", name)
+        for name in (
+            "ByteArrayConverter", "ShortConverter", "IntegerConverter", "LongConverter", "FloatConverter", "DoubleConverter",
+            "BooleanConverter",
+        )
+    },
+}  # fmt: skip
+
+
+def converter(config: Mapping[str, str], worker: Mapping[str, str], *, is_key: bool) -> Converter:
+    """The converter of the keys or values of a task: of the connector's config, or the worker's. Raises ConnectError."""
+    name = "key.converter" if is_key else "value.converter"
+    given = config if name in config else worker
+    wanted = given.get(name, DEFAULT)
+    module, cls = _found(wanted)
+    settings = {key.removeprefix(f"{name}."): value for key, value in given.items() if key.startswith(f"{name}.")}
+    made: Converter = getattr(import_module(f"barnabas.connect.converters.{module}"), cls)(settings, is_key=is_key)
+    return made
+
+
+def _found(wanted: str) -> tuple[str, str]:
+    for name, where in CONVERTERS.items():
+        if wanted in (name, name.rpartition(".")[2], name.rpartition(".")[2].removesuffix("Converter")):
+            return where
+    raise ConnectError(f"Class {wanted} could not be found.")

@@ -1,0 +1,1 @@
+"""The connectors that come with barnabas, a module each."""

@@ -1,0 +1,1 @@
+"""Runs the tasks of connectors in the engine's driver."""

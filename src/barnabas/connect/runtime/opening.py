@@ -1,0 +1,40 @@
+"""Opens a task: its plug-in, its config, its converters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from barnabas.connect.api import Sink, Source
+from barnabas.connect.functions import connector_class
+from barnabas.connect.plugin import Kind, find
+from barnabas.connect.runtime.settings import TaskSettings
+from barnabas.connect.runtime.sink_task import SinkTask
+from barnabas.connect.runtime.source_task import SourceTask
+from barnabas.engine.jobs import ConnectorWork, Job
+
+
+def opened(job: Job, settings: Mapping[str, str], log: logging.Logger) -> SourceTask | SinkTask:
+    """The task of a job, which is not started yet.
+
+    Args:
+        settings: of the client, with `bootstrap.servers`.
+
+    Raises:
+        UnknownPlugin: this machine lacks the plug-in.
+        ConfigError, ConnectError: the config does not fit.
+    """
+    assert isinstance(job.work, ConnectorWork)
+    plugin = connector_class(find(job.work.plugin, [Kind(job.work.kind)]).load())()
+    assert isinstance(plugin, (Source, Sink))
+    return task_of(job, settings, plugin, log)
+
+
+def task_of(job: Job, settings: Mapping[str, str], plugin: Source | Sink, log: logging.Logger) -> SourceTask | SinkTask:
+    """The task of a job with its plug-in. Raises ConfigError, ConnectError."""
+    assert isinstance(job.work, ConnectorWork)
+    found = TaskSettings(job.work, settings)
+    config = {**job.work.config, **plugin.config.parse(job.work.config)}
+    if isinstance(plugin, Source):
+        return SourceTask(job, found, log, plugin, config)
+    return SinkTask(job, found, log, plugin, config)

@@ -1,0 +1,83 @@
+"""What a source yields, as the columns of records; and the bytes of records, as a sink takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from barnabas.connect.api import Batch, ConnectError
+from barnabas.connect.converters.interface import Converter
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
+
+ROWS_AT_ONCE = 50_000
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def records_of(batch: Batch, topic: str | None) -> pa.Table:
+    """The records of a batch.
+
+    Args:
+        topic: of a batch that names none.
+
+    Raises:
+        ConnectError: the batch has no form that can be a record.
+    """
+    rows = batch.rows
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    elif not isinstance(rows, pa.Table):
+        rows = _table(rows)
+    if batch.is_records:
+        if "value" not in rows.column_names:
+            raise ConnectError("a batch of records needs a column value")
+        found = rows
+    else:
+        found = _shaped(rows, batch.key)
+    if "topic" not in found.column_names:
+        name = batch.topic or topic
+        if not name:
+            raise ConnectError("the records have no topic: neither the source nor its config names one")
+        found = found.append_column("topic", pa.repeat(name, found.num_rows))
+    return found
+
+
+def _table(rows: Sequence[Any]) -> pa.Table:
+    if not rows:
+        return pa.table({})
+    try:
+        return pa.Table.from_pylist(list(rows))
+    except (pa.ArrowException, AttributeError, TypeError) as error:
+        raise ConnectError(f"rows are dictionaries whose values have one type for each name: {error}") from None
+
+
+def _shaped(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    whole = rows.combine_chunks()
+    if missing := [name for name in key if name not in whole.column_names]:
+        raise ConnectError(f"the rows have no field {missing[0]} for the key")
+    value: Any = whole.to_struct_array() if whole.num_columns else pa.nulls(0, pa.struct([]))
+    made = pa.table({"value": value})
+    if len(key) == 1:
+        return made.append_column("key", whole.column(key[0]))
+    return made.append_column("key", whole.select(list(key)).to_struct_array()) if key else made
+
+
+def encoded(records: pa.Table, key: Converter, value: Converter) -> list[pa.RecordBatch]:
+    """Records as the sink of pipelines takes them: keys and values as bytes. Raises ConnectError."""
+    made = []
+    for batch in records.combine_chunks().to_batches(ROWS_AT_ONCE):
+        names = batch.schema.names
+        columns: dict[str, Array] = {
+            "key": key.encode(batch.column("key")) if "key" in names else pa.nulls(batch.num_rows, pa.binary()),
+            "value": value.encode(batch.column("value")),
+            "topic": batch.column("topic").cast(pa.string()),
+        }
+        if "partition" in names:
+            columns["partition"] = batch.column("partition").cast(pa.int32())
+        if "headers" in names:
+            columns["headers"] = batch.column("headers").cast(HEADERS)
+        made.append(pa.record_batch(columns))
+    return made

@@ -1,0 +1,172 @@
+"""Runs a task of a source: one thread reads from the source, another one writes what was read, each time in one transaction with the
+offsets behind it.
+
+Rules
+  1. What was read while a transaction was written goes into the next one, so transactions grow with the load.
+  2. A source that is read faster than the log takes it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.results import NewTopic
+from barnabas.connect.api import Batch, Source
+from barnabas.connect.converters.registry import converter
+from barnabas.connect.runtime.records import encoded, records_of
+from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
+from barnabas.connect.runtime.source_offsets import SourceOffsets
+from barnabas.connect.runtime.task import Task
+from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.engine.jobs import Job
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.pipelines.sink_options import sink_options
+
+MOST_WAITING = 8  # batches that were read and are not written
+MOST_ROWS = 100_000  # of a transaction, unless one batch has more
+LOOK_S = 0.2
+FIRST_REST_S, LONGEST_REST_S = 0.01, 1.0  # of a source that has nothing at the moment
+COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"}
+OFFSET_PARTITIONS = 25  # Kafka Connect's offset.storage.partitions
+
+
+class _End:
+    """The source has no more."""
+
+
+class SourceTask(Task):
+    """See the module.
+
+    Args:
+        source: that it reads.
+        config: parsed by the source's definitions.
+    """
+
+    def __init__(self, job: Job, settings: TaskSettings, log: logging.Logger, source: Source, config: Mapping[str, Any]) -> None:
+        super().__init__(job, settings, log)
+        self._source, self._config = source, config
+        given = settings.work.config
+        self._topic = given.get("topic")
+        self._key = converter(given, settings.work.worker, is_key=True)
+        self._value = converter(given, settings.work.worker, is_key=False)
+        options = sink_options({**settings.options(PRODUCER), "exactlyOnce": "false"}, COLUMNS, streaming=True)
+        self._writer = TransactionalWriter(options.task, settings.transactional_id)
+        self._client = BlockingClient(replace(ClientConfig.from_options(settings.client), read_committed=True))
+        self._offsets = SourceOffsets(self._client, settings.offsets_topic, settings.work.connector)
+        self._read: queue.Queue[Batch | _End | BaseException] = queue.Queue(MOST_WAITING)
+        self._reader: threading.Thread | None = None
+
+    def open(self) -> None:
+        self._ensure_offsets_topic()
+        self._writer.begin()
+        begun = self._offsets.read()
+        self._reader = threading.Thread(target=self._read_all, args=(begun,), name=f"source-{self.job.name}", daemon=True)
+        self._reader.start()
+
+    def _ensure_offsets_topic(self) -> None:
+        topic = self.settings.offsets_topic
+        if self._client.topics_by_name([topic]):
+            return
+        try:
+            self._client.create_topics([NewTopic(topic, OFFSET_PARTITIONS, configs={"cleanup.policy": "compact"})])
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def _read_all(self, begun: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        """The thread that reads."""
+        rest_s = FIRST_REST_S
+        try:
+            for batch in self._source.read(self._config, begun):
+                if self.stopping.is_set():
+                    return
+                if batch is None:
+                    self.stopping.wait(rest_s)
+                    rest_s = min(2 * rest_s, LONGEST_REST_S)
+                else:
+                    rest_s = FIRST_REST_S
+                    self._pass_on(batch)
+            self._pass_on(_End())
+        except BaseException as error:  # noqa: BLE001 - the thread that writes raises it
+            self._pass_on(error)
+
+    def _pass_on(self, item: Batch | _End | BaseException) -> None:
+        while not self.stopping.is_set():
+            with contextlib.suppress(queue.Full):
+                self._read.put(item, timeout=LOOK_S)
+                return
+
+    def work(self) -> None:
+        while not self.stopping.is_set():
+            batches, end = self._taken()
+            if batches:
+                self._write(batches)
+                self.settle()
+            elif end is None:
+                self.idle()
+            if isinstance(end, BaseException):
+                raise end
+            if end is not None:
+                self.log.info("event=source-has-no-more")
+                while not self.stopping.wait(LOOK_S):
+                    self.idle()
+
+    def _taken(self) -> tuple[list[Batch], _End | BaseException | None]:
+        """All batches that were read, up to a limit of rows; and what came behind them."""
+        batches: list[Batch] = []
+        rows, wait_s = 0, LOOK_S
+        while rows < MOST_ROWS:
+            try:
+                item = self._read.get(timeout=wait_s) if wait_s else self._read.get_nowait()
+            except queue.Empty:
+                break
+            if not isinstance(item, Batch):
+                return batches, item
+            batches.append(item)
+            rows, wait_s = rows + len(item.rows), 0.0
+        return batches, None
+
+    def _write(self, batches: Sequence[Batch]) -> None:
+        began_s = time.monotonic()
+        latest: dict[bytes, tuple[Batch, bytes]] = {}
+        for each in batches:
+            key, value = self._offsets.record(each.partition, each.offset)
+            latest[key] = each, value
+        rows = sum(len(each.rows) for each in batches)
+        self._writer.write(self._records(batches, latest))
+        for each, _ in latest.values():
+            self._source.committed(each.partition, each.offset)
+        self.count(rows, rows)
+        self.log.info("event=batch rows=%d took_ms=%.0f", rows, (time.monotonic() - began_s) * 1000)
+
+    def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes]]) -> Iterator[pa.RecordBatch]:
+        for each in batches:
+            if len(each.rows):
+                yield from encoded(records_of(each, self._topic), self._key, self._value)
+        columns: dict[str, Any] = {
+            "key": pa.array(list(latest), pa.binary()),
+            "value": pa.array([value for _, value in latest.values()], pa.binary()),
+            "topic": pa.repeat(self.settings.offsets_topic, len(latest)),
+        }
+        yield pa.record_batch(columns)
+
+    def interrupt(self) -> None:
+        self._source.close()
+
+    def release(self) -> None:
+        if self._reader is not None:
+            self._reader.join(LOOK_S * 10)
+        self._writer.close()
+        self._client.close()

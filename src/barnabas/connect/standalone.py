@@ -1,0 +1,90 @@
+"""`barnabas connect run FILE`: the connectors of a Python file, in this process, until they are stopped or one fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from barnabas.connect.api import ConnectError, Connector, Sink, Source
+from barnabas.connect.functions import connector_class
+from barnabas.connect.runtime.opening import task_of
+from barnabas.connect.runtime.task import Task
+from barnabas.engine.jobs import ConnectorWork, Job
+
+LOOK_S = 0.1
+PLAIN_JSON = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "group.id": "connect-standalone",
+}
+
+
+def connectors_of(path: Path) -> list[type[Connector]]:
+    """The connectors that a file defines, in its order. Raises ConnectError; what the file itself raises passes."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ConnectError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    found = []
+    for each in vars(module).values():
+        if getattr(each, "__module__", None) != path.stem:
+            continue
+        try:
+            made = connector_class(each)
+        except ConnectError:
+            continue
+        found.append(made)
+    if not found:
+        raise ConnectError(f"{path} has no connector: decorate a function with @source or @sink, or write a Source or a Sink")
+    return found
+
+
+def job_of(cls: type[Connector], config: Mapping[str, str]) -> Job:
+    """The job of a connector in one task, with the worker's settings that `PLAIN_JSON` has."""
+    given = {"name": cls.__name__, **getattr(cls, "defaults", {}), **config}
+    kind: Literal["source", "sink"] = "source" if issubclass(cls, Source) else "sink"
+    if kind == "sink" and not (given.get("topics") or given.get("topics.regex")):
+        raise ConnectError(f"the sink {given['name']} has no topics")
+    return Job(given["name"], ConnectorWork(given["name"], 0, 1, kind, cls.__name__, given, PLAIN_JSON))
+
+
+def run(
+    classes: Sequence[type[Connector]], config: Mapping[str, str], settings: Mapping[str, str], stopping: threading.Event,
+    started: Callable[[Sequence[str]], None],
+) -> None:  # fmt: skip
+    """Run connectors until the event, or until one fails.
+
+    Args:
+        config: keys that all of them have.
+        settings: of the client, with `bootstrap.servers`.
+        started: told the names, once all of them work.
+
+    Raises:
+        ConnectError: one has failed. Others as `opening.opened`.
+    """
+    tasks: list[Task] = []
+    try:
+        for cls in classes:
+            plugin = cls()
+            assert isinstance(plugin, (Source, Sink))
+            job = job_of(cls, config)
+            task: Task = task_of(job, settings, plugin, logging.getLogger(f"barnabas.connector.{job.name}"))
+            tasks.append(task)
+            task.start()
+        started([each.job.name for each in tasks])
+        while not stopping.wait(LOOK_S):
+            for each in tasks:
+                if reason := each.failure():
+                    raise ConnectError(f"the connector {each.job.name} has failed: {reason}")
+    finally:
+        for each in tasks:
+            each.stop()

@@ -1,0 +1,87 @@
+"""Lines of a file into a topic, and back: Kafka Connect's first example."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from barnabas.connect.api import ConnectError
+from barnabas.connect.plugins.file_stream import lines_of
+from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.engine.jobs import Job
+from tests.connect.runtime.tasks import Tasks
+
+
+def source(tasks: Tasks) -> Job:
+    return tasks.job(
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "source",
+        {"file": str(tasks.folder / "in.txt"), "topic": tasks.topic},
+    )
+
+
+def sink(tasks: Tasks) -> Job:
+    return tasks.job("FileStreamSink", "sink", {"file": str(tasks.folder / "out.txt"), "topics": tasks.topic})
+
+
+def append(tasks: Tasks, data: bytes) -> None:
+    with (tasks.folder / "in.txt").open("ab") as file:
+        file.write(data)
+
+
+def offsets(tasks: Tasks) -> list[object]:
+    found = records_of(tasks._client, "connect-offsets")
+    pairs = [(msgspec.json.decode(each.key or b""), msgspec.json.decode(each.value or b"")) for each in found]
+    return [offset for (name, _), offset in pairs if name == tasks.name]
+
+
+def test_lines_come_into_the_topic_and_the_source_goes_on_where_it_was(tasks: Tasks) -> None:
+    append(tasks, b"one\ntwo\r\nth")
+    with tasks.running(source(tasks)) as task:
+        tasks.until(lambda: tasks.values() == [b"one", b"two"], task, "the lines did not come")
+        append(tasks, b"ree\n\n")
+        tasks.until(lambda: tasks.values() == [b"one", b"two", b"three", b""], task, "the other lines did not come")
+    append(tasks, b"four\n")
+    with tasks.running(source(tasks)) as task:
+        tasks.until(lambda: tasks.values()[4:] == [b"four"], task, "the source did not go on")
+    assert offsets(tasks)[-1] == {"position": 21}
+
+
+def test_a_source_waits_for_its_file(tasks: Tasks) -> None:
+    with tasks.running(source(tasks)) as task:
+        tasks.until(task.has_settled, task, "it does not work")
+        append(tasks, b"a\n")
+        tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")
+
+
+def test_records_come_into_the_file_and_the_sink_goes_on_where_it_was(tasks: Tasks) -> None:
+    tasks.create_topic()
+    tasks.produce("a", "b")
+    out = tasks.folder / "out.txt"
+    with tasks.running(sink(tasks)) as task:
+        tasks.until(lambda: out.read_bytes() == b"a\nb\n", task, "the records did not come")
+        tasks.until(lambda: tasks.committed() == {0: (2, "")}, task, "the offset was not committed")
+    tasks.produce("c")
+    with tasks.running(sink(tasks)) as task:
+        tasks.until(lambda: out.read_bytes() == b"a\nb\nc\n", task, "the sink did not go on")
+
+
+def test_a_file_that_cannot_be_written_fails_the_start(tasks: Tasks) -> None:
+    tasks.create_topic()
+    job = tasks.job("FileStreamSink", "sink", {"file": str(tasks.folder / "no" / "out.txt"), "topics": tasks.topic})
+    with pytest.raises(ConnectError, match=r"out\.txt cannot be written: No such file or directory"):
+        tasks.start(job)
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb\rc\n", ["a", "b", "c"]),
+        (b"\n\n", ["", ""]),
+        ("\u00fc\n".encode(), ["ü"]),
+        (b"\xff\n", ["�"]),
+    ],
+)
+def test_lines(data: bytes, lines: list[str]) -> None:
+    assert lines_of(data).to_pylist() == lines

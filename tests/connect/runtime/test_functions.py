@@ -1,0 +1,91 @@
+"""Connectors that are functions in a file."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from barnabas.connect import ConnectError
+from barnabas.connect.standalone import connectors_of, run
+from tests.connect.runtime.tasks import Tasks
+from tests.waiting import wait_until
+
+FILE = """
+from barnabas.connect import sink, source
+
+@source(topic="{topic}", key="n")
+def numbers(config, offset):
+    for n in range(offset.get("n", 0), int(config["last"])):
+        yield [{{"n": n, "text": str(n)}}], {{"n": n + 1}}
+
+@sink(topics="{topic}")
+def show(records, identity):
+    with open("{out}", "a") as file:
+        for row in records.to_pylist():
+            print(row["key"], row["value"]["text"], file=file)
+"""
+
+
+class Run:
+    """The connectors of a file in a thread."""
+
+    def __init__(self, tasks: Tasks, path: Path, config: dict[str, str]) -> None:
+        self.stopping = threading.Event()
+        self.failure: Exception | None = None
+        self._classes, self._config, self._settings = connectors_of(path), config, tasks.settings
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            run(self._classes, self._config, self._settings, self.stopping, lambda _: None)
+        except ConnectError as error:
+            self.failure = error
+
+    def end(self) -> None:
+        self.stopping.set()
+        self._thread.join()
+
+
+def has_lines(out: Path, count: int) -> bool:
+    return out.exists() and len(out.read_text().splitlines()) == count
+
+
+def test_the_connectors_of_a_file_go_on_where_they_were(tasks: Tasks) -> None:
+    tasks.create_topic()
+    out = tasks.folder / "out.txt"
+    path = tasks.folder / f"f_{abs(hash(tasks.name))}.py"
+    path.write_text(FILE.format(topic=tasks.topic, out=out))
+    for last in (3, 5):
+        running = Run(tasks, path, {"last": str(last)})
+        wait_until(partial(has_lines, out, last), "the rows did not come")
+        running.end()
+        assert running.failure is None
+    assert out.read_text().splitlines() == ["0 0", "1 1", "2 2", "3 3", "4 4"]
+    assert tasks.values() == [b'{"n":%d,"text":"%d"}' % (n, n) for n in range(5)]
+
+
+def test_a_failing_function_ends_the_run_with_its_reason(tasks: Tasks) -> None:
+    tasks.create_topic()
+    path = tasks.folder / f"g_{abs(hash(tasks.name))}.py"
+    path.write_text(
+        "from barnabas.connect import source\n"
+        f"@source(topic='{tasks.topic}')\n"
+        "def broken(config, offset):\n"
+        "    yield [{'a': 1}], {'n': 1}\n"
+        "    raise OSError('the device is gone')\n"
+    )
+    running = Run(tasks, path, {})
+    wait_until(lambda: running.failure is not None, "it did not fail")
+    running.end()
+    assert str(running.failure) == "the connector broken has failed: the device is gone"
+    assert tasks.values() == [b'{"a":1}']
+
+
+def test_a_file_without_connectors_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty_file.py").write_text("x = 1\n")
+    with pytest.raises(ConnectError, match=r"empty_file\.py has no connector"):
+        connectors_of(tmp_path / "empty_file.py")
