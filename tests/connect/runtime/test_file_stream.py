@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.file_stream import lines_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job

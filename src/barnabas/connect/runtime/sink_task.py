@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import TopicPartition
-from barnabas.connect.api import Identity, RetriableError, Sink
+from barnabas.connect.api import Identity, Sink
 from barnabas.connect.converters.registry import converter
+from barnabas.connect.errors import RetriableError
 from barnabas.connect.runtime.settings import CONSUMER, TaskSettings
 from barnabas.connect.runtime.task import Task
+from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
 from barnabas.pipelines.offsets import OffsetRange, Offsets, limit_rows
 from barnabas.pipelines.options import read_options
@@ -50,6 +52,7 @@ class SinkTask(Task):
         given = settings.work.config
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
+        self._chain = Chain(given)
         reset = given.get(f"{CONSUMER}auto.offset.reset", "earliest")
         self._options = read_options(
             {
@@ -127,10 +130,11 @@ class SinkTask(Task):
         batches = [batch for each in ranges for batch in self._read(each)]
         if not batches:
             return
-        records = self._converted(pa.Table.from_batches(batches))
+        read = pa.Table.from_batches(batches)
+        records = self._chain.apply(self._converted(read))
         bounds = {(each.topic, each.partition): (each.start, each.end) for each in ranges}
         self._write(records, Identity(self.settings.work.connector, bounds))
-        self.count(records.num_rows, records.num_rows)
+        self.count(read.num_rows, records.num_rows)
         self.log.info("event=batch rows=%d took_ms=%.0f", records.num_rows, (time.monotonic() - began_s) * 1000)
 
     def _read(self, part: OffsetRange) -> Iterator[pa.RecordBatch]:

@@ -29,6 +29,7 @@ from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
 from barnabas.connect.runtime.source_offsets import SourceOffsets
 from barnabas.connect.runtime.task import Task
 from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
@@ -61,6 +62,7 @@ class SourceTask(Task):
         self._topic = given.get("topic")
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
+        self._chain = Chain(given)
         options = sink_options({**settings.options(PRODUCER), "exactlyOnce": "false"}, COLUMNS, streaming=True)
         self._writer = TransactionalWriter(options.task, settings.transactional_id)
         self._client = BlockingClient(replace(ClientConfig.from_options(settings.client), read_committed=True))
@@ -154,7 +156,7 @@ class SourceTask(Task):
     def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes]]) -> Iterator[pa.RecordBatch]:
         for each in batches:
             if len(each.rows):
-                yield from encoded(records_of(each, self._topic), self._key, self._value)
+                yield from encoded(self._chain.apply(records_of(each, self._topic)), self._key, self._value)
         columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
             "value": pa.array([value for _, value in latest.values()], pa.binary()),
