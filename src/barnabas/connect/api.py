@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from barnabas.connect.config_def import ConfigDef
-from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,11 +117,3 @@ class Identity(Struct, frozen=True):
 
     connector: str
     ranges: Mapping[tuple[str, int], tuple[int, int]]
-
-
-class ConnectError(BarnabasError):
-    """A connector cannot go on; the text says why in one line."""
-
-
-class RetriableError(ConnectError):
-    """A connector cannot go on at the moment: the same batch is tried again."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from barnabas.connect.api import ConnectError, Connector, Sink, Source
+from barnabas.connect.api import Connector, Sink, Source
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.functions import connector_class
 from barnabas.connect.runtime.opening import task_of
 from barnabas.connect.runtime.task import Task

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.file_stream import lines_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.tasks import STRINGS, Tasks
 
 
 def source(tasks: Tasks) -> Job:
@@ -85,3 +85,15 @@ def test_a_file_that_cannot_be_written_fails_the_start(tasks: Tasks) -> None:
 )
 def test_lines(data: bytes, lines: list[str]) -> None:
     assert lines_of(data).to_pylist() == lines
+
+
+def test_references_to_secrets_are_resolved_in_the_task(tasks: Tasks) -> None:
+    secrets = tasks.folder / "secrets.properties"
+    secrets.write_text(f"path={tasks.folder / 'in.txt'}\n")
+    append(tasks, b"a\n")
+    worker = {
+        **STRINGS, "config.providers": "file", "config.providers.file.class": "FileConfigProvider",
+    }  # fmt: skip
+    config = {"file": "${file:%s:path}" % secrets, "topic": tasks.topic}
+    with tasks.running(tasks.job("FileStreamSource", "source", config, worker)) as task:
+        tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from barnabas.connect.api import ConnectError
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_schema import arrow_type, schema_of
 from barnabas.connect.converters.json_text import plain
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array

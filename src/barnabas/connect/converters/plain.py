@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.api import ConnectError
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_text import text_of
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array

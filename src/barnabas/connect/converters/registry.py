@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from barnabas.connect.api import ConnectError
 from barnabas.connect.converters.interface import Converter
+from barnabas.connect.errors import ConnectError
 
 APACHE = "org.apache.kafka.connect."
 DEFAULT = f"{APACHE}json.JsonConverter"  # of Kafka's connect-distributed.properties

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.api import Batch, Config, ConnectError, Identity, Offset, Sink, Source
+from barnabas.connect.api import Batch, Config, Identity, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
 from barnabas.connect.converters.plain import StringConverter
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.validators import NonEmptyString, Range
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from barnabas.connect.api import Batch, ConnectError
+from barnabas.connect.api import Batch
 from barnabas.connect.converters.interface import Converter
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array

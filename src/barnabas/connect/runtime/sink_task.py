@@ -16,13 +16,19 @@ from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import TopicPartition
-from barnabas.connect.api import Identity, RetriableError, Sink
+from barnabas.connect.api import Identity, Sink
 from barnabas.connect.converters.registry import converter
+from barnabas.connect.errors import BadRecords, RetriableError
+from barnabas.connect.runtime.dead_letters import DeadLetters
 from barnabas.connect.runtime.settings import CONSUMER, TaskSettings
 from barnabas.connect.runtime.task import Task
+from barnabas.connect.runtime.tolerance import KEY, PUT, ROW, VALUE, Failure, Tolerance, transformed
+from barnabas.connect.transforms.chain import Chain
+from barnabas.connect.transforms.interface import column, with_column
 from barnabas.engine.jobs import Job
 from barnabas.pipelines.offsets import OffsetRange, Offsets, limit_rows
 from barnabas.pipelines.options import read_options
@@ -50,6 +56,9 @@ class SinkTask(Task):
         given = settings.work.config
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
+        self._chain = Chain(given)
+        self._tolerance = Tolerance(given, settings.work.task, log)
+        self._letters = DeadLetters(self._tolerance, settings)
         reset = given.get(f"{CONSUMER}auto.offset.reset", "earliest")
         self._options = read_options(
             {
@@ -127,10 +136,11 @@ class SinkTask(Task):
         batches = [batch for each in ranges for batch in self._read(each)]
         if not batches:
             return
-        records = self._converted(pa.Table.from_batches(batches))
+        read = pa.Table.from_batches(batches).combine_chunks()
+        records = self._ready(read)
         bounds = {(each.topic, each.partition): (each.start, each.end) for each in ranges}
-        self._write(records, Identity(self.settings.work.connector, bounds))
-        self.count(records.num_rows, records.num_rows)
+        self._write(read, records, Identity(self.settings.work.connector, bounds))
+        self.count(read.num_rows, records.num_rows)
         self.log.info("event=batch rows=%d took_ms=%.0f", records.num_rows, (time.monotonic() - began_s) * 1000)
 
     def _read(self, part: OffsetRange) -> Iterator[pa.RecordBatch]:
@@ -141,38 +151,49 @@ class SinkTask(Task):
             )
         )  # fmt: skip
 
-    def _converted(self, records: pa.Table) -> pa.Table:
-        """Raises ConnectError for a record that cannot be converted."""
-        records = records.combine_chunks()
-        for name, each in (("key", self._key), ("value", self._value)):
-            column = records.column(name).combine_chunks()
-            found = each.decode(column)
-            if found.bad:
-                raise _bad(records, name, found.bad)
-            records = records.set_column(records.column_names.index(name), name, found.column)
+    def _ready(self, read: pa.Table) -> pa.Table:
+        """The records of a batch, converted and transformed. Raises ConnectError for one that fails, unless errors are tolerated."""
+        records, failures = read.append_column(ROW, pa.array(range(read.num_rows), pa.int64())), []
+        for name, stage, each in (("key", KEY, self._key), ("value", VALUE, self._value)):
+            found = each.decode(column(records, name))
+            failures += [Failure(row, stage, type(each).__name__, reason) for row, reason in found.bad.items()]
+            records = with_column(records, name, found.column)
+        if failures:
+            bad = pa.array(sorted({each.row for each in failures}), pa.int64())
+            records = records.filter(pc.invert(pc.is_in(column(records, ROW), value_set=bad))).combine_chunks()
+        records, more = transformed(self._chain, records, tolerates=self._tolerance.tolerates)
+        self._bury(read, [*failures, *more])
         return records
 
-    def _write(self, records: pa.Table, identity: Identity) -> None:
+    def _bury(self, read: pa.Table, failures: list[Failure]) -> None:
+        """Write dead letters. Raises ConnectError if errors are not tolerated."""
+        letters = self._tolerance.handle(read, failures)
+        if letters is not None:
+            self._letters.write(letters)
+
+    def _write(self, read: pa.Table, records: pa.Table, identity: Identity) -> None:
         pause_s = FIRST_PAUSE_S
         while True:
+            shown = records.drop_columns([ROW]) if ROW in records.column_names else records
             try:
-                self._sink.write(records, identity)
+                self._sink.write(shown, identity)
             except RetriableError as error:
                 self.log.warning("event=batch-tried-again pause_s=%.1f reason=%r", pause_s, str(error))
                 if self.stopping.wait(pause_s):
                     raise
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            except BadRecords as error:
+                if not self._tolerance.tolerates or ROW not in records.column_names:
+                    raise
+                rows: list[Any] = column(records, ROW).to_pylist()
+                what = type(self._sink).__name__
+                self._bury(read, [Failure(rows[each], PUT, what, reason) for each, reason in error.reasons.items()])
+                kept = [each for each in range(records.num_rows) if each not in error.reasons]
+                records = records.take(pa.array(kept, pa.int64())).combine_chunks()
             else:
                 return
 
     def release(self) -> None:
         self._sink.close()
         self._planner.close()
-
-
-def _bad(records: pa.Table, name: str, bad: Mapping[int, str]) -> Exception:
-    from barnabas.connect.api import ConnectError
-
-    row, reason = next(iter(bad.items()))
-    place = f"{records['topic'][row]}-{records['partition'][row]} offset {records['offset'][row]}"
-    return ConnectError(f"the {name} of {place} cannot be converted: {reason}")
+        self._letters.close()
