@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.references import Resolver, Unresolved, is_reference, properties
+from barnabas.connect.references import Resolver, Unresolved, is_reference
 from barnabas.errors import ConfigError
 
 KAFKA = "org.apache.kafka.common.config.provider"
@@ -47,16 +47,3 @@ def test_an_unknown_provider_is_refused() -> None:
 def test_references_are_recognised() -> None:
     assert is_reference("a${env:X}b")
     assert not is_reference("$env:X")
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a=1\nb : 2\nc 3\nd", {"a": "1", "b": "2", "c": "3", "d": ""}),
-        ("  # x\n! y\n\nk\\ ey=v\\=w", {"k ey": "v=w"}),
-        ("a=1\\\n  2", {"a": "12"}),
-        ("a=\\t\\u0041", {"a": "\tA"}),
-    ],
-)
-def test_properties_files_are_read_as_java_does(text: str, found: dict[str, str]) -> None:
-    assert properties(text) == found
