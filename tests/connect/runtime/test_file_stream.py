@@ -94,6 +94,6 @@ def test_references_to_secrets_are_resolved_in_the_task(tasks: Tasks) -> None:
     worker = {
         **STRINGS, "config.providers": "file", "config.providers.file.class": "FileConfigProvider",
     }  # fmt: skip
-    config = {"file": "${file:%s:path}" % secrets, "topic": tasks.topic}
+    config = {"file": f"${{file:{secrets}:path}}", "topic": tasks.topic}
     with tasks.running(tasks.job("FileStreamSource", "source", config, worker)) as task:
         tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")

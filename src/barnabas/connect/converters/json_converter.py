@@ -85,7 +85,7 @@ class JsonConverter:
                 bad |= dict.fromkeys(rows, str(error))
         return Converted(_scattered(columns, len(payloads)), bad)
 
-    def encode(self, column: Array) -> Array:
+    def encode(self, column: Array, topic: str) -> Array:
         values = [plain(each) for each in column.to_pylist()]
         if not self._has_schemas:
             return pa.array([None if each is None else msgspec.json.encode(each) for each in values], pa.binary())

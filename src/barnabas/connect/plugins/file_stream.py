@@ -145,7 +145,7 @@ class FileStreamSink(Sink):
         del identity
         assert self._file is not None
         value: Any = records.column("value").combine_chunks()
-        texts: Any = StringConverter({}, is_key=False).encode(value)
+        texts: Any = StringConverter({}, is_key=False).encode(value, "")
         filled: Any = pc.fill_null(texts, b"null")
         joined: Any = pc.binary_join(pa.ListArray.from_arrays([0, len(filled)], filled), b"\n")
         try:
