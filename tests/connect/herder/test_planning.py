@@ -133,7 +133,7 @@ def test_statuses_are_written_when_they_change() -> None:
 
 def test_topics_come_from_the_progress_of_jobs() -> None:
     of, jobs = configs(1), made(configs(1))
-    progress = {"connect-a-0": JobProgress("connect-a-0", 7, 1, {"t": {"0": 5}})}
+    progress = {"connect-a-0": JobProgress("connect-a-0", 7, 1, {}, topics=("t",))}
     changes = topic_changes(of, Statuses({}), jobs, progress, 99)
     assert changes == {
         "status-topic-t:connector-a": {"topic": {"name": "t", "connector": "a", "task": 0, "discoverTimestamp": 99}}
