@@ -264,9 +264,9 @@ class Requests:
 
     # -- checks and loggers
 
-    def validate(self, name: str, config: Config) -> dict[str, Any]:
+    def validate(self, config: Config) -> dict[str, Any]:
         """What there is to say of a config. Raises HttpError 400, 500."""
-        return validate(config, self._worker.settings, self._resolver, name)
+        return validate(config, self._worker.settings, self._resolver)
 
     def set_level(self, name: str, level: str) -> None:
         """Set the level of a logger in all workers."""

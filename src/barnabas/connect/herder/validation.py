@@ -22,7 +22,7 @@ from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
 
-CLASS, DLQ = "connector.class", "errors.deadletterqueue.topic.name"
+CLASS = "connector.class"
 
 
 def plugin_of(config: Config) -> Plugin:
@@ -51,7 +51,7 @@ def kinds_of(config: Config) -> Kinds | None:
 
 def definition_of(found: Plugin, config: Mapping[str, str], worker: Mapping[str, str]) -> ConfigDef:
     """All keys that a config with this plug-in may have. Raises what the import of the class raises."""
-    made = enriched(connector(worker, found.kind), config)
+    made = enriched(connector(worker, found.kind, config), config)
     for key in CONVERTERS:
         _add_converter(made, key, config)
     for each in connector_class(found.load()).config:
@@ -72,11 +72,8 @@ def _add_converter(made: ConfigDef, key: str, config: Mapping[str, str]) -> None
             made.add(each._replace(name=f"{key}.{each.name}"))
 
 
-def validate(config: Config, worker: Mapping[str, str], resolver: Resolver, name: str | None = None) -> dict[str, Any]:
+def validate(config: Config, worker: Mapping[str, str], resolver: Resolver) -> dict[str, Any]:
     """What there is to say of a config, in the form of the REST interface.
-
-    Args:
-        name: of the class, as the request has it.
 
     Raises:
         HttpError: 400 for a config without a known class, 500 for references that cannot be resolved.
@@ -95,14 +92,14 @@ def validate(config: Config, worker: Mapping[str, str], resolver: Resolver, name
     if not any(each.errors for each in values.values()):
         _add_errors(values, cls.validate(given))
     _hide(values, raw, given)
-    return report(name or raw[CLASS], definition, values)
+    return report(raw[CLASS], definition, values)
 
 
 def _topics(given: Mapping[str, str]) -> Mapping[str, list[str]]:
     try:
         return topics_errors(given)
     except ConfigError as error:
-        return {DLQ: [str(error)]}
+        return {"topics": [str(error)]}
 
 
 def _add_errors(values: dict[str, ConfigValue], found: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ class FileStreamSource(Source):
         if not isinstance(position, int) or isinstance(position, bool):
             raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
         if position < 0:
-            raise ConnectError("The value for the 'position' key in the offset should be non-negative")
+            raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         path = config[FILE]
