@@ -1,4 +1,4 @@
-"""What is too much is refused, and holds up nothing else."""
+"""Limits: a request beyond one is refused, and a connector beyond one holds up no other."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.differential.connect.talk import Talk
 
 pytestmark = pytest.mark.timeout(300)
 STEPS: dict[str, dict[str, Any]] = json.loads(GOLDEN.read_text())
-MESSAGE, TYPE = "message", "type"  # what may differ of an answer
+MESSAGE, TYPE = "message", "type"  # parts of an answer that may differ
 IN_JAVA = "the text is that of an exception in Java"
 LISTED = "Kafka Connect describes each plug-in; ours lists their names"
 PREFIXED = "Kafka Connect puts the class of an exception before its text"

@@ -21,7 +21,7 @@ HIDDEN_BY_SERVER = "[hidden]"
 
 
 class Change(Struct, frozen=True):
-    """What becomes of one connector.
+    """The change of one connector.
 
     Args:
         keys: by key the value before and after; None: it is not there.
@@ -47,7 +47,7 @@ def _shown(key: str, value: str) -> str:
 
 
 def changes_of(wanted: Sequence[FileConnector], there: Mapping[str, Mapping[str, str]], *, prune: bool) -> list[Change]:
-    """What to do, by name.
+    """The changes, by name.
 
     Args:
         there: configs by the names of connectors.

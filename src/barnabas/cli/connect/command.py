@@ -20,7 +20,7 @@ COMMANDS = {
     "restart": Entry("connect.connectors", "restart", "Restart connectors with their tasks."),
     "delete": Entry("connect.connectors", "delete", "Delete connectors."),
     "offsets": Entry("connect.offsets", "offsets", "Show the offsets of a connector, or change those of a stopped one."),
-    "logs": Entry("connect.logs", "logs", "Print the last lines of the logs of a connector's tasks."),
+    "logs": Entry("connect.task_logs", "logs", "Print the last lines of the logs of a connector's tasks."),
     "start": Entry("services", "connect_start", "Run a worker of Connect until it is told to stop."),
 }
 
