@@ -202,6 +202,6 @@ def topics_errors(props: Mapping[str, str]) -> dict[str, list[str]]:
         found |= {"topics": [NOT_BOTH], "topics.regex": [NOT_BOTH]}
     if queue and queue in topics:
         raise ConfigError(
-            f"The DLQ topic '{queue}' may not be included in the list of topics ('topics={topics}') consumed by the connector"
+            f"The DLQ topic '{queue}' may not be included in the list of topics ('topics=[{', '.join(topics)}]') consumed by the connector"
         )
     return found

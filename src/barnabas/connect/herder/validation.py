@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import barnabas
 from barnabas.connect import plugin
 from barnabas.connect.aliases import enriched
+from barnabas.connect.api import Source
 from barnabas.connect.config_def import ConfigDef, ConfigError, ConfigValue, Type, report
 from barnabas.connect.config_types import HIDDEN
 from barnabas.connect.definitions import CONVERTERS, connector, topics_errors
+from barnabas.connect.functions import connector_class
 from barnabas.connect.herder import errors
+from barnabas.connect.herder.offsets import Item
 from barnabas.connect.herder.planning import Kinds
 from barnabas.connect.herder.state import Config
 from barnabas.connect.plugin import Kind, Plugin, UnknownPlugin
@@ -51,7 +54,7 @@ def definition_of(found: Plugin, config: Mapping[str, str], worker: Mapping[str,
     made = enriched(connector(worker, found.kind), config)
     for key in CONVERTERS:
         _add_converter(made, key, config)
-    for each in found.load().config:
+    for each in connector_class(found.load()).config:
         if each.name not in made.keys:
             made.add(each)
     return made
@@ -82,7 +85,7 @@ def validate(config: Config, worker: Mapping[str, str], resolver: Resolver, name
     raw = {key: value for key, value in config.items() if value is not None}
     try:
         given = resolver.resolved(raw)
-        cls = found.load()
+        cls = connector_class(found.load())
         definition = definition_of(found, given, worker)
     except (BarnabasError, ImportError) as error:
         raise errors.unusable(str(error)) from None
@@ -131,6 +134,20 @@ def check(config: Config, worker: Mapping[str, str], resolver: Resolver) -> None
         raise errors.invalid_config(found)
 
 
+def check_offsets(config: Config, items: Sequence[Item]) -> None:
+    """Ask the class of a source whether it could go on from these offsets. Raises HttpError 500."""
+    cls = connector_class(plugin_of(config).load())
+    assert issubclass(cls, Source)
+    raw = {key: value for key, value in config.items() if value is not None}
+    for partition, offset in items:
+        if partition is None:
+            raise errors.unusable("Partition objects cannot be null")
+        try:
+            cls.check_offset(raw, partition, offset)
+        except BarnabasError as error:
+            raise errors.unusable(str(error)) from None
+
+
 def secrets_of(config: Config) -> set[str]:
     """The keys of a config whose values are passwords by the definitions of its class."""
     try:
@@ -150,8 +167,10 @@ def definitions_shown(name: str, version: str | None) -> list[dict[str, Any]]:
         raise errors.bad(
             f"Plugin {found.name} not found that matches the version range [{version},{version}], available versions: [{found.version}]"
         )
-    keys = list(getattr(found.load(), "config", None) or ())
-    if found.kind in (Kind.SOURCE, Kind.SINK):
+    if found.kind not in (Kind.SOURCE, Kind.SINK):
+        keys = list(getattr(found.load(), "config", None) or ())
+    else:
+        keys = list(connector_class(found.load()).config)
         without = dict.fromkeys(CONVERTERS, "")
         keys += [key for key in connector(without, found.kind) if key.name not in {each.name for each in keys}]
     return [key.shown() for key in keys]

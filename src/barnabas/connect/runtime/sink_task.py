@@ -140,6 +140,7 @@ class SinkTask(Task):
         records = self._ready(read)
         bounds = {(each.topic, each.partition): (each.start, each.end) for each in ranges}
         self._write(read, records, Identity(self.settings.work.connector, bounds))
+        self.use(each.topic for each in ranges)
         self.count(read.num_rows, records.num_rows)
         self.log.info("event=batch rows=%d took_ms=%.0f", records.num_rows, (time.monotonic() - began_s) * 1000)
 
