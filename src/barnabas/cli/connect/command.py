@@ -9,7 +9,14 @@ from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 
 @click.group(
     cls=LazyGroup,
-    entries={"start": Entry("services", "connect_start", "Run a worker of Connect until it is told to stop.")},
+    entries={
+        "start": Entry("services", "connect_start", "Run a worker of Connect until it is told to stop."),
+        "run": Entry(
+            "connect.run",
+            "run",
+            "Run the connectors of a Python FILE until Ctrl-C: functions with @source or @sink, and classes.",
+        ),
+    },
     context_settings=HELP_OPTIONS,
 )
 def connect() -> None:
