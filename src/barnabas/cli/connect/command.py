@@ -21,6 +21,9 @@ COMMANDS = {
     "delete": Entry("connect.connectors", "delete", "Delete connectors."),
     "offsets": Entry("connect.offsets", "offsets", "Show the offsets of a connector, or change those of a stopped one."),
     "logs": Entry("connect.task_logs", "logs", "Print the last lines of the logs of a connector's tasks."),
+    "run": Entry(
+        "connect.run", "run", "Run the connectors of a Python FILE until Ctrl-C: functions with @source or @sink, and classes."
+    ),
     "start": Entry("services", "connect_start", "Run a worker of Connect until it is told to stop."),
 }
 

@@ -162,7 +162,7 @@ class SourceTask(Task):
         for each in batches:
             if len(each.rows):
                 for made in self._encoded(records_of(each, self._topic)):
-                    self.use(map(str, pc.unique(made.column("topic")).to_pylist()))
+                    self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
                     yield made
         columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
