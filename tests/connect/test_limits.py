@@ -15,7 +15,7 @@ from barnabas.connect.herder.requests import put
 from barnabas.connect.leading.leader import Leader, Worker
 from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
-from barnabas.connect.store.topics import ConnectTopics
+from barnabas.connect.store.connect_topics import ConnectTopics
 from barnabas.testing import Broker
 from tests.connect.workers import FILE_SOURCE
 from tests.waiting import wait_until

@@ -83,7 +83,7 @@ def test_the_topics_have_kafka_connects_records(broker_alone: Broker, engine: Fa
         ("target-state-s", {"state": "PAUSED", "state.v2": "STOPPED"}),
         ("connector-s", {"properties": config}),
         ("target-state-s", {"state": "STARTED", "state.v2": "STARTED"}),
-        ("task-s-0", {"properties": {**config, "task.class": FILE_SOURCE}}),
+        ("task-s-0", {"properties": {**config, "task.class": FILE_SOURCE.replace("Connector", "Task")}}),
         ("commit-s", {"tasks": 1}),
     ]
     described = AdminClient({"bootstrap.servers": broker_alone.bootstrap_servers}).list_topics(timeout=30).topics

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 from tools.kafka import free_ports, java
 
+from barnabas.testing.services import ServicesProcess
 from tests.interop.conftest import Server
 from tests.interop.test_frameworks import JVM, process
 from tests.waiting import wait_until
@@ -102,3 +103,35 @@ def test_lines_go_from_file_to_file_once_though_the_worker_is_killed(server: Ser
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     described = admin.describe_configs(resources)
     assert {each.result(WITHIN_S)["cleanup.policy"].value for each in described.values()} == {"compact"}
+
+
+def test_kafka_connect_takes_over_from_barnabas(server: Server, unique: Unique, tmp_path: Path) -> None:
+    """What a worker of barnabas wrote is what Kafka Connect reads: connectors, target states, offsets."""
+    group, port = unique("group"), free_ports(1)[0]
+    config = {"connector.class": f"{OF_FILES}SourceConnector", "file": "/no/such/file", "topic": "t", "tasks.max": "1"}
+    at = [{"partition": {"filename": "/no/such/file"}, "offset": {"position": 42}}]
+    topics = {f"{name}.storage.topic": f"{group}-{name}" for name in STORED}
+    ours = ServicesProcess("connect", {"bootstrap.servers": server.bootstrap, "group.id": group, **topics}, tmp_path / "ours.log")
+    try:
+        worker = Worker(int(ours.url.rpartition(":")[2]))
+        for name, state in (("stopped", "STOPPED"), ("paused", "PAUSED")):
+            worker.has_answered("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
+        worker.has_answered("PATCH", "/connectors/stopped/offsets", {"offsets": at})
+        wait_until(lambda: worker.ask("GET", "/connectors/paused/tasks"), "the leader makes no tasks", within_s=WITHIN_S)
+        (task,) = worker.ask("GET", "/connectors/paused/tasks")
+    finally:
+        ours.close()
+    settings = tmp_path / "settings"
+    settings.write_text(settings_of_worker(server, group, port))
+    command = java("org.apache.kafka.connect.cli.ConnectDistributed", str(settings), jvm=JVM, jars="frameworks")
+    worker = Worker(port)
+    with process(command, tmp_path):
+        worker.has_answered("GET", "/connectors")
+        assert sorted(worker.ask("GET", "/connectors")) == ["paused", "stopped"]
+        assert worker.ask("GET", "/connectors/stopped/config") == {**config, "name": "stopped"}
+        assert worker.offsets("stopped") == at
+        wait_until(lambda: worker.is_in("PAUSED", "paused"), "the connector is not paused", within_s=WITHIN_S)
+        wait_until(lambda: worker.is_in("STOPPED", "stopped"), "the connector is not stopped", within_s=WITHIN_S)
+        assert [each["id"] for each in worker.ask("GET", "/connectors/paused/tasks")] == [task["id"]]
+        worker.has_answered("PUT", "/connectors/stopped/resume")
+        wait_until(lambda: worker.is_in("RUNNING", "stopped"), "the connector does not run", within_s=WITHIN_S)

@@ -15,7 +15,7 @@ from barnabas.connect.http.surface import Surface
 from barnabas.connect.leading.leader import Leader, Worker
 from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
-from barnabas.connect.store.topics import CONFIGS, ConnectTopics
+from barnabas.connect.store.connect_topics import CONFIGS, ConnectTopics
 from barnabas.connect.worker import Requests
 from barnabas.engine.membership import RULES, Member, take_part
 from barnabas.security.rights import ClusterRights

@@ -28,8 +28,8 @@ from barnabas.connect.herder.validation import check, check_offsets, kinds_of, s
 from barnabas.connect.leading.leader import Leader, Worker
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.connect.store import groups
+from barnabas.connect.store.connect_topics import CONFIGS, OFFSETS, ConnectTopics, offsets_topic
 from barnabas.connect.store.partitioned import PartitionedTopic
-from barnabas.connect.store.topics import CONFIGS, OFFSETS, ConnectTopics, offsets_topic
 from barnabas.engine.jobs import Job
 from barnabas.errors import KafkaError
 

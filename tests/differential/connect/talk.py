@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 
 WITHIN_S = 90.0
 HIDDEN_KEYS = {"worker_id": "WORKER", "version": "VERSION", "commit": "COMMIT", "kafka_cluster_id": "CLUSTER", "trace": "TRACE",
-               "documentation": "TEXT", "task.class": "CLASS", "last_modified": "TIME"}  # fmt: skip
+               "documentation": "TEXT", "last_modified": "TIME"}  # fmt: skip
 PACKAGE = "org.apache.kafka.connect."
 
 

@@ -30,7 +30,7 @@ from barnabas.connect.herder.validation import kinds_of
 from barnabas.connect.leading.task_maker import TaskMaker
 from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
-from barnabas.connect.store.topics import CONFIGS, ConnectTopics
+from barnabas.connect.store.connect_topics import CONFIGS, ConnectTopics
 from barnabas.engine.jobs import ConnectorWork, Job
 from barnabas.engine.stores import jobs_of, progress_of, states_of
 from barnabas.errors import BarnabasError

@@ -115,7 +115,9 @@ def task_configs(config: Config, worker: Mapping[str, str], resolver: Resolver) 
             f"The connector {raw.get('name')} has generated {len(made)} tasks, which is greater than {most}, the maximum number of "
             "tasks it is configured to create."
         )
-    return [{**raw, **{key: str(value) for key, value in each.items()}, "task.class": found.name} for each in made]
+    # a worker of Kafka Connect that takes over needs the class of its tasks, which is named so by convention
+    task_class = f"{found.name.removesuffix('Connector')}Task" if found.name.endswith("Connector") else found.name
+    return [{**raw, **{key: str(value) for key, value in each.items()}, "task.class": task_class} for each in made]
 
 
 class TooManyTasks(BarnabasError):
