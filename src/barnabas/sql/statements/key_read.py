@@ -6,10 +6,10 @@ It is a special case of `select.py`: `select.run` gives the same rows, and runs 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pyarrow as pa
 
 from barnabas.client.config import ClientConfig
@@ -93,8 +93,7 @@ def _payload(scalar: Any) -> bytes | None:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RowOfKey:
+class RowOfKey(msgspec.Struct, frozen=True):
     """A run of a `KeyRead`, with all that a look needs. It keeps the seam `OneRow`.
 
     Args:
