@@ -36,7 +36,7 @@ from barnabas.sql.live.tables import Followed, LiveTables, reaches
 
 logger = logging.getLogger(__name__)
 PATIENCE_S = 0.5
-LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
+LOCKED_S = 0.001  # between two tries to have the rows that a thread uses; uvloop rounds a shorter time to none
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
 LOOKS_AT_ONCE = 2
 LEARNT_S = 1.0  # so long nothing asks whether the leaders of the partitions are known
