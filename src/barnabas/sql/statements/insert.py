@@ -24,6 +24,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
 from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
+from barnabas.sql.writing.one_row import RowEncoder
 from barnabas.sql.writing.records import check_rows, keys_of
 
 
@@ -85,8 +86,6 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         conflict = Conflict(session, relation, tree.args["conflict"], alias, statement.text, given)
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
-
-    from barnabas.sql.writing.one_row import RowEncoder  # it loads kernels, which a service without a table does not need
 
     encoder = RowEncoder.of(relation) if returning.plan is None and (conflict is None or conflict.overwrites) else None
 
