@@ -22,7 +22,7 @@ from barnabas.incremental.interface import FlowError
 from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, Plan, Rows, Union, listed, quoted
 from barnabas.limits import MAX_JOB_APPENDED_ROWS
 
-NOTE = "state.begun"
+BEGUN = "state.begun"
 
 
 def open_appending(plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> AppendFlow:
@@ -40,11 +40,11 @@ class AppendFlow(DuckFlow):
         self._streams = streamed(plan)
         super().__init__(plan, database)
 
-    def begin(self, tables: Iterable[Mapping[str, pa.Table]], note: str) -> None:
+    def begin(self, tables: Iterable[Mapping[str, pa.Table]], begun: str) -> None:
         """Take step 0: the rows that the tables have at the beginning, in parts.
 
         Args:
-            note: kept with the state, for the caller.
+            begun: a text that is kept as long as the state, for the caller.
 
         Raises:
             FlowError: nothing of the step remains.
@@ -53,21 +53,20 @@ class AppendFlow(DuckFlow):
             self._keep(Step(self._database, 0, {}))
             for part in tables:
                 self._keep(Step(self._database, 1, part))
-            self._database.run(f"INSERT INTO {NOTE} VALUES (?)", [note])
+            self._database.run(f"INSERT INTO {BEGUN} VALUES (?)", [begun])
             self._database.run(f"UPDATE {META} SET position = 0")
         self._position = 0
 
     @property
-    def note(self) -> str | None:
+    def begun(self) -> str | None:
         """The text that `begin` was given; None before."""
-        found = self._database.one(f"SELECT max(note) FROM {NOTE}")[0]
+        found = self._database.one(f"SELECT max(note) FROM {BEGUN}")[0]
         return None if found is None else str(found)
 
     def _stepped(self, step: Step) -> pa.Table:
         self._keep(step, drops=False)
         rows = self._result.change(step)
         step.drop()
-        self._database.run(f"UPDATE {META} SET position = ?", [step.number])
         return rows
 
     def _keep(self, step: Step, *, drops: bool = True) -> None:
@@ -121,7 +120,7 @@ class AppendedRows:
         self._inputs = {number: node for number in sorted(streams) if isinstance(node := plan.nodes[number], Input)}
 
     def create(self, database: Database) -> None:
-        database.run(f"CREATE TABLE {NOTE} (note VARCHAR)")
+        database.run(f"CREATE TABLE {BEGUN} (note VARCHAR)")
 
     def rehash(self, database: Database) -> None:
         """It has no hashes."""
