@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from barnabas.incremental.append_only import reason_against, streamed
+from barnabas.incremental.append_only import is_kept, reason_against, streamed
 from barnabas.incremental.bag import Bag
 from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, nothing, repeating
 from barnabas.incremental.database import Database
 from barnabas.incremental.flow import META, DuckFlow, Kept, Result, opened
 from barnabas.incremental.inputs import ORDER, KeyedRows, given
 from barnabas.incremental.interface import FlowError
-from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, Plan, Rows, Union, listed, quoted
+from barnabas.incremental.plan import Groups, Input, Join, Less, Lookup, Plan, Rows, Union, listed, quoted
 from barnabas.limits import MAX_JOB_APPENDED_ROWS
 
 BEGUN = "state.begun"
@@ -82,11 +82,10 @@ class AppendFlow(DuckFlow):
             step.drop()
 
     def _node(self, number: int) -> Kept:
-        is_kept = number not in self._streams or isinstance(self.plan.nodes[number], Final)
-        return super()._node(number) if is_kept else _Streamed()
+        return super()._node(number) if number not in self._streams or is_kept(self.plan, number) else _Streamed()
 
     def _shown(self) -> Result:
-        above = [each for each in self._streams if not isinstance(self.plan.nodes[each], Final)]
+        above = [each for each in self._streams if not is_kept(self.plan, each)]
         beside = {each for number in above for each in self.plan.inputs_of(number)} - self._streams
         return AppendedRows(self.plan, self._streams, {number: self._bag(number) for number in sorted(beside)})
 
@@ -117,6 +116,7 @@ class AppendedRows:
 
     def __init__(self, plan: Plan, streams: frozenset[int], bags: Mapping[int, Bag]) -> None:
         self._plan, self._streams, self._bags = plan, streams, bags
+        self._kept = {number for number in streams if is_kept(plan, number)}
         self._inputs = {number: node for number in sorted(streams) if isinstance(node := plan.nodes[number], Input)}
 
     def create(self, database: Database) -> None:
@@ -137,8 +137,7 @@ class AppendedRows:
     def change(self, step: Step) -> pa.Table:
         """The rows of a step, after the tables were brought up to it."""
         taken = {number: given(step, node.table, [each.name for each in node.columns]) for number, node in self._inputs.items()}
-        finals = [number for number in self._streams if isinstance(self._plan.nodes[number], Final)]
-        if all(each is None for each in taken.values()) and not any(step.changes[each].rows for each in finals):
+        if all(each is None for each in taken.values()) and not any(step.changes[each].rows for each in self._kept):
             return step.database.table(f"SELECT {nothing(self._plan.columns)} WHERE false")
         given_names = []
         try:
@@ -165,6 +164,8 @@ class AppendedRows:
             if isinstance(bag, KeyedRows):
                 return f"SELECT {listing(bag.columns)} FROM {bag.table}"
             return f"SELECT * EXCLUDE _n FROM (SELECT {listing(bag.columns)}, unnest(range({WEIGHT})) AS _n FROM {bag.table})"
+        if number in self._kept:
+            return f"SELECT *, 0 AS {ORDER} FROM ({repeating(self._plan.columns_of(number), step.changes[number])})"
         inputs = ", ".join(f"input_{place} AS (SELECT * FROM n{each})" for place, each in enumerate(self._plan.inputs_of(number)))
         match self._plan.nodes[number]:
             case Input(columns=columns):
@@ -172,8 +173,6 @@ class AppendedRows:
                     return f"SELECT {nothing(columns)}, 0 AS {ORDER} WHERE false"
                 cast = "".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}, " for each in columns)
                 return f"SELECT {cast}{ORDER} FROM _given_{number}"
-            case Final(columns=columns):
-                return f"SELECT *, 0 AS {ORDER} FROM ({repeating(columns, step.changes[number])})"
             case Lookup() as node:
                 return f"WITH {inputs} {node.joined('FROM input_0', 'FROM input_1', f'input_0.{ORDER}')}"
             case Rows(columns=columns, where=where, source=source):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from barnabas.engine.driver.appended import Appended
+from barnabas.engine.driver.job_logs import close_log
 from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.mailbox import Mailbox, Offer
 from barnabas.engine.driver.position import StreamOffset
@@ -78,6 +79,7 @@ class ViewJob:
         if self._reader is not None:
             self._reader.close()
         self._view.close()
+        close_log(self._log)
 
     @property
     def _group(self) -> str:
