@@ -29,7 +29,6 @@ def test_a_state_that_is_gone_or_damaged_says_what_to_do(tmp_path: Path) -> None
         keeping.open().begin()
         keeping.take(1, 0, 1)
         (folder / STATE).write_bytes(b"not a database" * 1_000)
-        (folder / "checkpoint").mkdir()
         with pytest.raises(CheckpointLost, match=r"the state of v cannot be read: .+; `barnabas job restart v --rebuild`"):
             opener.open(job)
         (folder / STATE).unlink()
