@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.connect.runtime.settings import TaskSettings
+from barnabas.engine.driver.job_logs import close_log
 from barnabas.engine.driver.reasons import one_line
 from barnabas.engine.jobs import Job, JobProgress
 from barnabas.engine.stores import progress_of
@@ -100,6 +101,7 @@ class Task:
         if self._thread.is_alive():
             self.log.warning("event=task-does-not-end")
         self.release()
+        close_log(self.log)
 
 
 class Progress:
