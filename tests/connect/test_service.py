@@ -19,6 +19,7 @@ from tests.connect.workers import FILE_SINK, FILE_SOURCE, worker
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)
+# tests of other Connect clusters on this broker leave jobs behind, so each has names of its own
 SOURCE = {"connector.class": FILE_SOURCE, "file": "/tmp/in", "topic": "t"}
 SINK = {"connector.class": "FileStreamSink", "file": "/tmp/out", "topics": "sunk", "tasks.max": "2"}
 
@@ -185,18 +186,18 @@ def test_offsets_change_only_while_the_connector_is_stopped(broker_alone: Broker
 def test_another_worker_leads_within_ten_seconds_of_a_kill(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
     bootstrap = broker_alone.bootstrap_servers
     with worker(bootstrap, tmp_path, "pair") as first:
-        first.make("a", SOURCE)
-        first.waits_for("a", "RUNNING", ["RUNNING"])
+        first.make("p", SOURCE)
+        first.waits_for("p", "RUNNING", ["RUNNING"])
         with worker(bootstrap, tmp_path, "pair") as second:
-            assert second.ask("GET", "/connectors") == (200, ["a"])
-            assert second.ask("PUT", "/connectors/a/pause") == (202, None)
-            first.waits_for("a", "PAUSED", ["PAUSED"])
+            assert second.ask("GET", "/connectors") == (200, ["p"])
+            assert second.ask("PUT", "/connectors/p/pause") == (202, None)
+            first.waits_for("p", "PAUSED", ["PAUSED"])
             os.kill(first.process.pid, signal.SIGKILL)
             killed_s = time.monotonic()
-            second.make("b", SOURCE)
-            second.waits_for("b", "RUNNING", ["RUNNING"])
+            second.make("q", SOURCE)
+            second.waits_for("q", "RUNNING", ["RUNNING"])
             assert time.monotonic() - killed_s < 10
-            assert second.ask("GET", "/connectors/b/status")[1]["connector"]["worker_id"] == second.url.removeprefix("http://")
+            assert second.ask("GET", "/connectors/q/status")[1]["connector"]["worker_id"] == second.url.removeprefix("http://")
 
 
 def test_names_may_have_any_printable_character(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_lines_go_from_file_to_file_once_though_the_worker_is_killed(server: Ser
 
 
 def test_kafka_connect_takes_over_from_barnabas(server: Server, unique: Unique, tmp_path: Path) -> None:
-    """What a worker of barnabas wrote is what Kafka Connect reads: connectors, target states, offsets."""
+    """Kafka Connect reads connectors, target states and offsets that a worker of barnabas wrote."""
     group, port = unique("group"), free_ports(1)[0]
     config = {"connector.class": f"{OF_FILES}SourceConnector", "file": "/no/such/file", "topic": "t", "tasks.max": "1"}
     at = [{"partition": {"filename": "/no/such/file"}, "offset": {"position": 42}}]

@@ -25,7 +25,7 @@ STATES = {Target.STARTED: "RUNNING", Target.PAUSED: "PAUSED", Target.STOPPED: "S
 
 
 def tasks_of(config: Mapping[str, Any]) -> list[Any]:
-    """What the class says: as many tasks as the config wishes."""
+    """As the class makes them: as many as the config wishes."""
     return [{**config, "n": str(number)} for number in range(int(config["count"]))]
 
 
