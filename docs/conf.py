@@ -40,6 +40,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/functions",
         "docs/guides/streams",
         "docs/guides/jobs",
+        "docs/guides/connect",
         "docs/exactly-once",
         "examples/README",
     ],

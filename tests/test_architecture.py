@@ -38,7 +38,7 @@ HOMES = {  # libraries that only these modules may import
         "sql/",
         "tables/",
     ),
-    "duckdb": ("engine/driver/", "incremental/", "sql/", "tables/"),
+    "duckdb": ("connect/transforms/", "engine/driver/", "incremental/", "sql/", "tables/"),
     "polars": ("sql/", "tables/"),
     "sqlglot": ("sql/",),
     "numba": (

@@ -46,6 +46,14 @@ def test_a_password_is_hidden_and_comes_back() -> None:
     assert masked(reference) == reference
 
 
+def test_keys_that_no_definition_knows_are_judged_by_their_names() -> None:
+    override = {**CONFIG, "producer.override.sasl.jaas.config": "hunter2", "x": "y"}
+    assert masked(override)["producer.override.sasl.jaas.config"] == "[hidden]"
+    assert masked({"connector.class": "io.debezium.Missing", "database.password": "hunter2", "database.user": "u"}) == {
+        "connector.class": "io.debezium.Missing", "database.password": "[hidden]", "database.user": "u",
+    }  # fmt: skip
+
+
 def test_errors_do_not_say_a_password() -> None:
     with pytest.raises(HttpError) as raised:
         check(CONFIG, {}, Resolver({}))

@@ -23,6 +23,7 @@ from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
 
 CLASS = "connector.class"
+SECRET_WORDS = ("password", "secret", "sasl.jaas.config", "ssl.keystore.key")  # in names of keys
 
 
 def plugin_of(config: Config) -> Plugin:
@@ -146,12 +147,13 @@ def check_offsets(config: Config, items: Sequence[Item]) -> None:
 
 
 def secrets_of(config: Config) -> set[str]:
-    """The keys of a config whose values are passwords by the definitions of its class."""
+    """The keys of a config whose values are passwords: by the definitions of its class, or by their names where these know nothing."""
     try:
-        definition = definition_of(plugin_of(config), {key: value for key, value in config.items() if value is not None}, {})
-    except (HttpError, BarnabasError, ImportError):
-        return set()
-    return {key.name for key in definition if key.type is Type.PASSWORD}
+        known = definition_of(plugin_of(config), {key: value for key, value in config.items() if value is not None}, {}).keys
+    except (HttpError, BarnabasError, ImportError):  # the class is not installed here
+        known = {}
+    passwords = {key.name for key in known.values() if key.type is Type.PASSWORD}
+    return passwords | {key for key in config if key not in known and any(word in key for word in SECRET_WORDS)}
 
 
 def definitions_shown(name: str, version: str | None) -> list[dict[str, Any]]:
