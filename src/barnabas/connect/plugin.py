@@ -72,6 +72,10 @@ BUILT_IN = (
         Kind.SINK, "org.apache.kafka.connect.file.FileStreamSinkConnector", "plugins.file_stream", "FileStreamSink",
         "FileStreamSink",
     ),
+    built_in(
+        Kind.SINK, "io.confluent.connect.jdbc.JdbcSinkConnector", "plugins.sql_sink.sink", "SqlSink", "SqlSink",
+        "barnabas.connect.plugins.sql_sink",
+    ),
 )  # fmt: skip
 
 
