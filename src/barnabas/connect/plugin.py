@@ -76,6 +76,10 @@ BUILT_IN = (
         Kind.SINK, "io.confluent.connect.jdbc.JdbcSinkConnector", "plugins.sql_sink.sink", "SqlSink", "SqlSink",
         "barnabas.connect.plugins.sql_sink",
     ),
+    built_in(
+        Kind.SOURCE, "io.debezium.connector.postgresql.PostgresConnector", "plugins.postgres_capture.source", "PostgresCapture",
+        "PostgresCapture", "barnabas.connect.plugins.postgres_capture",
+    ),
 )  # fmt: skip
 
 

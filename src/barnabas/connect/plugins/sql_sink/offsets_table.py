@@ -13,9 +13,10 @@ import pyarrow as pa
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.table_name import TableName
 
-COLUMNS = pa.schema(
-    {"connector": pa.string(), "kafka_topic": pa.string(), "kafka_partition": pa.int32(), "next_offset": pa.int64()}
-)
+KINDS: dict[str, pa.DataType] = {
+    "connector": pa.string(), "kafka_topic": pa.string(), "kafka_partition": pa.int32(), "next_offset": pa.int64(),
+}  # fmt: skip
+COLUMNS = pa.schema(KINDS)
 KEYS = ("connector", "kafka_topic", "kafka_partition")
 Place = tuple[str, int]
 
