@@ -39,7 +39,7 @@ class Snapshot:
 
         The batches of a table with a key have offsets, so after a kill the table is read again from its beginning, as of then. All changes
         since `begin_lsn` follow, so the last state of each key is right. A table without a key is one transaction; changes that its
-        snapshot has are left out later (`transactions.py`).
+        snapshot has are left out later (`slot_batches.py`).
 
         Args:
             done: tables that are in the log, with the places of their snapshots.

@@ -22,9 +22,9 @@ from barnabas.connect.plugins.postgres_capture.heartbeats import Heartbeats
 from barnabas.connect.plugins.postgres_capture.pgoutput import message_of
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
+from barnabas.connect.plugins.postgres_capture.slot_batches import SlotBatches
 from barnabas.connect.plugins.postgres_capture.snapshot import Snapshot
 from barnabas.connect.plugins.postgres_capture.stream import SlotInUse, Stream, lsn_text
-from barnabas.connect.plugins.postgres_capture.transactions import Transactions
 
 logger = logging.getLogger(__name__)
 ROWS = 10_000  # of a batch
@@ -105,7 +105,7 @@ class PostgresCapture(Source):
     def _stream(
         self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any]
     ) -> Iterator[Batch]:  # fmt: skip
-        transactions = Transactions(settings, offset, lambda relation: shape_of(relation, catalog, settings))
+        transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
         heartbeats = Heartbeats(settings, catalog)
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             confirmed_s = time.monotonic()
@@ -142,7 +142,7 @@ class PostgresCapture(Source):
         raise AssertionError("the last try returns or raises")
 
     @staticmethod
-    def _receive(stream: Stream, transactions: Transactions) -> bool:
+    def _receive(stream: Stream, transactions: SlotBatches) -> bool:
         """Take what has come; whether that is all."""
         while transactions.rows < ROWS:
             found = stream.message()
@@ -161,7 +161,7 @@ class PostgresCapture(Source):
         """Whether all that was read is in the log."""
         return self._yielded is None or self._yielded == self._committed
 
-    def _follow(self, stream: Stream, transactions: Transactions) -> None:
+    def _follow(self, stream: Stream, transactions: SlotBatches) -> None:
         """Nothing has come: all that the server has looked at is behind."""
         if not transactions.is_open and not transactions.rows:
             transactions.done_lsn = max(transactions.done_lsn, stream.seen_lsn)

@@ -19,7 +19,7 @@ from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
 
 
-class Transactions:
+class SlotBatches:
     """See the module.
 
     Args:
