@@ -77,6 +77,10 @@ BUILT_IN = (
         "barnabas.connect.plugins.sql_sink",
     ),
     built_in(
+        Kind.SOURCE, "io.confluent.connect.jdbc.JdbcSourceConnector", "plugins.sql_source.source", "SqlSource", "SqlSource",
+        "barnabas.connect.plugins.sql_source",
+    ),
+    built_in(
         Kind.SOURCE, "io.debezium.connector.postgresql.PostgresConnector", "plugins.postgres_capture.source", "PostgresCapture",
         "PostgresCapture", "barnabas.connect.plugins.postgres_capture",
     ),

@@ -25,6 +25,7 @@ class Database:
         mark: of a parameter.
         quote: before and behind a name.
         for_update: the end of a query that locks its rows.
+        schema: the function that gives the name of the schema in which tables without one are.
         has_case: whether names of columns that differ by their case alone are different.
         batch_size: how many rows `run_many` passes on at once.
         lost: errors after which the same statements may work later.
@@ -35,6 +36,7 @@ class Database:
     mark: ClassVar[str] = "%s"
     quote: ClassVar[str] = '"'
     for_update: ClassVar[str] = " FOR UPDATE"
+    schema: ClassVar[str] = "current_schema()"
     has_case: ClassVar[bool] = True
     lost: ClassVar[tuple[type[Exception], ...]] = ()
     errors: ClassVar[tuple[type[Exception], ...]] = ()
@@ -109,6 +111,10 @@ class Database:
         with self.translated("cannot be closed"):
             self.connection.close()
 
+    def streaming_cursor(self) -> Any:
+        """A cursor that does not keep the whole result in memory. One that comes from the server needs a transaction."""
+        return self.connection.cursor()
+
     # Names and types
 
     def name(self, name: str) -> str:
@@ -141,6 +147,14 @@ class Database:
     def columns(self, table: TableName) -> dict[str, str] | None:
         """The columns of a table and their types; None if there is no such table."""
         raise NotImplementedError
+
+    def tables(self) -> list[TableName]:
+        """The tables of the database, or of its current schema."""
+        found = self.run(
+            "SELECT table_name FROM information_schema.tables "
+            f"WHERE table_type = 'BASE TABLE' AND table_schema = {self.schema} ORDER BY table_name"
+        )
+        return [TableName((name,)) for (name,) in found]
 
     def create(self, table: TableName, schema: pa.Schema, keys: Sequence[str]) -> None:
         """Create a table, unless it is there."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pymysql
+import pymysql.cursors
 
 from barnabas.connect.plugins.databases.address import Address, known_options
 from barnabas.connect.plugins.databases.columns import Sort
@@ -29,6 +30,7 @@ class Mysql(Database):
     """See the module."""
 
     quote = "`"
+    schema = "database()"
     has_case = False
     lost = (pymysql.err.InterfaceError,)
     errors = (pymysql.err.MySQLError,)
@@ -54,6 +56,9 @@ class Mysql(Database):
     def is_lost(self, error: Exception) -> bool:
         """PyMySQL has one class for lost connections and for wrong statements; the number tells them apart."""
         return isinstance(error, self.lost) or (isinstance(error, pymysql.err.OperationalError) and error.args[0] in TEMPORARY)
+
+    def streaming_cursor(self) -> Any:
+        return self.connection.cursor(pymysql.cursors.SSCursor)
 
     def decimal(self, kind: Any) -> str:
         return f"DECIMAL({min(kind.precision, 65)},{min(kind.scale, 38)})"

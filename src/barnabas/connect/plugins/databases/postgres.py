@@ -48,6 +48,9 @@ class Postgres(Database):
             connection.commit()
         return connection
 
+    def streaming_cursor(self) -> Any:
+        return self.connection.cursor(name="barnabas")
+
     def decimal(self, kind: Any) -> str:
         return f"DECIMAL({kind.precision},{kind.scale})" if kind.precision < 38 else self.types[Sort.DECIMAL]
 

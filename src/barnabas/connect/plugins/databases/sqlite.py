@@ -41,6 +41,12 @@ class Sqlite(Database):
         found = self.run("SELECT name, type FROM pragma_table_xinfo(?, ?)", (table.table, schema))
         return dict(found) or None
 
+    def tables(self) -> list[TableName]:
+        found = self.run(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+        )
+        return [TableName((name,)) for (name,) in found]
+
     def column_values(self, column: Any) -> list[Any]:
         values: list[Any] = column.to_pylist()
         match sort_of(column.type):
