@@ -81,6 +81,10 @@ BUILT_IN = (
         "barnabas.connect.plugins.sql_source",
     ),
     built_in(
+        Kind.SOURCE, "io.debezium.connector.mariadb.MariaDbConnector", "plugins.mysql_capture.source", "MysqlCapture",
+        "MysqlCapture", "io.debezium.connector.mysql.MySqlConnector", "MySqlConnector", "barnabas.connect.plugins.mysql_capture",
+    ),
+    built_in(
         Kind.SOURCE, "io.debezium.connector.postgresql.PostgresConnector", "plugins.postgres_capture.source", "PostgresCapture",
         "PostgresCapture", "barnabas.connect.plugins.postgres_capture",
     ),

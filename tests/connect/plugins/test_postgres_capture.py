@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from barnabas.connect.plugins.postgres_capture import snapshot
+from barnabas.connect.plugins.postgres_capture import snapshot, source
 from barnabas.connect.runtime import source_task
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.connect.runtime.transaction import TransactionalWriter
@@ -363,3 +363,26 @@ def test_a_slot_that_is_gone_is_an_error(capture: Capture) -> None:
     task = capture.tasks.start(capture.job())
     wait_until(task.failure, "it did not fail")
     assert f"has no slot {capture.name} any more" in str(task.failure())
+
+
+def test_a_large_transaction_goes_on_within(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows come once, although the task dies between two parts of it."""
+    monkeypatch.setattr(source, "ROWS", 100)
+    monkeypatch.setattr(source_task, "MOST_ROWS", 100)
+    capture.run("CREATE TABLE t (v int)", "INSERT INTO t VALUES (0)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    capture.run(
+        "BEGIN", "INSERT INTO t SELECT generate_series(1, 2000)", "INSERT INTO t SELECT generate_series(1, 2000)", "COMMIT"
+    )
+    with monkeypatch.context() as dying:
+        task = capture.tasks.start(capture.job())
+        capture.tasks.until(lambda: len(capture.records("t")) > 1, task, "no part of it came")
+        died = die_once(dying, TransactionalWriter, "write", after=True)
+        wait_until(lambda: died or len(capture.records("t")) == 4001, "it did not die")
+        capture.tasks.stop(task)
+    with capture.tasks.running(capture.job()) as task:
+        capture.tasks.until(lambda: len(capture.records("t")) >= 4001, task, "the rows did not come")
+        capture.run("INSERT INTO t VALUES (-1)")
+        found = capture.until("t", 4002, task)
+    assert [after["v"] for _, _, after in found] == [0, *range(1, 2001), *range(1, 2001), -1]

@@ -9,15 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import barnabas
+from barnabas.connect.plugins.debezium.envelope import CREATE, DELETE, TOMBSTONE, TRUNCATE, UPDATE, enveloped, struct_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Change, Row, Toast
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
-
-TOMBSTONE = "tombstone"
-READ, CREATE, UPDATE, DELETE, TRUNCATE = "r", "c", "u", "d", "t"
-TRANSACTION = pa.struct(
-    [pa.field("id", pa.string()), pa.field("total_order", pa.int64()), pa.field("data_collection_order", pa.int64())]
-)
 
 
 class Event(NamedTuple):
@@ -92,23 +87,9 @@ def _flat(shape: Shape, events: Sequence[Event]) -> dict[str, Any]:
 
 
 def _enveloped(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int) -> dict[str, Any]:
-    is_tombstone = [each.op == TOMBSTONE for each in events]
-    before = shape.columns(shape.shown, [None if gone else each.old for each, gone in zip(events, is_tombstone, strict=True)])
+    before = shape.columns(shape.shown, [None if each.op == TOMBSTONE else each.old for each in events])
     after = shape.columns(shape.shown, [each.new for each in events])
-    count = len(events)
-    columns = {
-        "before": (before, True),
-        "after": (after, True),
-        "source": (_source(shape, events, settings), False),
-        "transaction": (pa.nulls(count, TRANSACTION), True),
-        "op": (pa.array([each.op for each in events], pa.string()), False),
-        "ts_ms": (pa.repeat(now_us // 1000, count), True),
-        "ts_us": (pa.repeat(now_us, count), True),
-        "ts_ns": (pa.repeat(now_us * 1000, count), True),
-    }
-    fields = [pa.field(name, array.type, nullable=optional) for name, (array, optional) in columns.items()]
-    arrays = [array for array, _ in columns.values()]
-    return {"value": pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(is_tombstone, pa.bool_()))}
+    return {"value": enveloped([each.op for each in events], before, after, _source(shape, events, settings), now_us)}
 
 
 def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
@@ -133,5 +114,4 @@ def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
         "lsn": (pa.array([each.lsn for each in events], pa.int64()), True),
         "xmin": (pa.nulls(count, pa.int64()), True),
     }
-    fields = [pa.field(name, array.type, nullable=optional) for name, (array, optional) in columns.items()]
-    return pa.StructArray.from_arrays([array for array, _ in columns.values()], fields=fields)
+    return struct_of(columns)

@@ -93,9 +93,6 @@ class Settings(Struct, frozen=True):
     times: str
     intervals: str
     placeholder: str
-    heartbeat_s: float
-    heartbeat_topic: str
-    heartbeat_query: str | None
     is_flat: bool
 
     def takes(self, schema: str, table: str) -> bool:
@@ -130,9 +127,7 @@ def settings_of(config: Config) -> Settings:
         takes_column=Chosen((), config["column.exclude.list"]), snapshot=config["snapshot.mode"],
         tombstones=config["tombstones.on.delete"], skipped=frozenset(config["skipped.operations"]) - {"none"},
         decimals=config["decimal.handling.mode"], times=config["time.precision.mode"], intervals=config["interval.handling.mode"],
-        placeholder=config["unavailable.value.placeholder"], heartbeat_s=config["heartbeat.interval.ms"] / 1000,
-        heartbeat_topic=f"{config['topic.heartbeat.prefix']}.{config['topic.prefix']}",
-        heartbeat_query=config["heartbeat.action.query"], is_flat=config[FORMAT] == "flat",
+        placeholder=config["unavailable.value.placeholder"], is_flat=config[FORMAT] == "flat",
     )  # fmt: skip
 
 

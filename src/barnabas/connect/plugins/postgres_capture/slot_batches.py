@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.connect.api import Batch, ConnectError
-from barnabas.connect.plugins.postgres_capture.events import TRUNCATE, Event, events_of, records_of
+from barnabas.connect.plugins.debezium.envelope import TRUNCATE
+from barnabas.connect.plugins.postgres_capture.events import Event, events_of, records_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Begin, Change, Commit, Message, Relation, Truncate
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape

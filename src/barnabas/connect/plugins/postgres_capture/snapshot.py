@@ -11,8 +11,9 @@ import pyarrow as pa
 from pyarrow import csv
 
 from barnabas.connect.api import Batch, ConnectError
+from barnabas.connect.plugins.debezium.envelope import READ
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog, one_line, quoted
-from barnabas.connect.plugins.postgres_capture.events import READ, Event, records_of
+from barnabas.connect.plugins.postgres_capture.events import Event, records_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Row
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape

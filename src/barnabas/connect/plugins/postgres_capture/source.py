@@ -17,8 +17,8 @@ from contextlib import closing
 from typing import Any
 
 from barnabas.connect.api import Batch, Config, ConnectError, Offset, Source
+from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
-from barnabas.connect.plugins.postgres_capture.heartbeats import Heartbeats
 from barnabas.connect.plugins.postgres_capture.pgoutput import message_of
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
@@ -59,7 +59,8 @@ class PostgresCapture(Source):
             offset = yield from self._snapshot(settings, catalog, partition, known)
             if settings.snapshot == "initial_only":
                 return
-            yield from self._stream(settings, catalog, partition, offset)
+            beats = Heartbeats(config, lambda statement: catalog.run(statement, None))
+            yield from self._stream(settings, catalog, partition, offset, beats)
         finally:
             catalog.close()
 
@@ -103,10 +104,9 @@ class PostgresCapture(Source):
         return self._yielded
 
     def _stream(
-        self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any]
+        self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
-        heartbeats = Heartbeats(settings, catalog)
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             confirmed_s = time.monotonic()
             while not self._closed.is_set():
@@ -118,8 +118,8 @@ class PostgresCapture(Source):
                 if time.monotonic() - confirmed_s >= CONFIRM_S:
                     confirmed_s = time.monotonic()
                     stream.confirm(transactions.done_lsn if self._has_all() and is_idle else self._committed_lsn)
-                if not transactions.rows and heartbeats.is_due(time.monotonic()):
-                    yield from self._given([heartbeats.beat(transactions.offset(), partition, _now_us(), time.monotonic())])
+                if not transactions.rows and beats.is_due():
+                    yield from self._given([beats.beat(transactions.offset(), partition)])
                 if is_idle:
                     stream.wait(WAIT_S)
 
