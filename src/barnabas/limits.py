@@ -229,3 +229,6 @@ MAX_JOB_NAME = 249  # characters, as of a topic's name
 MAX_JOB_ERROR_CHARACTERS = 1_000  # of the last error in a job's state
 MAX_JOB_LOG_BYTES = 10 * 1024 * 1024  # of a log of the engine; the one before it stays beside it
 MAX_JOB_LOG_LINES = 10_000  # lines of a job's log in one answer
+
+MAX_CONNECT_RECORDS = 20_000  # records of the topic of configs: connectors, their tasks, target states
+MAX_CONNECT_CONFIG_BYTES = 256 * 1024  # of one of these records; the job of a task has the config too, and more

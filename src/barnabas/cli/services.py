@@ -1,4 +1,4 @@
-"""`barnabas services start`, `registry start`, `sql start` and `engine start`: HTTP services against any Kafka cluster."""
+"""`barnabas services start`, `registry start`, `sql start`, `engine start` and `connect start`: HTTP services against any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -72,8 +72,10 @@ def parse_listening(text: str) -> tuple[str, int]:
 
 
 def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where SQL and the engine run beside other services."""
+    """Where SQL, the engine and Connect run beside other services."""
     for option in (
+        click.option("--connect-listener", metavar=LISTENER, help="Where Connect accepts HTTP; its tasks run on the engine.  "
+                     "[default: http://127.0.0.1:8083]"),
         click.option("--engine-listener", metavar=LISTENER, help="Where the engine accepts HTTP.  [default: http://127.0.0.1:8086]"),
         click.option("--postgres-listener", metavar=ADDRESS, type=Text(checked(parse_listening)), help="Where SQL accepts Postgres "
                      f"clients.  [default: {DEFAULT_POSTGRES}]"),
@@ -142,6 +144,22 @@ def engine_start(
 
 
 @click.command("start")
+@click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8083", show_default=True,
+              help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
+@click.option("--group-id", metavar="GROUP", default="connect-cluster", show_default=True,
+              help="The group of the workers that share the connectors (group.id).")  # fmt: skip
+@_host_options
+def connect_start(listener: str, group_id: str, **options: Any) -> int:
+    """Run a worker of Connect until it is told to stop.
+
+    It has Kafka Connect's REST interface; its tasks run on the engine (`barnabas engine start`). When it accepts connections, it prints
+    a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several workers of a group each answers every
+    request; another one leads when the leader is gone.
+    """
+    return _run(["connect"], {"connect": listener}, {"group.id": group_id}, **options)
+
+
+@click.command("start")
 @click.option("--services", "names", metavar="NAME,...", help="Which services.  [default: all]")
 @click.option("--registry-listener", metavar=LISTENER, help="Where the schema registry accepts connections.  "
               "[default: http://127.0.0.1:8081]")  # fmt: skip
@@ -149,14 +167,14 @@ def engine_start(
 @_host_options
 def services_start(
     names: str | None, registry_listener: str | None, sql_listener: str | None, postgres_listener: str | None,
-    engine_listener: str | None, **options: Any,
+    engine_listener: str | None, connect_listener: str | None, **options: Any,
 ) -> int:  # fmt: skip
     """Run several HTTP services in one process until it is told to stop.
 
     When all accept connections, it prints a line for each to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
     chosen = names_of(names)
-    listeners = {"registry": registry_listener, "sql": sql_listener, "engine": engine_listener}
+    listeners = {"registry": registry_listener, "sql": sql_listener, "engine": engine_listener, "connect": connect_listener}
     return _run(chosen, listeners, {POSTGRES: postgres_listener or DEFAULT_POSTGRES} if "sql" in chosen else {}, **options)
 
 

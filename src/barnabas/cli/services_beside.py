@@ -40,9 +40,9 @@ class ServicesAsked(NamedTuple):
 
     @property
     def with_listeners(self) -> list[str]:
-        """The services whose listeners are given."""
+        """The services whose listeners are given; the tasks of Connect need the engine."""
         given = {name for name, listener in self.listeners.items() if listener}
-        return sorted(given | ({"sql"} if self.postgres else set()))
+        return sorted(given | ({"sql"} if self.postgres else set()) | ({"engine"} if "connect" in given else set()))
 
     @property
     def by_name(self) -> bool:

@@ -37,15 +37,15 @@ LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 @broker_options
 def start(
     data_dir: str, listeners: str | None, is_secure: bool, names: str | None, no_services: bool, registry_listener: str | None,
-    sql_listener: str | None, postgres_listener: str | None, engine_listener: str | None, services_config: str | None,
-    **options: Any,
+    sql_listener: str | None, postgres_listener: str | None, engine_listener: str | None, connect_listener: str | None,
+    services_config: str | None, **options: Any,
 ) -> int:  # fmt: skip
     """Run a broker with friendly defaults.
 
     Data is in the folder barnabas-data of the current folder; clients connect to 127.0.0.1:9092. Ctrl-C stops the broker; the
     next start in the same folder has all data again. A child process runs the schema registry at http://127.0.0.1:8081, and SQL at
     http://127.0.0.1:8088 and for Postgres clients at 127.0.0.1:5433. If PySpark is installed, it also runs the engine at
-    http://127.0.0.1:8086; Spark starts with the first job.
+    http://127.0.0.1:8086, where Spark starts with the first job, and Connect at http://127.0.0.1:8083.
     """
     properties = collect_properties(
         data_dir=data_dir if is_given("data_dir") else None, listeners=listeners, **server_options(options)
@@ -61,7 +61,7 @@ def start(
         greet(admin_file)
     else:
         has_default_listener = properties.setdefault("listeners", LISTENERS) == LISTENERS and listeners is None
-    listeners_of = {"registry": registry_listener, "sql": sql_listener, "engine": engine_listener}
+    listeners_of = {"registry": registry_listener, "sql": sql_listener, "engine": engine_listener, "connect": connect_listener}
     asked = ServicesAsked(names, no_services, listeners_of, services_config, postgres_listener)
     supervisor = beside(asked, properties, admin_file, options["log_level"], by_default=has_default_listener)
     if sys.stderr.isatty() and not is_secure:

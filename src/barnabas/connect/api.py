@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from barnabas.connect.config_def import ConfigDef
-from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +82,10 @@ class Source(Connector):
         """
         raise NotImplementedError
 
+    @classmethod
+    def check_offset(cls, config: Mapping[str, str], partition: Mapping[str, Any], offset: Offset | None) -> None:
+        """Raises ConnectError for an offset that somebody sets and that `read` could not go on from; None removes one."""
+
     def committed(self, partition: Mapping[str, Any], offset: Offset) -> None:
         """The records up to this offset are in the log for good: a slot or a queue may forget them."""
 
@@ -91,7 +94,12 @@ class Source(Connector):
 
 
 class Sink(Connector):
-    """Brings records of topics out."""
+    """Brings records of topics out. Its tasks share the partitions."""
+
+    @classmethod
+    def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:
+        """As many tasks as there may be."""
+        return [{} for _ in range(most)]
 
     def open(self, config: Config) -> Mapping[tuple[str, int], int] | None:
         """Connect to the target. Offsets by topic and partition that the target itself has recorded go before those of the group."""
@@ -114,19 +122,3 @@ class Identity(Struct, frozen=True):
 
     connector: str
     ranges: Mapping[tuple[str, int], tuple[int, int]]
-
-
-class ConnectError(BarnabasError):
-    """A connector cannot go on; the text says why in one line."""
-
-
-class RetriableError(ConnectError):
-    """A connector cannot go on at the moment: the same batch is tried again.
-
-    Args:
-        pause_s: how long to wait before; None: as the framework likes.
-    """
-
-    def __init__(self, text: str, pause_s: float | None = None) -> None:
-        super().__init__(text)
-        self.pause_s = pause_s

@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.connect.api import Batch, Config, ConnectError, Connector, Identity, Offset, Sink, Source
+from barnabas.connect.api import Batch, Config, Connector, Identity, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     import pyarrow as pa

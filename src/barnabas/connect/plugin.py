@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import barnabas
+from barnabas.connect.converters.registry import CONVERTERS
+from barnabas.connect.transforms.registry import PREDICATES, transforms
+from barnabas.connect.transforms.registry import load as load_transform
 from barnabas.errors import BarnabasError
 
 PACKAGES = {"barnabas.sources": "source", "barnabas.sinks": "sink"}
@@ -91,14 +95,47 @@ BUILT_IN = (
 )  # fmt: skip
 
 
+def _transforms() -> list[Plugin]:
+    """The transforms and predicates of this package. One with variants for keys and values has an alias with the short name of both."""
+    found = []
+    for name, (module, cls, side) in transforms().items():
+        load = partial(load_transform, module, cls, side)
+        found.append(Plugin(name, Kind.TRANSFORMATION, (name.rpartition(".")[2],), barnabas.__version__, load))
+    for name in PREDICATES:
+        short = name.rpartition(".")[2]
+        found.append(
+            Plugin(name, Kind.PREDICATE, (short,), barnabas.__version__, partial(load_transform, "predicates", short, None))
+        )
+    return found
+
+
+def _converters() -> list[Plugin]:
+    return [
+        built_in(Kind.CONVERTER, name, f"converters.{module}", cls, cls.removesuffix("Converter"))
+        for name, (module, cls) in CONVERTERS.items()
+    ]
+
+
+def _header_converters() -> list[Plugin]:
+    """Headers are bytes to connectors, whatever class a config names."""
+    names = ("org.apache.kafka.connect.storage.SimpleHeaderConverter", *CONVERTERS)
+    return [built_in(Kind.HEADER_CONVERTER, name, "converters.plain", "ByteArrayConverter") for name in names]
+
+
 def plugins(more: Iterable[Plugin] = ()) -> list[Plugin]:
     """All plug-ins that are installed, by kind and name."""
-    found = [*BUILT_IN, *more]
+    return sorted((*_installed(), *more), key=lambda each: (each.kind, each.name))
+
+
+@cache
+def _installed() -> tuple[Plugin, ...]:
+    """Read once: what is installed does not change while a process runs."""
+    found = [*BUILT_IN, *_transforms(), *_converters(), *_header_converters()]
     for group, kind in PACKAGES.items():
         for each in entry_points(group=group):
             version = each.dist.version if each.dist is not None else "undefined"
             found.append(Plugin(each.name, Kind(kind), (), version, each.load))
-    return sorted(found, key=lambda each: (each.kind, each.name))
+    return tuple(found)
 
 
 def find(name: str, kinds: Iterable[Kind] = tuple(Kind)) -> Plugin:

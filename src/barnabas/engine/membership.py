@@ -55,8 +55,14 @@ def _choose(members: Mapping[str, bytes]) -> bytes:
 RULES = Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS)
 
 
-def take_part(config: ClientConfig, member: Member, changed: Callable[[bool], None]) -> Election:
-    """A member of the group. `changed` is told whether it is the active engine."""
+def take_part(
+    config: ClientConfig, member: Member, changed: Callable[[bool], None], group: str = GROUP, rules: Rules = RULES
+) -> Election:
+    """A member of the group. `changed` is told whether it is the active one.
+
+    Args:
+        group, rules: of another service than the engine; the rules are `RULES` with other names.
+    """
 
     def told(assignment: bytes | None) -> None:
         chosen = _member(assignment)
@@ -64,7 +70,7 @@ def take_part(config: ClientConfig, member: Member, changed: Callable[[bool], No
         election.identity = msgspec.json.encode(Member(member.url, member.id, is_active))
         changed(is_active)
 
-    election = Election(config, GROUP, msgspec.json.encode(member), RULES, told)
+    election = Election(config, group, msgspec.json.encode(member), rules, told)
     return election
 
 

@@ -28,12 +28,17 @@ def _load_engine(context: ServiceContext) -> Service:
     return cast(Service, import_module("barnabas.engine.service").EngineService(context))
 
 
+def _load_connect(context: ServiceContext) -> Service:
+    return cast(Service, import_module("barnabas.connect.service").ConnectService(context))
+
+
 SERVICES = {
     entry.name: entry
     for entry in (
         ServiceEntry("registry", "schema registry", 8081, "registry", REGISTRY, _load_registry),
         ServiceEntry("sql", "SQL over HTTP", 8088, "sql", SQL, _load_sql, timeout_s=SQL_TIMEOUT_S, follows_clients=True),
         ServiceEntry("engine", "engine", 8086, "engine", ENGINE, _load_engine),
+        ServiceEntry("connect", "Connect", 8083, "engine", ENGINE, _load_connect),
     )
 }
 

@@ -46,6 +46,9 @@ Rows = npt.NDArray[np.intp]
 class RegisteredFormat:
     """One part of records, with columns of a registered schema.
 
+    Attributes:
+        is_struct: whether the schema has fields; otherwise the only column is the whole value.
+
     Args:
         schema: the one that gives the columns, and that rows are written with.
         message: the Protobuf message; None: the first one.
@@ -70,8 +73,8 @@ class RegisteredFormat:
         self._writer = Writer(schema, message)
         shape = shape_of(schema, message)
         kind: Any = shape.type
-        self._is_struct = pt.is_struct(kind)
-        self.fields: Sequence[Field] = tuple(kind) if self._is_struct else (shape.field(name),)
+        self.is_struct = pt.is_struct(kind)
+        self.fields: Sequence[Field] = tuple(kind) if self.is_struct else (shape.field(name),)
         self._by_name = {field.name: field for field in self.fields}
         self._header = KEY_HEADER if is_key else VALUE_HEADER
         self._programs: dict[int, Program | Tree | None] = {}
@@ -104,7 +107,7 @@ class RegisteredFormat:
 
     def _decode(self, schema_id: int, payloads: Array, headers: Array | None, fields: Sequence[Field]) -> Decoded:
         """Columns of payloads with the same id, or without one."""
-        if schema_id != OTHER and self._is_struct:
+        if schema_id != OTHER and self.is_struct:
             if self._reader.schema.schema_type == "JSON" and self._is_json(schema_id):
                 from barnabas.tables.json_format import decode_json
 
@@ -129,7 +132,7 @@ class RegisteredFormat:
             found = decode(self._reader, payloads, headers)
         values: Any = found.field(VALUE)
         reasons = found.field(REASON)
-        columns = [pc.struct_field(values, field.name) for field in fields] if self._is_struct else [values]
+        columns = [pc.struct_field(values, field.name) for field in fields] if self.is_struct else [values]
         return Decoded(columns, reasons if reasons.null_count < len(reasons) else None)
 
     def _program(self, schema_id: int) -> Program | Tree | None:
@@ -158,7 +161,7 @@ class RegisteredFormat:
 
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
-        data: Any = pa.StructArray.from_arrays(columns, fields=list(self.fields)) if self._is_struct else columns[0]
+        data: Any = pa.StructArray.from_arrays(columns, fields=list(self.fields)) if self.is_struct else columns[0]
         try:
             return without_deleted(encode(self._writer, data), deleted)
         except SchemaDataError as error:

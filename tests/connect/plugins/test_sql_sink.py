@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.engine.jobs import Job
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import Tasks

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.file_stream import lines_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.tasks import STRINGS, Tasks
 
 
 def source(tasks: Tasks) -> Job:
@@ -66,6 +69,36 @@ def test_records_come_into_the_file_and_the_sink_goes_on_where_it_was(tasks: Tas
         tasks.until(lambda: out.read_bytes() == b"a\nb\nc\n", task, "the sink did not go on")
 
 
+def test_a_sink_waits_for_its_topics(tasks: Tasks) -> None:
+    out = tasks.folder / "out.txt"
+    job = tasks.job("FileStreamSink", "sink", {"file": str(out), "topics": f"{tasks.topic},{tasks.topic}-two"})
+    with tasks.running(job) as task:
+        tasks.until(task.has_settled, task, "it does not work")
+        tasks.create_topic()
+        tasks.produce("a")
+        tasks.until(lambda: out.read_bytes() == b"a\n", task, "the record of the first topic did not come")
+        tasks.topic = f"{tasks.topic}-two"
+        tasks.create_topic(2)
+        tasks.produce("b", partition=1)
+        tasks.until(lambda: out.read_bytes() == b"a\nb\n", task, "the record of the other topic did not come")
+
+
+def has_line(path: Path, line: str) -> bool:
+    return line in path.read_text().splitlines()
+
+
+def test_a_sink_reads_the_topics_of_a_pattern(tasks: Tasks) -> None:
+    out = tasks.folder / "out.txt"
+    job = tasks.job("FileStreamSink", "sink", {"file": str(out), "topics.regex": f"{tasks.topic}-[ab]"})
+    name = tasks.topic
+    with tasks.running(job) as task:
+        for each in "ab":
+            tasks.topic = f"{name}-{each}"
+            tasks.create_topic()
+            tasks.produce(each)
+            tasks.until(partial(has_line, out, each), task, "the record did not come")
+
+
 def test_a_file_that_cannot_be_written_fails_the_start(tasks: Tasks) -> None:
     tasks.create_topic()
     job = tasks.job("FileStreamSink", "sink", {"file": str(tasks.folder / "no" / "out.txt"), "topics": tasks.topic})
@@ -85,3 +118,15 @@ def test_a_file_that_cannot_be_written_fails_the_start(tasks: Tasks) -> None:
 )
 def test_lines(data: bytes, lines: list[str]) -> None:
     assert lines_of(data).to_pylist() == lines
+
+
+def test_references_to_secrets_are_resolved_in_the_task(tasks: Tasks) -> None:
+    secrets = tasks.folder / "secrets.properties"
+    secrets.write_text(f"path={tasks.folder / 'in.txt'}\n")
+    append(tasks, b"a\n")
+    worker = {
+        **STRINGS, "config.providers": "file", "config.providers.file.class": "FileConfigProvider",
+    }  # fmt: skip
+    config = {"file": f"${{file:{secrets}:path}}", "topic": tasks.topic}
+    with tasks.running(tasks.job("FileStreamSource", "source", config, worker)) as task:
+        tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")

@@ -31,5 +31,5 @@ class Converter(Protocol):
     def decode(self, payloads: Array) -> Converted:
         """Columns of binary payloads."""
 
-    def encode(self, column: Array) -> Array:
-        """Binary payloads. Raises ConnectError for a type that it cannot write."""
+    def encode(self, column: Array, topic: str) -> Array:
+        """Binary payloads for a topic. Raises ConnectError for a type that it cannot write."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from barnabas.connect.api import ConnectError
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_schema import arrow_type, schema_of
 from barnabas.connect.converters.json_text import plain
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
@@ -85,7 +85,7 @@ class JsonConverter:
                 bad |= dict.fromkeys(rows, str(error))
         return Converted(_scattered(columns, len(payloads)), bad)
 
-    def encode(self, column: Array) -> Array:
+    def encode(self, column: Array, topic: str) -> Array:
         values = [plain(each) for each in column.to_pylist()]
         if not self._has_schemas:
             return pa.array([None if each is None else msgspec.json.encode(each) for each in values], pa.binary())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 
 LOGICAL = "org.apache.kafka.connect.data."
 PRECISION = 38

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.api import ConnectError
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_text import text_of
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
@@ -26,7 +26,7 @@ class ByteArrayConverter:
     def decode(self, payloads: Array) -> Converted:
         return Converted(payloads)
 
-    def encode(self, column: Array) -> Array:
+    def encode(self, column: Array, topic: str) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
         if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
@@ -51,7 +51,7 @@ class StringConverter:
             texts = [None if each is None else each.decode("utf-8", "replace") for each in payloads.to_pylist()]
             return Converted(pa.array(texts, pa.string()))
 
-    def encode(self, column: Array) -> Array:
+    def encode(self, column: Array, topic: str) -> Array:
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
             return column.cast(pa.string()).cast(pa.binary())
@@ -79,7 +79,7 @@ class _Number:
             found.append(None if each is None else self._struct.unpack(each)[0])
         return Converted(pa.array(found, self.kind), bad)
 
-    def encode(self, column: Array) -> Array:
+    def encode(self, column: Array, topic: str) -> Array:
         try:
             cast: Array = pc.cast(column, self.kind)
             values = cast.to_pylist()

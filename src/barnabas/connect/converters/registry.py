@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from barnabas.connect.api import ConnectError
 from barnabas.connect.converters.interface import Converter
+from barnabas.connect.errors import ConnectError
 
-APACHE = "org.apache.kafka.connect."
+APACHE, CONFLUENT = "org.apache.kafka.connect.", "io.confluent.connect."
 DEFAULT = f"{APACHE}json.JsonConverter"  # of Kafka's connect-distributed.properties
 CONVERTERS: Mapping[str, tuple[str, str]] = {
     f"{APACHE}storage.StringConverter": ("plain", "StringConverter"),
     f"{APACHE}json.JsonConverter": ("json_converter", "JsonConverter"),
+    f"{CONFLUENT}avro.AvroConverter": ("registered", "AvroConverter"),
+    f"{CONFLUENT}json.JsonSchemaConverter": ("registered", "JsonSchemaConverter"),
+    f"{CONFLUENT}protobuf.ProtobufConverter": ("registered", "ProtobufConverter"),
     **{
         f"{APACHE}converters.{name}": ("plain", name)
         for name in (

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.api import Batch, Config, ConnectError, Identity, Offset, Sink, Source
+from barnabas.connect.api import Batch, Config, Identity, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
 from barnabas.connect.converters.plain import StringConverter
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.validators import NonEmptyString, Range
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
@@ -44,6 +45,20 @@ class FileStreamSource(Source):
 
     def __init__(self) -> None:
         self._closed = False
+
+    @classmethod
+    def check_offset(cls, config: Mapping[str, str], partition: Mapping[str, Any], offset: Offset | None) -> None:
+        if "filename" not in partition:
+            raise ConnectError("Partition objects should contain the key 'filename'")
+        if offset is None:
+            return
+        if "position" not in offset:
+            raise ConnectError("Offset objects should either be null or contain the key 'position'")
+        position = offset["position"]
+        if not isinstance(position, int) or isinstance(position, bool):
+            raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
+        if position < 0:
+            raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         path = config[FILE]
@@ -130,7 +145,7 @@ class FileStreamSink(Sink):
         del identity
         assert self._file is not None
         value: Any = records.column("value").combine_chunks()
-        texts: Any = StringConverter({}, is_key=False).encode(value)
+        texts: Any = StringConverter({}, is_key=False).encode(value, "")
         filled: Any = pc.fill_null(texts, b"null")
         joined: Any = pc.binary_join(pa.ListArray.from_arrays([0, len(filled)], filled), b"\n")
         try:

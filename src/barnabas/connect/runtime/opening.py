@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from barnabas.connect.api import Sink, Source
 from barnabas.connect.functions import connector_class
 from barnabas.connect.plugin import Kind, find
+from barnabas.connect.references import Resolver
 from barnabas.connect.runtime.settings import TaskSettings
 from barnabas.connect.runtime.sink_task import SinkTask
 from barnabas.connect.runtime.source_task import SourceTask
@@ -31,10 +34,11 @@ def opened(job: Job, settings: Mapping[str, str], log: logging.Logger) -> Source
 
 
 def task_of(job: Job, settings: Mapping[str, str], plugin: Source | Sink, log: logging.Logger) -> SourceTask | SinkTask:
-    """The task of a job with its plug-in. Raises ConfigError, ConnectError."""
+    """The task of a job with its plug-in. Raises ConfigError, ConnectError, Unresolved."""
     assert isinstance(job.work, ConnectorWork)
-    found = TaskSettings(job.work, settings)
-    config = {**job.work.config, **plugin.config.parse(job.work.config)}
+    given = Resolver(job.work.worker).resolved(job.work.config)  # secrets stay in this process
+    found = TaskSettings(structs.replace(job.work, config=given), settings)
+    config = {**given, **plugin.config.parse(given)}
     if isinstance(plugin, Source):
         return SourceTask(job, found, log, plugin, config)
     return SinkTask(job, found, log, plugin, config)

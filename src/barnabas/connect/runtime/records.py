@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from barnabas.connect.api import Batch, ConnectError
+from barnabas.connect.api import Batch
 from barnabas.connect.converters.interface import Converter
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
-    from barnabas.connect.converters.interface import Array
+    pass
 
 ROWS_AT_ONCE = 50_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -68,16 +70,24 @@ def _shaped(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 def encoded(records: pa.Table, key: Converter, value: Converter) -> list[pa.RecordBatch]:
     """Records as the sink of pipelines takes them: keys and values as bytes. Raises ConnectError."""
     made = []
-    for batch in records.combine_chunks().to_batches(ROWS_AT_ONCE):
-        names = batch.schema.names
-        columns: dict[str, Array] = {
-            "key": key.encode(batch.column("key")) if "key" in names else pa.nulls(batch.num_rows, pa.binary()),
-            "value": value.encode(batch.column("value")),
-            "topic": batch.column("topic").cast(pa.string()),
-        }
-        if "partition" in names:
-            columns["partition"] = batch.column("partition").cast(pa.int32())
-        if "headers" in names:
-            columns["headers"] = batch.column("headers").cast(HEADERS)
-        made.append(pa.record_batch(columns))
+    for topic, some in _by_topic(records):
+        for batch in some.combine_chunks().to_batches(ROWS_AT_ONCE):
+            names = batch.schema.names
+            keys = batch.column("key") if "key" in names else pa.nulls(batch.num_rows)
+            columns: dict[str, Any] = {
+                "key": key.encode(keys, topic) if not pa.types.is_null(keys.type) else keys.cast(pa.binary()),
+                "value": value.encode(batch.column("value"), topic),
+                "topic": pa.repeat(topic, batch.num_rows),
+            }
+            if "partition" in names:
+                columns["partition"] = batch.column("partition").cast(pa.int32())
+            if "headers" in names:
+                columns["headers"] = batch.column("headers").cast(HEADERS)
+            made.append(pa.record_batch(columns))
     return made
+
+
+def _by_topic(records: pa.Table) -> list[tuple[str, pa.Table]]:
+    topics: Any = records.column("topic")
+    names = pc.unique(topics).to_pylist()
+    return [(name, records if len(names) == 1 else records.filter(pc.equal(topics, name))) for name in names]

@@ -18,17 +18,22 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.connect.api import Batch, Source
+from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.converters.registry import converter
+from barnabas.connect.runtime.dead_letters import ensure_topic
 from barnabas.connect.runtime.records import encoded, records_of
 from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
 from barnabas.connect.runtime.source_offsets import SourceOffsets
 from barnabas.connect.runtime.task import Task
+from barnabas.connect.runtime.tolerance import ROW, VALUE, Tolerance, each_or_all, transformed
 from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
@@ -61,6 +66,8 @@ class SourceTask(Task):
         self._topic = given.get("topic")
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
+        self._chain = Chain(given)
+        self._tolerance = Tolerance(given, settings.work.task, log)
         options = sink_options({**settings.options(PRODUCER), "exactlyOnce": "false"}, COLUMNS, streaming=True)
         self._writer = TransactionalWriter(options.task, settings.transactional_id)
         self._client = BlockingClient(replace(ClientConfig.from_options(settings.client), read_committed=True))
@@ -159,13 +166,35 @@ class SourceTask(Task):
     def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes]]) -> Iterator[pa.RecordBatch]:
         for each in batches:
             if len(each.rows):
-                yield from encoded(records_of(each, self._topic), self._key, self._value)
+                for made in self._encoded(records_of(each, self._topic)):
+                    self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
+                    yield made
         columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
             "value": pa.array([value for _, value in latest.values()], pa.binary()),
             "topic": pa.repeat(self.settings.offsets_topic, len(latest)),
         }
         yield pa.record_batch(columns)
+
+    def _encoded(self, records: pa.Table) -> list[pa.RecordBatch]:
+        """Records as bytes, and the dead letters of those that fail. Raises ConnectError for one, unless errors are tolerated."""
+        tolerates, raw = self._tolerance.tolerates, records
+        if not tolerates:
+            return encoded(self._chain.apply(records), self._key, self._value)
+        records = records.append_column(ROW, pa.array(range(records.num_rows), pa.int64()))
+        records, failures = transformed(self._chain, records, tolerates=True)
+        made: list[pa.RecordBatch] = []
+
+        def encode(some: pa.Table) -> pa.Table:
+            made.extend(encoded(some, self._key, self._value))
+            return some
+
+        _, more = each_or_all(encode, records, VALUE, type(self._value).__name__, tolerates=True)
+        letters = self._tolerance.handle(_as_texts(raw), [*failures, *more])
+        if letters is not None:
+            ensure_topic(self._client, self._tolerance)
+            made.append(letters)
+        return made
 
     def interrupt(self) -> None:
         self._source.close()
@@ -181,3 +210,15 @@ def _whole(batches: list[Batch]) -> list[Batch]:
     """The batches up to the last one that has an offset."""
     end = next((at for at in range(len(batches), 0, -1) if batches[at - 1].offset is not None), 0)
     return batches[:end]
+
+
+def _as_texts(records: pa.Table) -> pa.Table:
+    """Records that could not be encoded, with their keys and values as JSON texts."""
+    columns: dict[str, Any] = {}
+    for name in ("key", "value"):
+        found = records.column(name).to_pylist() if name in records.column_names else [None] * records.num_rows
+        columns[name] = pa.array([None if each is None else text_of(each) for each in found], pa.binary())
+    columns["topic"] = records.column("topic")
+    if "headers" in records.column_names:
+        columns["headers"] = records.column("headers")
+    return pa.table(columns)

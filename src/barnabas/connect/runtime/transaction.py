@@ -14,7 +14,7 @@ import pyarrow as pa
 from barnabas.client import transactions
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.transactions import Owner
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.pipelines.sink_options import WriteTask
 from barnabas.pipelines.writing import Attempt, write_batches
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 
 logger = logging.getLogger(__name__)
 SERVERS = {"postgresql": ("postgresql", 5432), "mysql": ("mysql", 3306), "mariadb": ("mysql", 3306)}

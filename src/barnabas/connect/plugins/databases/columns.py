@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     Array = pa.Array[Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from barnabas.connect.api import ConnectError, RetriableError
+from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.connect.plugins.databases.address import Address
 from barnabas.connect.plugins.databases.columns import Sort, sort_of
 from barnabas.connect.plugins.databases.table_name import TableName

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address
 from barnabas.connect.plugins.databases.database import Database
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import barnabas
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.envelope import TOMBSTONE, enveloped, struct_of
 from barnabas.connect.plugins.mysql_capture.forms import Form
 from barnabas.connect.plugins.mysql_capture.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 import pymysql.cursors
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.mysql_capture.events import Row, Shape
 from barnabas.connect.plugins.mysql_capture.forms import form_of
 from barnabas.connect.plugins.mysql_capture.settings import Settings

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.forms import PgType
 from barnabas.connect.plugins.postgres_capture.pgoutput import Column, Relation
 from barnabas.connect.plugins.postgres_capture.settings import Settings

@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 
 _BEGIN, _COMMIT, _RELATION = Struct(">qqI"), Struct(">bqqq"), Struct(">I")
 _COLUMN, _COUNT, _LENGTH, _TRUNCATE = Struct(">Ii"), Struct(">h"), Struct(">i"), Struct(">iB")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
 from barnabas.connect.plugins.postgres_capture.forms import Form, form_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, Row, Toast

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from barnabas.connect.api import Batch, ConnectError
+from barnabas.connect.api import Batch
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.envelope import TRUNCATE
 from barnabas.connect.plugins.postgres_capture.events import Event, events_of, records_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Begin, Change, Commit, Message, Relation, Truncate

@@ -10,7 +10,8 @@ import psycopg
 import pyarrow as pa
 from pyarrow import csv
 
-from barnabas.connect.api import Batch, ConnectError
+from barnabas.connect.api import Batch
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.envelope import READ
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog, one_line, quoted
 from barnabas.connect.plugins.postgres_capture.events import Event, records_of

@@ -16,7 +16,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from barnabas.connect.api import Batch, Config, ConnectError, Offset, Source
+from barnabas.connect.api import Batch, Config, Offset, Source
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
 from barnabas.connect.plugins.postgres_capture.pgoutput import message_of

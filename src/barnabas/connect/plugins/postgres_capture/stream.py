@@ -9,7 +9,7 @@ import psycopg2
 import psycopg2.errors
 from psycopg2.extras import REPLICATION_LOGICAL, LogicalReplicationConnection
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
 STATUS_S = 10  # between two reports to the server; its wal_sender_timeout is a minute by default

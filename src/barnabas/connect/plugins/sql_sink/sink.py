@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.api import Config, ConnectError, Identity, RetriableError, Sink
+from barnabas.connect.api import Config, Identity, Sink
+from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.connect.plugins.databases.columns import last_of_each, plain_columns
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.kinds import connected

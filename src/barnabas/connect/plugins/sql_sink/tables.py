@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from barnabas.connect.api import ConnectError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.table_name import TableName
 from barnabas.connect.plugins.sql_sink.settings import Settings

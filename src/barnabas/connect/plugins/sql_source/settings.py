@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from barnabas.connect.api import Config, ConnectError
+from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.timezones import Timezone
 from barnabas.connect.validators import NonEmptyString, Range, one_of

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from barnabas.connect.api import Batch, Config, ConnectError, Offset, Source
+from barnabas.connect.api import Batch, Config, Offset, Source
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.reading import parts_of

@@ -1,0 +1,162 @@
+"""Converters with schemas in a registry, by Confluent's class names.
+
+Values are read with the schema whose id they have. They are written with a schema of their columns, registered under `TOPIC-key` or
+`TOPIC-value` (`auto.register.schemas`), or with the newest one there (`use.latest.version`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.connect.converters.interface import Converted
+from barnabas.connect.errors import ConnectError, RetriableError
+from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.schemas.errors import SchemaDataError
+from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
+from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
+from barnabas.tables.errors import TableError
+from barnabas.tables.registered_format import OTHER, RegisteredFormat, newest, registered_format, schema_ids
+from barnabas.tables.schema_texts import SCHEMA_TYPES, avro_field, schema_text
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
+
+URL = "schema.registry.url"
+OURS = ("auto.register.schemas", "use.latest.version", "enhanced.avro.schema.support", "connect.meta.data")
+RECORD = "ConnectDefault"  # Confluent's name of a record without one
+MAGIC = "Unknown magic byte!"
+_KEPT = 256  # formats for writing
+
+
+class _Registered:
+    format: ClassVar[str]
+
+    def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        url = config.get(URL, "").strip()
+        if not url:
+            raise ConnectError(f'Missing required configuration "{URL}" which has no default value.')
+        settings = {name: value for name, value in config.items() if name != URL and name not in OURS}
+        self._address = RegistryAddress.of(url, settings)
+        self._is_key = is_key
+        self._registers = config.get("auto.register.schemas", "true").strip().lower() == "true"
+        self._latest = config.get("use.latest.version", "false").strip().lower() == "true"
+        self._writing: dict[tuple[str, pa.DataType], RegisteredFormat] = {}
+
+    def decode(self, payloads: Array) -> Converted:
+        ids = schema_ids(payloads)
+        bad = {int(row): MAGIC for row in np.flatnonzero(ids == OTHER)}
+        parts: list[tuple[Any, Array]] = []
+        for each in np.unique(ids[ids > 0]):
+            rows = np.flatnonzero(ids == each)
+            part, reasons = self._decoded(int(each), payloads.take(_places(rows)))
+            bad |= {int(rows[at]): reason for at, reason in reasons.items()}
+            parts.append((rows, part))
+        return Converted(_merged(parts, len(payloads)), bad)
+
+    def _decoded(self, schema_id: int, payloads: Array) -> tuple[Array, dict[int, str]]:
+        try:
+            form = registered_format(self._address, schema_id)
+            decoded = form.decode(payloads, None, [each.name for each in form.fields])
+        except RegistryUnreachable as error:
+            raise RetriableError(str(error)) from None
+        except (TableError, RegistryError, SchemaDataError) as error:
+            return pa.nulls(len(payloads)), dict.fromkeys(range(len(payloads)), str(error))
+        reasons = [] if decoded.reasons is None else decoded.reasons.to_pylist()
+        bad = {row: str(reason) for row, reason in enumerate(reasons) if reason is not None}
+        if not form.is_struct:
+            return decoded.columns[0], bad
+        return pa.StructArray.from_arrays(decoded.columns, fields=list(form.fields)), bad
+
+    def encode(self, column: Array, topic: str) -> Array:
+        if pa.types.is_null(column.type):
+            return column.cast(pa.binary())
+        form = self._form(topic, column.type)
+        values: Any = column
+        try:
+            names = [each.name for each in form.fields]
+            if form.is_struct:
+                fields = dict(zip([each.name for each in values.type], values.flatten(), strict=True))
+                columns = [fields.get(each.name, pa.nulls(len(values), each.type)) for each in form.fields]
+            else:
+                columns = [values]
+            batch = pa.RecordBatch.from_arrays(columns, names=names)
+            made: Array = form.encode(batch, values.is_null())
+        except (TableError, SchemaDataError, pa.ArrowException) as error:
+            raise ConnectError(f"the records for {topic} do not fit to their schema: {error}") from None
+        return made
+
+    def _form(self, topic: str, kind: pa.DataType) -> RegisteredFormat:
+        known = topic, kind
+        if known not in self._writing:
+            if len(self._writing) >= _KEPT:
+                self._writing.clear()
+            try:
+                self._writing[known] = RegisteredFormat(self._address, self._schema(topic, kind), is_key=self._is_key)
+            except RegistryUnreachable as error:
+                raise RetriableError(str(error)) from None
+            except RegistryError as error:
+                raise ConnectError(f"the registry refuses the schema of {self._subject(topic)}: {error.message}") from None
+            except (SchemaDataError, TableError) as error:
+                raise ConnectError(str(error)) from None
+        return self._writing[known]
+
+    def _subject(self, topic: str) -> str:
+        return f"{topic}-{'key' if self._is_key else 'value'}"
+
+    def _schema(self, topic: str, kind: pa.DataType) -> RegisteredSchema:
+        if self._latest or not self._registers:
+            return newest(self._address, topic, is_key=self._is_key)
+        with self._address.client() as client:
+            return RegisteredSchemas(client).register(self._subject(topic), self._text(kind), SCHEMA_TYPES[self.format])
+
+    def _text(self, kind: Any) -> str:
+        if pa.types.is_struct(kind):
+            return schema_text(self.format, RECORD, list(kind))
+        return self.plain(pa.field("value", kind, nullable=False))
+
+    def plain(self, field: Any) -> str:
+        """The schema of a value that is no struct. Raises ConnectError."""
+        raise ConnectError(f"a value of the type {field.type} has no schema in {self.format}: only structs have")
+
+
+class AvroConverter(_Registered):
+    """`io.confluent.connect.avro.AvroConverter`."""
+
+    format = "avro"
+
+    def plain(self, field: Any) -> str:
+        return json.dumps(avro_field(field, RECORD)["type"])
+
+
+class JsonSchemaConverter(_Registered):
+    """`io.confluent.connect.json.JsonSchemaConverter`."""
+
+    format = "json_schema"
+
+
+class ProtobufConverter(_Registered):
+    """`io.confluent.connect.protobuf.ProtobufConverter`."""
+
+    format = "protobuf"
+
+
+def _merged(parts: list[tuple[Any, Array]], count: int) -> Array:
+    """Columns of some rows each as one: a struct has the fields of all of them."""
+    if not parts:
+        return pa.nulls(count)
+    if len(parts) == 1 and len(parts[0][0]) == count:
+        return parts[0][1]
+    joined = pa.concat_tables([pa.table({"value": part}) for _, part in parts], promote_options="permissive")
+    place = np.full(count, -1, np.int64)
+    place[np.concatenate([rows for rows, _ in parts])] = np.arange(joined.num_rows)
+    made: Array = joined.column("value").combine_chunks().take(_places(place, place < 0))
+    return made
+
+
+def _places(rows: Any, missing: Any = None) -> Any:
+    return pa.array(rows, pa.int64(), mask=missing)

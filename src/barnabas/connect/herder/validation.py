@@ -1,0 +1,180 @@
+"""Checks a config of a connector: by the definitions of its class, of its transforms and converters, and by the class itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import barnabas
+from barnabas.connect import plugin
+from barnabas.connect.aliases import enriched
+from barnabas.connect.api import Source
+from barnabas.connect.config_def import ConfigDef, ConfigError, ConfigValue, Type, report
+from barnabas.connect.config_types import HIDDEN
+from barnabas.connect.definitions import CONVERTERS, connector, topics_errors
+from barnabas.connect.functions import connector_class
+from barnabas.connect.herder import errors
+from barnabas.connect.herder.offsets import Item
+from barnabas.connect.herder.planning import Kinds
+from barnabas.connect.herder.state import Config
+from barnabas.connect.plugin import Kind, Plugin, UnknownPlugin
+from barnabas.connect.references import Resolver, is_reference
+from barnabas.errors import BarnabasError
+from barnabas.web.routing import HttpError
+
+CLASS = "connector.class"
+
+
+def plugin_of(config: Config) -> Plugin:
+    """The plug-in that a config names. Raises HttpError 400."""
+    name = config.get(CLASS)
+    if name is None:
+        shown = ", ".join(f"{key}={value if key == 'name' else HIDDEN}" for key, value in config.items())
+        raise errors.bad(f"Connector config {{{shown}}} contains no connector type")
+    try:
+        return plugin.find(name.strip(), (Kind.SOURCE, Kind.SINK))
+    except UnknownPlugin:
+        known = ", ".join(each.name for each in plugin.plugins() if each.kind in (Kind.SOURCE, Kind.SINK))
+        raise errors.bad(
+            f"Failed to find any class that implements Connector and which name matches {name}, available connectors are: {known}"
+        ) from None
+
+
+def kinds_of(config: Config) -> Kinds | None:
+    """Class and kind of a connector; None if its class is not installed."""
+    try:
+        found = plugin.find((config.get(CLASS) or "").strip(), (Kind.SOURCE, Kind.SINK))
+    except UnknownPlugin:
+        return None
+    return Kinds(found.name, "source" if found.kind is Kind.SOURCE else "sink")
+
+
+def definition_of(found: Plugin, config: Mapping[str, str], worker: Mapping[str, str]) -> ConfigDef:
+    """All keys that a config with this plug-in may have. Raises what the import of the class raises."""
+    made = enriched(connector(worker, found.kind, config), config)
+    for key in CONVERTERS:
+        _add_converter(made, key, config)
+    for each in connector_class(found.load()).config:
+        if each.name not in made.keys:
+            made.add(each)
+    return made
+
+
+def _add_converter(made: ConfigDef, key: str, config: Mapping[str, str]) -> None:
+    if key not in config:
+        return
+    try:
+        its = getattr(plugin.find(config[key].strip(), [CONVERTERS[key][1]]).load(), "config", None)
+    except UnknownPlugin:
+        return
+    for each in its or ():
+        if f"{key}.{each.name}" not in made.keys:
+            made.add(each._replace(name=f"{key}.{each.name}"))
+
+
+def validate(config: Config, worker: Mapping[str, str], resolver: Resolver) -> dict[str, Any]:
+    """What there is to say of a config, in the form of the REST interface.
+
+    Raises:
+        HttpError: 400 for a config without a known class, 500 for references that cannot be resolved.
+    """
+    found = plugin_of(config)
+    raw = {key: value for key, value in config.items() if value is not None}
+    try:
+        given = resolver.resolved(raw)
+        cls = connector_class(found.load())
+        definition = definition_of(found, given, worker)
+    except (BarnabasError, ImportError) as error:
+        raise errors.unusable(str(error)) from None
+    values = definition.validate(given)
+    if found.kind is Kind.SINK:
+        _add_errors(values, _topics(given))
+    if not any(each.errors for each in values.values()):
+        _add_errors(values, cls.validate(given))
+    _hide(values, raw, given)
+    return report(raw[CLASS], definition, values)
+
+
+def _topics(given: Mapping[str, str]) -> Mapping[str, list[str]]:
+    try:
+        return topics_errors(given)
+    except ConfigError as error:
+        return {"topics": [str(error)]}
+
+
+def _add_errors(values: dict[str, ConfigValue], found: Mapping[str, Any]) -> None:
+    for key, texts in found.items():
+        if texts:
+            values.setdefault(key, ConfigValue(key, None)).errors += list(texts)
+
+
+def _hide(values: Mapping[str, ConfigValue], raw: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Show references as they were given, and secrets not at all: neither as values nor within errors."""
+    for key, each in values.items():
+        is_secret = each.key is not None and each.key.type is Type.PASSWORD
+        if key not in raw or not (is_secret or is_reference(raw[key])):
+            continue
+        shown = raw[key] if is_reference(raw[key]) else HIDDEN
+        each.value = shown
+        each.errors = [text.replace(given[key], shown) if given[key] else text for text in each.errors]
+    # a value behind a reference may stand in the error about another key too
+    for key, text in raw.items():
+        if is_reference(text) and len(given[key]) > 2:
+            for each in values.values():
+                each.errors = [error.replace(given[key], text) for error in each.errors]
+
+
+def check(config: Config, worker: Mapping[str, str], resolver: Resolver) -> None:
+    """Raises HttpError 400 for a config that has errors, else as `validate`."""
+    found = [text for each in validate(config, worker, resolver)["configs"] for text in each["value"]["errors"]]
+    if found:
+        raise errors.invalid_config(found)
+
+
+def check_offsets(config: Config, items: Sequence[Item]) -> None:
+    """Ask the class of a source whether it could go on from these offsets. Raises HttpError 500."""
+    cls = connector_class(plugin_of(config).load())
+    assert issubclass(cls, Source)
+    raw = {key: value for key, value in config.items() if value is not None}
+    for partition, offset in items:
+        if partition is None:
+            raise errors.unusable("Partition objects cannot be null")
+        try:
+            cls.check_offset(raw, partition, offset)
+        except BarnabasError as error:
+            raise errors.unusable(str(error)) from None
+
+
+def secrets_of(config: Config) -> set[str]:
+    """The keys of a config whose values are passwords by the definitions of its class."""
+    try:
+        definition = definition_of(plugin_of(config), {key: value for key, value in config.items() if value is not None}, {})
+    except (HttpError, BarnabasError, ImportError):
+        return set()
+    return {key.name for key in definition if key.type is Type.PASSWORD}
+
+
+def definitions_shown(name: str, version: str | None) -> list[dict[str, Any]]:
+    """The definitions of a plug-in, as the REST interface lists them. Raises HttpError 404, 400."""
+    try:
+        found = plugin.find(name)
+    except UnknownPlugin:
+        raise HttpError(404, f"Unknown plugin {name}.") from None
+    if version is not None and version != found.version:
+        raise errors.bad(
+            f"Plugin {found.name} not found that matches the version range [{version},{version}], available versions: [{found.version}]"
+        )
+    if found.kind not in (Kind.SOURCE, Kind.SINK):
+        keys = list(getattr(found.load(), "config", None) or ())
+    else:
+        keys = list(connector_class(found.load()).config)
+        without = dict.fromkeys(CONVERTERS, "")
+        keys += [key for key in connector(without, found.kind) if key.name not in {each.name for each in keys}]
+    return [key.shown() for key in keys]
+
+
+def plugins_shown(*, connectors_only: bool) -> list[dict[str, str]]:
+    """The plug-ins, as the REST interface lists them."""
+    kinds = (Kind.SOURCE, Kind.SINK) if connectors_only else tuple(Kind)
+    ordered = sorted((each for each in plugin.plugins() if each.kind in kinds), key=lambda each: (each.kind.value, each.name))
+    return [{"class": each.name, "type": each.kind.value, "version": each.version or barnabas.__version__} for each in ordered]

@@ -1,0 +1,1 @@
+"""The leader of the workers: makes jobs of what the topics say, and writes the statuses."""

@@ -1,0 +1,1 @@
+"""The topics of Kafka Connect: followed, and written in transactions."""

@@ -1,0 +1,99 @@
+"""Transforms of headers. The value of a header is JSON of what it was, as Kafka Connect's SimpleHeaderConverter writes texts plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.config_types import ConfigError, Importance, Type
+from barnabas.connect.converters.json_text import text_of
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.runtime.records import HEADERS
+from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
+from barnabas.connect.validators import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Lists = list[list[dict[str, Any]]]
+
+
+def _lists(records: pa.Table) -> Lists:
+    return [list(each or ()) for each in column(records, "headers").to_pylist()]
+
+
+def _with(records: pa.Table, lists: Iterable[Any]) -> pa.Table:
+    return with_column(records, "headers", pa.array(list(lists), HEADERS))
+
+
+class InsertHeader(Transform):
+    """Adds a header with a constant."""
+
+    config = (
+        ConfigDef()
+        .define("header", Type.STRING, importance=Importance.HIGH, documentation="The name of the header.")
+        .define("value.literal", Type.STRING, importance=Importance.HIGH, documentation="The literal value of the header.")
+    )
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._header = {"key": config["header"], "value": config["value.literal"].encode()}
+
+    def apply(self, records: pa.Table) -> pa.Table:
+        return _with(records, ([*each, self._header] for each in _lists(records)))
+
+
+class DropHeaders(Transform):
+    """Removes headers by name."""
+
+    config = ConfigDef().define(
+        "headers", Type.LIST, importance=Importance.HIGH, documentation="The name of the headers to be removed."
+    )
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._names = set(config["headers"])
+        if not self._names:
+            raise ConfigError("Invalid value [] for configuration headers: Empty list")
+
+    def apply(self, records: pa.Table) -> pa.Table:
+        return _with(records, ([one for one in each if one["key"] not in self._names] for each in _lists(records)))
+
+
+class HeaderFrom(Transform):
+    """Copies or moves fields of the key or value to headers."""
+
+    config = (
+        ConfigDef()
+        .define("fields", Type.LIST, importance=Importance.HIGH, documentation="Field names whose values become headers.")
+        .define("headers", Type.LIST, importance=Importance.HIGH, documentation="Header names, in the order of the fields.")
+        .define(
+            "operation", Type.STRING, importance=Importance.HIGH, validator=one_of("move", "copy"),
+            documentation="Whether the fields stay in the record: copy, or not: move.",
+        )
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+    )  # fmt: skip
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._pairs = list(zip(config["fields"], config["headers"], strict=False))
+        self._moves = config["operation"] == "move"
+        if not config["fields"]:
+            raise ConfigError("Invalid value [] for configuration fields: Empty list")
+        if len(config["fields"]) != len(config["headers"]):
+            raise ConfigError("'fields' config must have the same number of elements as 'headers' config.")
+
+    def apply(self, records: pa.Table) -> pa.Table:
+        values = column(records, self.side)
+        fields = fields_of(values, "header from")
+        lists = _lists(records)
+        for field, header in self._pairs:
+            if field not in fields:
+                raise ConnectError(f"Field does not exist: {field}")
+            for row, value in enumerate(fields[field].to_pylist()):
+                lists[row].append({"key": header, "value": None if value is None else text_of(value)})
+        if self._moves:
+            moved = {field for field, _ in self._pairs}
+            kept = {name: each for name, each in fields.items() if name not in moved}
+            records = with_column(records, self.side, struct_of(kept, values))
+        return _with(records, lists)

@@ -1,0 +1,103 @@
+"""What a transform and a predicate are, and what those of fields have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.errors import ConnectError
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
+
+
+class Transform:
+    """Changes records.
+
+    Attributes:
+        config: the definitions of its keys.
+        side: the column that it changes, `key` or `value`, for one with both variants.
+    """
+
+    config: ClassVar[ConfigDef] = ConfigDef()
+    side: ClassVar[str] = "value"
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises ConfigError, ConnectError for a config that cannot work."""
+
+    def apply(self, records: pa.Table) -> pa.Table:
+        """Records of the form in `connect/api.py`, whose columns have one chunk each. Raises ConnectError."""
+        raise NotImplementedError
+
+
+class FieldTransform(Transform):
+    """Changes the keys or values of records. Null ones stay null."""
+
+    def apply(self, records: pa.Table) -> pa.Table:
+        return with_column(records, self.side, self.changed(column(records, self.side), records))
+
+    def changed(self, values: Array, records: pa.Table) -> Array:
+        """The column in its other form."""
+        raise NotImplementedError
+
+
+class Predicate:
+    """Says which records a transform gets."""
+
+    config: ClassVar[ConfigDef] = ConfigDef()
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises ConfigError."""
+
+    def matches(self, records: pa.Table) -> Array:
+        """A boolean for each record."""
+        raise NotImplementedError
+
+
+def column(records: pa.Table, name: str) -> Array:
+    """A column as one array; nulls if the records lack it."""
+    if name not in records.column_names:
+        return pa.nulls(records.num_rows)
+    chunks: Any = records.column(name)
+    found: Array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+    return found
+
+
+def with_column(records: pa.Table, name: str, values: Array) -> pa.Table:
+    """The records with a column set or added."""
+    if name in records.column_names:
+        return records.set_column(records.column_names.index(name), name, values)
+    return records.append_column(name, values)
+
+
+def fields_of(values: Array, purpose: str) -> dict[str, Array]:
+    """The fields of a column of structs, by name. Raises ConnectError for another type."""
+    if pa.types.is_null(values.type):
+        return {}
+    if not pa.types.is_struct(values.type):
+        raise ConnectError(f"Only Struct objects supported for [{purpose}], found: {values.type}")
+    structs: Any = values
+    return dict(zip([each.name for each in structs.type], structs.flatten(), strict=True))
+
+
+def struct_of(fields: Mapping[str, Array], like: Array) -> Array:
+    """A column of structs, null where another column is null."""
+    mask: Any = pc.is_null(like)
+    made: Array
+    if not fields:
+        made = pa.array([None if each else {} for each in mask.to_pylist()], pa.struct([]))
+    else:
+        made = pa.StructArray.from_arrays(
+            list(fields.values()), fields=[pa.field(name, each.type) for name, each in fields.items()], mask=mask
+        )
+    return made
+
+
+def mapped(values: Array, change: Callable[[Any], Any], kind: pa.DataType) -> Array:
+    """Each value that is not null, changed one by one."""
+    made: Array = pa.array([None if each is None else change(each) for each in values.to_pylist()], kind)
+    return made

@@ -1,0 +1,159 @@
+"""Converters: bytes of records and columns, both ways."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from barnabas.connect.converters.registry import converter
+from barnabas.connect.errors import ConnectError
+from barnabas.testing import Broker
+
+APACHE = "org.apache.kafka.connect."
+
+
+def made(name: str, **config: str) -> Any:
+    return converter(
+        {"value.converter": name, **{f"value.converter.{key}": value for key, value in config.items()}}, {}, is_key=False
+    )
+
+
+def encoded(name: str, values: Any, **config: str) -> list[bytes | None]:
+    column = values if isinstance(values, pa.Array) else pa.array(values)
+    found: list[bytes | None] = made(name, **config).encode(column, "t").to_pylist()
+    return found
+
+
+def decoded(name: str, *payloads: bytes | None, **config: str) -> list[Any]:
+    found = made(name, **config).decode(pa.array(payloads, pa.binary()))
+    assert not found.bad
+    values: list[Any] = found.column.to_pylist()
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "payloads"),
+    [
+        ("StringConverter", ["a", None, "ü"], [b"a", None, "ü".encode()]),
+        ("ByteArrayConverter", [b"a", None], [b"a", None]),
+        ("ShortConverter", [-2, None], [b"\xff\xfe", None]),
+        ("IntegerConverter", [258], [b"\0\0\1\2"]),
+        ("LongConverter", [-1], [b"\xff" * 8]),
+        ("FloatConverter", [1.5], [b"\x3f\xc0\0\0"]),
+        ("DoubleConverter", [1.5], [b"\x3f\xf8\0\0\0\0\0\0"]),
+        ("BooleanConverter", [True, False], [b"\1", b"\0"]),
+    ],
+)
+def test_plain_converters(name: str, values: list[Any], payloads: list[bytes | None]) -> None:
+    assert encoded(name, values) == payloads
+    assert decoded(name, *payloads) == values
+
+
+def test_other_types_as_texts() -> None:
+    assert encoded("StringConverter", [1, None]) == [b"1", None]
+    assert encoded("StringConverter", [{"a": [1]}]) == [b'{"a":[1]}']
+    assert encoded("StringConverter", [2.5]) == [b"2.5"]
+
+
+def test_payloads_that_do_not_fit_are_named_by_row() -> None:
+    found = made("IntegerConverter").decode(pa.array([b"\0\0\0\1", b"x"]))
+    assert (found.column.to_pylist(), found.bad) == ([1, None], {1: "Size of data received by IntegerConverter is not 4"})
+
+
+VALUES: dict[str, Any] = {
+    "n": pa.array([1, None], pa.int32()), "s": pa.array(["x", "y"]), "b": pa.array([b"\1", None]), "d": pa.array([0.5, 1.5]),
+    "t": pa.array([datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), None], pa.timestamp("ms", "UTC")),
+    "day": pa.array([datetime.date(1970, 1, 3), None]), "list": pa.array([[1, 2], None], pa.list_(pa.int64())),
+    "in": pa.array([{"f": True}, {"f": None}]),
+}  # fmt: skip
+
+
+def struct() -> Any:
+    return pa.StructArray.from_arrays(list(VALUES.values()), names=list(VALUES))
+
+
+def test_json_with_schemas_is_that_of_kafka_connect() -> None:
+    first, second = encoded("JsonConverter", struct())
+    found = msgspec.json.decode(first or b"")
+    assert found["payload"] == {
+        "n": 1, "s": "x", "b": "AQ==", "d": 0.5, "t": 1767312000000, "day": 2, "list": [1, 2], "in": {"f": True},
+    }  # fmt: skip
+    assert found["schema"]["type"] == "struct"
+    assert found["schema"]["fields"][0] == {"type": "int32", "optional": True, "field": "n"}
+    assert found["schema"]["fields"][4] == {
+        "type": "int64", "optional": True, "name": "org.apache.kafka.connect.data.Timestamp", "version": 1, "field": "t",
+    }  # fmt: skip
+    again = made("JsonConverter").decode(pa.array([first, None, second], pa.binary()))
+    assert again.column.to_pylist() == [struct().to_pylist()[0], None, struct().to_pylist()[1]]
+
+
+def test_a_decimal_of_kafka_connect_is_read() -> None:
+    schema = b'{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","version":1,"parameters":{"scale":"2"}}'
+    assert decoded("JsonConverter", b'{"schema":' + schema + b',"payload":"MDk="}') == [Decimal("123.45")]
+
+
+def test_json_without_schemas() -> None:
+    plain = {"schemas.enable": "false"}
+    assert encoded("JsonConverter", [{"a": 1}, None], **plain) == [b'{"a":1}', None]
+    assert decoded("JsonConverter", b'{"a":1}', b'{"b":"x"}', None, **plain) == [{"a": 1, "b": None}, {"a": None, "b": "x"}, None]
+    assert decoded("JsonConverter", b"1", b'"x"', **plain) == ["1", "x"]
+    found = made("JsonConverter", **plain).decode(pa.array([b"{no", b"{}"]))
+    assert list(found.bad) == [0]
+
+
+def test_json_with_schemas_refuses_plain_json() -> None:
+    found = made("JsonConverter").decode(pa.array([b'{"a":1}']))
+    assert found.bad[0].startswith('JsonConverter with schemas.enable requires "schema" and "payload" fields')
+
+
+def test_configs_that_cannot_work() -> None:
+    with pytest.raises(ConnectError, match=r"Class no\.Such could not be found"):
+        made("no.Such")
+    with pytest.raises(ConnectError, match=r'Missing required configuration "schema\.registry\.url"'):
+        made("io.confluent.connect.avro.AvroConverter")
+    with pytest.raises(ConnectError, match=r"Invalid value maybe for configuration schemas\.enable"):
+        made("JsonConverter", **{"schemas.enable": "maybe"})
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.schema_registry_url
+
+
+@pytest.mark.parametrize("name", ["avro.AvroConverter", "json.JsonSchemaConverter", "protobuf.ProtobufConverter"])
+def test_converters_of_the_registry_read_what_they_wrote(registry: str, name: str) -> None:
+    its = made(f"io.confluent.connect.{name}", **{"schema.registry.url": registry})
+    column: Any = pa.array([{"n": 1, "s": "x"}, None, {"n": 2, "s": None}], pa.struct([("n", pa.int64()), ("s", pa.string())]))
+    payloads = its.encode(column, name)
+    other = its.encode(pa.array([{"n": 3, "more": 1.5}]), f"{name}-other")
+    found = its.decode(pa.concat_arrays([payloads, other, pa.array([b"bad"], pa.binary())]))
+    assert found.column.to_pylist()[:4] == [
+        {"n": 1, "s": "x", "more": None}, None, {"n": 2, "s": None, "more": None}, {"n": 3, "s": None, "more": 1.5},
+    ]  # fmt: skip
+    assert found.bad == {4: "Unknown magic byte!"}
+
+
+def test_confluents_client_reads_what_the_avro_converter_wrote_and_back(registry: str) -> None:
+    its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
+    context = SerializationContext("beside", MessageField.VALUE)
+    payload = its.encode(pa.array([{"n": 1, "s": "x"}]), "beside").to_pylist()[0]
+    text = '{"type":"record","name":"R","fields":[{"name":"q","type":"double"}]}'
+    with SchemaRegistryClient({"url": registry}) as client:
+        assert AvroDeserializer(client)(payload, context) == {"n": 1, "s": "x"}
+        written = AvroSerializer(client, text)({"q": 2.5}, SerializationContext("beside2", MessageField.VALUE))
+    assert its.decode(pa.array([written], pa.binary())).column.to_pylist() == [{"q": 2.5}]
+
+
+def test_values_without_fields_have_avro_schemas_too(registry: str) -> None:
+    its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
+    assert its.decode(its.encode(pa.array(["a", "b"]), "texts")).column.to_pylist() == ["a", "b"]
