@@ -38,7 +38,11 @@ HOMES = {  # libraries that only these modules may import
         "sql/",
         "tables/",
     ),
-    "duckdb": ("connect/transforms/", "engine/driver/", "incremental/", "sql/", "tables/"),
+    "psycopg": ("connect/plugins/",),
+    "psycopg2": ("connect/plugins/",),
+    "pymysql": ("connect/plugins/",),
+    "pymysqlreplication": ("connect/plugins/",),
+    "duckdb": ("connect/plugins/databases/", "connect/transforms/", "engine/driver/", "incremental/", "sql/", "tables/"),
     "polars": ("sql/", "tables/"),
     "sqlglot": ("sql/",),
     "numba": (

@@ -16,6 +16,8 @@ missing_packages() {
   [ -f /usr/share/java/zookeeper.jar ] || packages+=(zookeeper)
   command -v kcat >/dev/null || packages+=(kcat)
   command -v psql >/dev/null || packages+=(postgresql-client)
+  compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || packages+=(postgresql)
+  [ -x /usr/sbin/mariadbd ] || packages+=(mariadb-server)
   command -v make >/dev/null || packages+=(make)
   if [ "$wanted" = interop ]; then
     command -v mvn >/dev/null || packages+=(maven)
@@ -60,9 +62,9 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
 }
 
-# Server packages start their servers at installation. This prevents it, because the benchmarks start the servers themselves.
+# Server packages start their servers at installation. This prevents it, because tests and benchmarks start the servers themselves.
 keep_services_down() {
-  [ "$wanted" = peers ] && [ ! -e /usr/sbin/policy-rc.d ] || return 0
+  [ ! -e /usr/sbin/policy-rc.d ] || return 0
   printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
   chmod +x /usr/sbin/policy-rc.d
   trap 'rm -f /usr/sbin/policy-rc.d' EXIT

@@ -33,14 +33,15 @@ class Batch(Struct, frozen=True):
     Args:
         rows: dictionaries, or a `pyarrow.Table` or `RecordBatch`: one column for each field of the value. If `is_records`, a table of the
             form above.
-        offset: where the source goes on after these rows.
+        offset: where the source goes on after these rows. None: the rows belong together with those of the next batches, up to one that
+            has an offset; all of them go into one transaction.
         partition: the part of the source that the offset is for, such as `{"filename": "/a"}`.
         topic: of the rows; None: that of the config.
         key: names of the fields that make the key; one name makes a key of that field alone.
     """
 
     rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
-    offset: Offset
+    offset: Offset | None
     partition: Mapping[str, Any] = {}
     topic: str | None = None
     key: Sequence[str] = ()
@@ -107,6 +108,10 @@ class Sink(Connector):
     def write(self, records: pa.Table, identity: Identity) -> None:
         """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity."""
         raise NotImplementedError
+
+    @classmethod
+    def alter_offsets(cls, config: Config, offsets: Mapping[tuple[str, int], int | None]) -> None:
+        """Let a target that records offsets itself take others; None forgets one. Called while no task runs."""
 
     def close(self) -> None:
         """Release the target."""

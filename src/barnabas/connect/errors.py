@@ -12,7 +12,15 @@ class ConnectError(BarnabasError):
 
 
 class RetriableError(ConnectError):
-    """A connector cannot go on at the moment: the same batch is tried again."""
+    """A connector cannot go on at the moment: the same batch is tried again.
+
+    Args:
+        pause_s: how long to wait before; None: as the framework likes.
+    """
+
+    def __init__(self, text: str, pause_s: float | None = None) -> None:
+        super().__init__(text)
+        self.pause_s = pause_s
 
 
 class BadRecords(ConnectError):

@@ -76,6 +76,22 @@ BUILT_IN = (
         Kind.SINK, "org.apache.kafka.connect.file.FileStreamSinkConnector", "plugins.file_stream", "FileStreamSink",
         "FileStreamSink",
     ),
+    built_in(
+        Kind.SINK, "io.confluent.connect.jdbc.JdbcSinkConnector", "plugins.sql_sink.sink", "SqlSink", "SqlSink",
+        "barnabas.connect.plugins.sql_sink",
+    ),
+    built_in(
+        Kind.SOURCE, "io.confluent.connect.jdbc.JdbcSourceConnector", "plugins.sql_source.source", "SqlSource", "SqlSource",
+        "barnabas.connect.plugins.sql_source",
+    ),
+    built_in(
+        Kind.SOURCE, "io.debezium.connector.mariadb.MariaDbConnector", "plugins.mysql_capture.source", "MysqlCapture",
+        "MysqlCapture", "io.debezium.connector.mysql.MySqlConnector", "MySqlConnector", "barnabas.connect.plugins.mysql_capture",
+    ),
+    built_in(
+        Kind.SOURCE, "io.debezium.connector.postgresql.PostgresConnector", "plugins.postgres_capture.source", "PostgresCapture",
+        "PostgresCapture", "barnabas.connect.plugins.postgres_capture",
+    ),
 )  # fmt: skip
 
 

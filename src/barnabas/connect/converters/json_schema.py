@@ -11,6 +11,7 @@ from barnabas.connect.errors import ConnectError
 
 LOGICAL = "org.apache.kafka.connect.data."
 PRECISION = 38
+NAME = b"connect.name"  # metadata of a field
 _SIMPLE: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),
@@ -47,7 +48,7 @@ def arrow_type(schema: Mapping[str, Any]) -> pa.DataType:
 def schema_of(kind: pa.DataType, *, optional: bool = False) -> dict[str, Any]:
     """The schema of a type. Raises ConnectError for one that Kafka Connect lacks."""
     if pa.types.is_struct(kind):
-        fields = [{**schema_of(each.type, optional=each.nullable), "field": each.name} for each in kind]
+        fields = [{**schema_of(each.type, optional=each.nullable), **_named(each), "field": each.name} for each in kind]
         return {"type": "struct", "fields": fields, "optional": optional}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return {"type": "array", "items": schema_of(kind.value_type, optional=True), "optional": optional}
@@ -65,6 +66,12 @@ def schema_of(kind: pa.DataType, *, optional: bool = False) -> dict[str, Any]:
     if kind not in _NAMES:
         raise ConnectError(f"Kafka Connect has no schema for the type {kind}")
     return {"type": _NAMES[kind], "optional": optional}
+
+
+def _named(field: Any) -> dict[str, Any]:
+    """The name of a field's schema, which a source has given it."""
+    name = (field.metadata or {}).get(NAME)
+    return {} if name is None else {"name": name.decode(), "version": 1}
 
 
 def _logical(kind: str, name: str, optional: bool) -> dict[str, Any]:

@@ -119,8 +119,9 @@ class SinkTask(Task):
             try:
                 self._sink.write(shown, identity)
             except RetriableError as error:
-                self.log.warning("event=batch-tried-again pause_s=%.1f reason=%r", pause_s, str(error))
-                if self.stopping.wait(pause_s):
+                wait_s = pause_s if error.pause_s is None else error.pause_s
+                self.log.warning("event=batch-tried-again pause_s=%.1f reason=%r", wait_s, str(error))
+                if self.stopping.wait(wait_s):
                     raise
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             except BadRecords as error:

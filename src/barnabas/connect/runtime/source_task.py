@@ -131,30 +131,35 @@ class SourceTask(Task):
                     self.idle()
 
     def _taken(self) -> tuple[list[Batch], _End | BaseException | None]:
-        """All batches that were read, up to a limit of rows; and what came behind them."""
+        """All batches that were read, up to a limit of rows; and what came behind them. The last one has an offset."""
         batches: list[Batch] = []
-        rows, wait_s = 0, LOOK_S
-        while rows < MOST_ROWS:
+        rows, wait_s, is_whole = 0, LOOK_S, True
+        while rows < MOST_ROWS or not is_whole:
             try:
                 item = self._read.get(timeout=wait_s) if wait_s else self._read.get_nowait()
             except queue.Empty:
-                break
+                if is_whole or self.stopping.is_set():
+                    break
+                continue
             if not isinstance(item, Batch):
-                return batches, item
+                return _whole(batches), item
             batches.append(item)
-            rows, wait_s = rows + len(item.rows), 0.0
-        return batches, None
+            rows, is_whole = rows + len(item.rows), item.offset is not None
+            wait_s = 0.0 if is_whole else LOOK_S
+        return _whole(batches), None
 
     def _write(self, batches: Sequence[Batch]) -> None:
         began_s = time.monotonic()
         latest: dict[bytes, tuple[Batch, bytes]] = {}
         for each in batches:
-            key, value = self._offsets.record(each.partition, each.offset)
-            latest[key] = each, value
+            if each.offset is not None:
+                key, value = self._offsets.record(each.partition, each.offset)
+                latest[key] = each, value
         rows = sum(len(each.rows) for each in batches)
         self._writer.write(self._records(batches, latest))
         for each, _ in latest.values():
-            self._source.committed(each.partition, each.offset)
+            if each.offset is not None:
+                self._source.committed(each.partition, each.offset)
         self.count(rows, rows)
         self.log.info("event=batch rows=%d took_ms=%.0f", rows, (time.monotonic() - began_s) * 1000)
 
@@ -199,6 +204,12 @@ class SourceTask(Task):
             self._reader.join(LOOK_S * 10)
         self._writer.close()
         self._client.close()
+
+
+def _whole(batches: list[Batch]) -> list[Batch]:
+    """The batches up to the last one that has an offset."""
+    end = next((at for at in range(len(batches), 0, -1) if batches[at - 1].offset is not None), 0)
+    return batches[:end]
 
 
 def _as_texts(records: pa.Table) -> pa.Table:

@@ -1,0 +1,1 @@
+"""The change events of Debezium: their envelope, and the config keys that its connectors have in common."""

@@ -1,0 +1,104 @@
+"""Config keys that Debezium's connectors have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.config_types import Importance, Type, invalid
+from barnabas.connect.validators import NonEmptyString, Range, one_of
+
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+FORMAT = "barnabas.format"
+
+
+class Patterns(NamedTuple):
+    """Lists of regular expressions."""
+
+    def __call__(self, name: str, value: Any) -> None:
+        for each in value or ():
+            try:
+                re.compile(each)
+            except re.error as error:
+                raise invalid(
+                    name, each, f"A comma-separated list of valid regular expressions is expected, but got {error}"
+                ) from None
+
+    def __str__(self) -> str:
+        return "list of regular expressions"
+
+
+def with_common(made: ConfigDef, *, port: int) -> ConfigDef:
+    """Add the keys."""
+    return (
+        made.define(
+            "database.hostname", Type.STRING, importance=HIGH, validator=NonEmptyString(), documentation="The host of the database server."
+        )
+        .define("database.port", Type.INT, port, importance=HIGH, validator=Range(1, 65535), documentation="Its port.")
+        .define("database.user", Type.STRING, importance=HIGH, documentation="The user that connects.")
+        .define("database.password", Type.PASSWORD, None, importance=HIGH, documentation="The password of the user.")
+        .define(
+            "topic.prefix", Type.STRING, importance=HIGH, validator=NonEmptyString(),
+            documentation="The name of the server in topics: PREFIX.SCHEMA.TABLE.",
+        )
+        .define(
+            "table.include.list", Type.LIST, "", importance=HIGH, validator=Patterns(),
+            documentation="Regular expressions of the tables, SCHEMA.TABLE, that are captured. Empty: all.",
+        )
+        .define(
+            "table.exclude.list", Type.LIST, "", importance=MEDIUM, validator=Patterns(),
+            documentation="Regular expressions of the tables, SCHEMA.TABLE, that are not captured.",
+        )
+        .define(
+            "column.exclude.list", Type.LIST, "", importance=MEDIUM, validator=Patterns(),
+            documentation="Regular expressions of the columns, SCHEMA.TABLE.COLUMN, that events leave out. The key keeps its columns.",
+        )
+        .define(
+            "tombstones.on.delete", Type.BOOLEAN, True, importance=MEDIUM,
+            documentation="Whether a record without a value follows each deletion, so that compaction removes the key.",
+        )
+        .define(
+            "skipped.operations", Type.LIST, "t", importance=LOW,
+            documentation="Operations without events: c (insert), u (update), d (delete), t (truncate); none: all have events.",
+        )
+        .define(
+            "decimal.handling.mode", Type.STRING, "precise", importance=MEDIUM, validator=one_of("precise", "double", "string"),
+            documentation="The form of decimals: precise (Kafka Connect's Decimal), double, or string.",
+        )
+        .define(
+            "time.precision.mode", Type.STRING, "adaptive", importance=MEDIUM,
+            validator=one_of("adaptive", "adaptive_time_microseconds", "connect"),
+            documentation="The form of times: adaptive (numbers as precise as the column), or connect (Kafka Connect's types).",
+        )
+        .define(
+            "heartbeat.interval.ms", Type.INT, 0, importance=MEDIUM, validator=Range(0),
+            documentation="How often a record goes to the topic of heartbeats, in milliseconds; 0: never.",
+        )
+        .define(
+            "topic.heartbeat.prefix", Type.STRING, "__debezium-heartbeat", importance=LOW,
+            documentation="The topic of heartbeats is this text, a dot, and topic.prefix.",
+        )
+        .define(
+            "heartbeat.action.query", Type.STRING, None, importance=LOW,
+            documentation="A statement that runs in the database with each heartbeat.",
+        )
+        .define(
+            FORMAT, Type.STRING, "envelope", importance=MEDIUM, validator=one_of("envelope", "flat"),
+            documentation="envelope: Debezium's events with before, after, source and op. flat: the row alone, as Debezium's "
+            "ExtractNewRecordState makes it; a deletion is a record without a value.",
+        )
+    )  # fmt: skip
+
+
+class Chosen:
+    """Names that some patterns take and others do not. A pattern fits to the whole name, in any case, as in Debezium."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
+        self._include, self._exclude = ([re.compile(each, re.IGNORECASE) for each in patterns] for patterns in (include, exclude))
+
+    def __call__(self, name: str) -> bool:
+        if any(each.fullmatch(name) for each in self._exclude):
+            return False
+        return not self._include or any(each.fullmatch(name) for each in self._include)

@@ -1,0 +1,106 @@
+"""The records of changes of MariaDB and MySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import barnabas
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.debezium.envelope import TOMBSTONE, enveloped, struct_of
+from barnabas.connect.plugins.mysql_capture.forms import Form
+from barnabas.connect.plugins.mysql_capture.settings import Settings
+
+NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka Connect
+Row = tuple[Any, ...]
+
+
+class Shape(NamedTuple):
+    """A captured table: its columns, their forms, and the places of its key and of the columns that events have."""
+
+    database: str
+    table: str
+    names: tuple[str, ...]
+    forms: tuple[Form, ...]
+    key: tuple[int, ...]
+    shown: tuple[int, ...]
+
+    def topic(self, settings: Settings) -> str:
+        """The topic of the table."""
+        return f"{settings.prefix}.{self.database}.{self.table}"
+
+    def columns(self, places: Sequence[int], rows: Sequence[Row | None]) -> Any:
+        """A struct of columns of rows; null where there is no row. Raises ConnectError for values without a form."""
+        fields, arrays = [], []
+        for place in places:
+            form, name = self.forms[place], self.names[place]
+            metadata = None if form.name is None else {NAME: form.name.encode()}
+            fields.append(pa.field(name, form.kind, nullable=place not in self.key, metadata=metadata))
+            try:
+                arrays.append(form.column([None if row is None else row[place] for row in rows]))
+            except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
+                raise ConnectError(
+                    f"the column {self.database}.{self.table}.{name} has a value that does not fit to its type as it is now: {error}"
+                ) from None
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array([row is None for row in rows], pa.bool_()))
+
+
+class Event(NamedTuple):
+    """An event of a table.
+
+    Args:
+        op: Debezium's letter, or TOMBSTONE.
+        old, new: the row before and after.
+        file, pos, row: where it is in the binary log.
+    """
+
+    op: str
+    old: Row | None
+    new: Row | None
+    file: str = ""
+    pos: int = 0
+    row: int = 0
+    server_id: int = 0
+    gtid: str | None = None
+    time_us: int = 0
+    snapshot: str = "false"
+
+
+def records_of(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int) -> pa.Table:
+    """The records of a table's events. Raises ConnectError for values without a form."""
+    after = shape.columns(shape.shown, [each.new for each in events])
+    columns: dict[str, Any] = {"value": after}
+    if not settings.is_flat:
+        before = shape.columns(shape.shown, [None if each.op == TOMBSTONE else each.old for each in events])
+        columns["value"] = enveloped([each.op for each in events], before, after, _source(shape, events, settings), now_us)
+    if shape.key:
+        columns["key"] = shape.columns(shape.key, [each.old if each.new is None else each.new for each in events])
+    return pa.table(columns)
+
+
+def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
+    count = len(events)
+    time_us: Any = pa.array([each.time_us for each in events], pa.int64())
+    columns: dict[str, tuple[Any, bool]] = {
+        "version": (pa.repeat(barnabas.__version__, count), False),
+        "connector": (pa.repeat("mysql", count), False),
+        "name": (pa.repeat(settings.prefix, count), False),
+        "ts_ms": (pc.divide(time_us, 1000), False),
+        "snapshot": (pa.array([each.snapshot for each in events], pa.string()), True),
+        "db": (pa.repeat(shape.database, count), False),
+        "sequence": (pa.nulls(count, pa.string()), True),
+        "ts_us": (time_us, True),
+        "ts_ns": (pc.multiply(time_us, 1000), True),
+        "table": (pa.repeat(shape.table, count), True),
+        "server_id": (pa.array([each.server_id for each in events], pa.int64()), False),
+        "gtid": (pa.array([each.gtid for each in events], pa.string()), True),
+        "file": (pa.array([each.file for each in events], pa.string()), False),
+        "pos": (pa.array([each.pos for each in events], pa.int64()), False),
+        "row": (pa.array([each.row for each in events], pa.int32()), False),
+        "thread": (pa.nulls(count, pa.int64()), True),
+        "query": (pa.nulls(count, pa.string()), True),
+    }
+    return struct_of(columns)

@@ -1,0 +1,130 @@
+"""Questions to the captured server, by an ordinary connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+import pymysql.cursors
+
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.mysql_capture.events import Row, Shape
+from barnabas.connect.plugins.mysql_capture.forms import form_of
+from barnabas.connect.plugins.mysql_capture.settings import Settings
+
+WANTED = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_metadata": "FULL"}
+SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+SNAPSHOT_STATUS = ("Binlog_snapshot_file", "Binlog_snapshot_position")  # MariaDB's, of a consistent snapshot
+
+
+@contextmanager
+def translated(settings: Settings, what: str) -> Iterator[None]:
+    """Errors of the library as ours."""
+    try:
+        yield
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise ConnectError(f"{settings.place} {what}: {' '.join(str(error).split())}") from error
+
+
+class Server:
+    """The captured server. Raises ConnectError: it cannot be reached."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        with translated(settings, "cannot be reached"):
+            self.connection: Any = pymysql.connect(
+                **settings.connection, autocommit=True, init_command="SET time_zone = '+00:00'"
+            )  # fmt: skip
+
+    def run(self, statement: str, parameters: Sequence[Any] | None = None) -> Sequence[Any]:
+        """The rows of a statement."""
+        with translated(self._settings, "refused a statement"), self.connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchall() if cursor.description else ()
+
+    def check(self) -> None:
+        """Raises ConnectError for a server whose binary log has too little."""
+        found = dict(self.run(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({', '.join(['%s'] * len(WANTED))})", tuple(WANTED)))
+        for name, value in WANTED.items():
+            if found.get(name) != value:
+                raise ConnectError(
+                    f"{self._settings.place} has {name}={found.get(name)}: set {name}={value} in its configuration"
+                )
+
+    def position(self) -> tuple[str, int]:
+        """The end of the binary log."""
+        try:
+            rows = self.run("SHOW MASTER STATUS")
+        except ConnectError:  # MySQL 8.4 has another name for it
+            rows = self.run("SHOW BINARY LOG STATUS")
+        return rows[0][0], int(rows[0][1])
+
+    def begin_snapshot(self) -> tuple[str, int]:
+        """Begin a transaction that sees one state of all tables; the place in the binary log behind it."""
+        self.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        if not self.run("SHOW STATUS LIKE 'Binlog_snapshot_file'"):
+            self.run("FLUSH TABLES WITH READ LOCK")
+            self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            found = self.position()
+            self.run("UNLOCK TABLES")
+            return found
+        self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        status = dict(self.run("SHOW STATUS LIKE 'Binlog_snapshot_%%'"))
+        return status[SNAPSHOT_STATUS[0]], int(status[SNAPSHOT_STATUS[1]])
+
+    def shapes(self) -> list[Shape]:
+        """The captured tables as they are now."""
+        rows = self.run(
+            f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' "
+            f"AND table_schema NOT IN {SYSTEM} ORDER BY 1, 2"
+        )
+        return [self.shape(database, table) for database, table in rows if self._settings.takes(database, table)]
+
+    def shape(self, database: str, table: str, names: Sequence[str] | None = None) -> Shape:
+        """A table.
+
+        Args:
+            names: of its columns when a change was made. One that is gone since has the form of a text.
+        """
+        where = "WHERE table_schema = %s AND table_name = %s"
+        declared: dict[str, str] = dict(
+            self.run(
+                f"SELECT column_name, column_type FROM information_schema.columns {where} ORDER BY ordinal_position",
+                (database, table),
+            )
+        )
+        key = [
+            name
+            for (name,) in self.run(
+                f"SELECT column_name FROM information_schema.key_column_usage {where} AND constraint_name = 'PRIMARY' "
+                "ORDER BY ordinal_position",
+                (database, table),
+            )
+        ]
+        columns = tuple(declared) if names is None else tuple(names)
+        forms = tuple(form_of(declared.get(name, "text"), self._settings) for name in columns)
+        shown = tuple(at for at, name in enumerate(columns) if self._settings.takes_column(f"{database}.{table}.{name}"))
+        return Shape(database, table, columns, forms, tuple(columns.index(name) for name in key if name in columns), shown)
+
+    def rows(self, shape: Shape, count: int) -> Iterator[Sequence[Row]]:
+        """All rows of a table, so many at a time."""
+        names = ", ".join(quoted(name) for name in shape.names)
+        with translated(self._settings, f"does not give the rows of {shape.database}.{shape.table}"):
+            cursor = self.connection.cursor(pymysql.cursors.SSCursor)
+            try:
+                cursor.execute(f"SELECT {names} FROM {quoted(shape.database)}.{quoted(shape.table)}")
+                while found := cursor.fetchmany(count):
+                    yield found
+            finally:
+                cursor.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+def quoted(name: str) -> str:
+    """A name in a statement."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,148 @@
+"""Captures the changes of MariaDB and MySQL: `io.debezium.connector.mariadb.MariaDbConnector` and `…mysql.MySqlConnector`, without a JVM.
+
+The snapshot is one transaction, and the server tells the place in its binary log that belongs to it. So no change is lost between them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import HeartbeatLogEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+from barnabas.connect.api import Batch, Config, Offset, Source
+from barnabas.connect.plugins.debezium.envelope import READ
+from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
+from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
+from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
+from barnabas.connect.plugins.mysql_capture.server import Server, translated
+from barnabas.connect.plugins.mysql_capture.settings import KEYS, Settings, settings_of
+
+ROWS = 10_000  # of a batch
+BEAT_S = 0.2  # between two signs of life of the server: then the source looks whether it is closed
+SNAPSHOTS = ("initial", "initial_only")
+EVENTS = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, XidEvent, QueryEvent, RotateEvent, HeartbeatLogEvent)
+
+
+class MysqlCapture(Source):
+    """See the module."""
+
+    config = KEYS
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
+        settings = settings_of(config)
+        partition = {"server": settings.prefix}
+        known = next((dict(offset) for name, offset in offsets if name == partition), None)
+        with closing(Server(settings)) as server:
+            server.check()
+            offset = yield from _snapshot(settings, server, partition, known)
+            if settings.snapshot == "initial_only":
+                return
+            beats = Heartbeats(config, server.run)
+            yield from self._stream(settings, server, partition, offset, beats)
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _stream(
+        self, settings: Settings, server: Server, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
+    ) -> Iterator[Batch]:  # fmt: skip
+        batches = LogBatches(settings, offset, server.shape)
+        with translated(settings, "does not send its binary log"), closing(_reader(settings, offset)) as reader:
+            for event in reader:
+                if self._closed.is_set():
+                    return
+                _receive(batches, event, (reader.log_file, int(reader.log_pos or 0)))
+                is_idle = isinstance(event, HeartbeatLogEvent | XidEvent) and not batches.is_open
+                if batches.rows >= ROWS or (batches.rows and is_idle):
+                    yield from batches.take(partition, _now_us())
+                if beats.is_due() and not batches.rows:
+                    yield beats.beat(batches.offset(), partition)
+
+
+def _reader(settings: Settings, offset: Mapping[str, Any]) -> Any:
+    return BinLogStreamReader(
+        connection_settings=dict(settings.connection), server_id=settings.server_id, blocking=True, resume_stream=True,
+        log_file=offset["file"], log_pos=offset["pos"], only_events=list(EVENTS), slave_heartbeat=BEAT_S, enable_logging=False,
+        pymysql_wrapper=_connected,
+    )  # fmt: skip
+
+
+def _connected(**settings: Any) -> Any:
+    """Connect for the library, which gives the name of the database by a key that PyMySQL has deprecated."""
+    settings["database"] = settings.pop("db", None)
+    return pymysql.connect(**settings)
+
+
+def _receive(batches: LogBatches, event: Any, place: tuple[str, int]) -> None:
+    match event:
+        case WriteRowsEvent() | UpdateRowsEvent() | DeleteRowsEvent():
+            names = [each.name for each in event.columns]
+            at = Event("", None, None, *place, server_id=event.packet.server_id, time_us=event.timestamp * 1_000_000)
+            changes = [_change(each, names, is_delete=isinstance(event, DeleteRowsEvent)) for each in event.rows]
+            batches.rows_changed(event.schema, event.table, names, changes, at)
+        case XidEvent():
+            batches.ended(place)
+        case QueryEvent():
+            words = str(event.query).split(maxsplit=1)
+            if words and words[0].upper() in {"COMMIT", "ROLLBACK"}:
+                batches.ended(place)
+            elif words and words[0].upper() != "BEGIN":
+                batches.schema_changed()
+
+
+def _change(row: Mapping[str, Any], names: Sequence[str], *, is_delete: bool) -> tuple[Row | None, Row | None]:
+    def of(values: Mapping[str, Any] | None) -> Row | None:
+        return None if values is None else tuple(values[name] for name in names)
+
+    if is_delete:
+        return of(row["values"]), None
+    return of(row.get("before_values")), of(row.get("after_values", row.get("values")))
+
+
+def _snapshot(
+    settings: Settings, server: Server, partition: Mapping[str, Any], known: Mapping[str, Any] | None
+) -> Generator[Batch, None, Mapping[str, Any]]:
+    """Read the tables if that is wanted; the offset from which the binary log is read."""
+    is_begun = known is not None and bool(known.get("snapshot"))
+    if known is not None and not is_begun:
+        return known
+    if not is_begun and settings.snapshot not in SNAPSHOTS:
+        file, pos = server.position()
+        return {"file": file, "pos": pos}
+    file, pos = server.begin_snapshot()
+    begin = {"file": known["file"], "pos": known["pos"]} if known is not None else {"file": file, "pos": pos}
+    done: dict[str, Any] = dict(known["tables"]) if known is not None else {}
+    without_key = set[str]()
+    for shape in server.shapes():
+        name = f"{shape.database}.{shape.table}"
+        without_key |= set() if shape.key else {name}
+        if name in done:
+            continue
+        for rows in server.rows(shape, ROWS):
+            now_us = _now_us()
+            events = [Event(READ, None, tuple(row), file, pos, time_us=now_us, snapshot="true") for row in rows]
+            pending = {"snapshot": True, **begin, "tables": dict(done)} if shape.key else None
+            yield Batch(
+                records_of(shape, events, settings, now_us), pending, partition, topic=shape.topic(settings), is_records=True
+            )
+        done[name] = [file, pos]
+        yield Batch([], {"snapshot": True, **begin, "tables": dict(done)}, partition)
+    server.run("COMMIT")
+    later = {name: place for name, place in done.items() if name in without_key and place != [begin["file"], begin["pos"]]}
+    offset = begin | ({"tables": later} if later else {})
+    yield Batch([], offset, partition)
+    return offset
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,157 @@
+"""Questions to PostgreSQL's catalog, by an ordinary connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.postgres_capture.forms import PgType
+from barnabas.connect.plugins.postgres_capture.pgoutput import Column, Relation
+from barnabas.connect.plugins.postgres_capture.settings import Settings
+
+LEAST_VERSION = 100_000  # 10, the first with pgoutput
+
+
+class Slot(NamedTuple):
+    """A replication slot."""
+
+    plugin: str
+    database: str
+    is_active: bool
+
+
+class Catalog:
+    """The catalog of the captured database.
+
+    Raises:
+        ConnectError: the database cannot be reached, or cannot be captured.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        connection = settings.connection
+        self.place = f"postgresql://{connection['host']}:{connection['port']}/{connection['dbname']}"
+        try:
+            self.connection = psycopg.connect(**connection, autocommit=True)
+        except psycopg.Error as error:
+            raise ConnectError(f"{self.place} cannot be reached: {one_line(error)}") from None
+        self._types: dict[tuple[int, int], PgType] = {}
+
+    def run(self, statement: str, parameters: Sequence[Any] | None = ()) -> list[Any]:
+        """The rows of a statement; none if it has no result."""
+        try:
+            cursor = self.connection.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            raise ConnectError(f"{self.place} refused a statement: {one_line(error)}") from None
+
+    def check(self) -> None:
+        """Raises ConnectError for a server that cannot stream changes."""
+        if self.connection.info.server_version < LEAST_VERSION:
+            raise ConnectError(f"{self.place} is older than PostgreSQL 10, which has pgoutput")
+        [(level,)] = self.run("SHOW wal_level")
+        if level != "logical":
+            raise ConnectError(
+                f"{self.place} has wal_level={level}: set wal_level=logical in postgresql.conf, and restart the server"
+            )
+
+    def slot(self) -> Slot | None:
+        """The slot of the config, if it is there."""
+        found = self.run(
+            "SELECT plugin, database, active FROM pg_replication_slots WHERE slot_name = %s", (self._settings.slot,)
+        )  # fmt: skip
+        return Slot(*found[0]) if found else None
+
+    def ensure_publication(self) -> None:
+        """Create the publication, if it is missing and the config says how."""
+        name = self._settings.publication
+        if self.run("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)):
+            return
+        match self._settings.autocreate:
+            case "disabled":
+                raise ConnectError(f"{self.place} has no publication {name}, and publication.autocreate.mode is disabled")
+            case "filtered":
+                tables = ", ".join(f"{quoted(each.schema)}.{quoted(each.table)}" for each in self.tables())
+                if not tables:
+                    raise ConnectError(f"no table of {self.place} fits to table.include.list and schema.include.list")
+                behind = f" FOR TABLE {tables}"
+            case "no_tables":
+                behind = ""
+            case _:
+                behind = " FOR ALL TABLES"
+        self.run(f"CREATE PUBLICATION {quoted(name)}{behind}")
+
+    def published(self) -> list[Relation]:
+        """The captured tables of the publication, as they are now."""
+        found = self.run(
+            "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (self._settings.publication,)
+        )  # fmt: skip
+        names = set(found)
+        return [each for each in self.tables() if (each.schema, each.table) in names]
+
+    def tables(self) -> list[Relation]:
+        """The tables that the config chooses, by name."""
+        rows = self.run(
+            "SELECT c.oid, n.nspname, c.relname, c.relreplident::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema' "
+            "ORDER BY 2, 3"
+        )
+        wanted = [row for row in rows if self._settings.takes(row[1], row[2])]
+        return [Relation(oid, schema, table, identity, self._columns(oid)) for oid, schema, table, identity in wanted]
+
+    def _columns(self, oid: int) -> tuple[Column, ...]:
+        rows = self.run(
+            "SELECT attname, atttypid, atttypmod FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped "
+            "AND coalesce(to_jsonb(pg_attribute)->>'attgenerated', '') = '' ORDER BY attnum",
+            (oid,),
+        )
+        return tuple(Column(name, kind, modifier, False) for name, kind, modifier in rows)
+
+    def key(self, oid: int) -> tuple[str, ...]:
+        """The columns of the primary key of a table, in its order; none if it has none."""
+        rows = self.run(
+            "SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) "
+            "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
+            "WHERE i.indrelid = %s AND i.indisprimary ORDER BY k.place",
+            (oid,),
+        )
+        return tuple(name for (name,) in rows)
+
+    def types(self, columns: Iterable[Column]) -> list[PgType]:
+        """The types of columns."""
+        return [self._type(each.type_oid, each.modifier) for each in columns]
+
+    def _type(self, oid: int, modifier: int) -> PgType:
+        if (oid, modifier) not in self._types:
+            rows = self.run(
+                "SELECT typname, typtype::text, typbasetype, typtypmod, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END "
+                "FROM pg_type WHERE oid = %s",
+                (oid,),
+            )
+            self._types[oid, modifier] = self._made(rows, modifier)
+        return self._types[oid, modifier]
+
+    def _made(self, rows: list[Any], modifier: int) -> PgType:
+        if not rows:
+            return PgType("unknown")  # it was dropped since
+        name, kind, base, base_modifier, element = rows[0]
+        if kind == "d":
+            return self._type(base, base_modifier)
+        return PgType(name, modifier, kind == "e", self._type(element, -1) if element else None)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+def quoted(name: str) -> str:
+    """A name in a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def one_line(error: Exception) -> str:
+    """The text of an error of the library."""
+    return " ".join(str(error).split())

@@ -1,0 +1,66 @@
+"""The shape of a captured table: its columns, their forms, its key and its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.postgres_capture.catalog import Catalog
+from barnabas.connect.plugins.postgres_capture.forms import Form, form_of
+from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, Row, Toast
+from barnabas.connect.plugins.postgres_capture.settings import Settings
+
+NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka Connect
+
+
+class Shape(NamedTuple):
+    """See the module.
+
+    Args:
+        relation: the table.
+        forms: of its columns.
+        key: the places of the columns of the primary key.
+        shown: the places of the columns that events have.
+    """
+
+    relation: Relation
+    topic: str
+    forms: tuple[Form, ...]
+    key: tuple[int, ...]
+    shown: tuple[int, ...]
+
+    def columns(self, places: Sequence[int], rows: Sequence[Row | None]) -> Any:
+        """A struct of columns of rows; null where there is no row. Raises ConnectError for values without a form."""
+        absent = pa.array([row is None for row in rows], pa.bool_())
+        fields, arrays = [], []
+        for place in places:
+            form, name = self.forms[place], self.relation.columns[place].name
+            metadata = None if form.name is None else {NAME: form.name.encode()}
+            fields.append(pa.field(name, form.kind, nullable=place not in self.key, metadata=metadata))
+            arrays.append(self._column(place, [None if row is None else row[place] for row in rows]))
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
+
+    def _column(self, place: int, values: list[Any]) -> Any:
+        form = self.forms[place]
+        if Toast.UNCHANGED in values:
+            stands = None if form.placeholder is None else form.placeholder.encode()
+            values = [stands if each is Toast.UNCHANGED else each for each in values]
+        try:
+            return form.convert(pa.array(values, pa.binary()).cast(pa.string()))
+        except (ConnectError, pa.ArrowException, ValueError) as error:
+            relation = self.relation
+            name = f"{relation.schema}.{relation.table}.{relation.columns[place].name}"
+            raise ConnectError(f"the column {name} has a value that has no form: {error}") from None
+
+
+def shape_of(relation: Relation, catalog: Catalog, settings: Settings) -> Shape:
+    """The shape of a table. Raises ConnectError."""
+    table = f"{relation.schema}.{relation.table}"
+    names = [each.name for each in relation.columns]
+    forms = tuple(form_of(each, settings) for each in catalog.types(relation.columns))
+    key = tuple(names.index(name) for name in catalog.key(relation.oid) if name in names)
+    shown = tuple(place for place, name in enumerate(names) if settings.takes_column(f"{table}.{name}"))
+    return Shape(relation, settings.topic(relation.schema, relation.table), forms, key, shown)

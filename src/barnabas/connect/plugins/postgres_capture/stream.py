@@ -1,0 +1,105 @@
+"""The connection that streams from a replication slot. psycopg2 speaks the replication protocol; psycopg 3 does not."""
+
+from __future__ import annotations
+
+import select
+from typing import Any, NamedTuple
+
+import psycopg2
+import psycopg2.errors
+from psycopg2.extras import REPLICATION_LOGICAL, LogicalReplicationConnection
+
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.postgres_capture.settings import Settings
+
+STATUS_S = 10  # between two reports to the server; its wal_sender_timeout is a minute by default
+
+
+class Consistent(NamedTuple):
+    """A slot that was created: changes behind `lsn` are in it, all others are visible in the snapshot."""
+
+    lsn: int
+    snapshot: str
+
+
+class Stream:
+    """A connection for replication.
+
+    Raises:
+        ConnectError: the database cannot be reached.
+    """
+
+    def __init__(self, settings: Settings, place: str) -> None:
+        self._settings, self._place = settings, place
+        with _Translated(place, "cannot be reached"):
+            connection: Any = psycopg2.connect(**settings.connection, connection_factory=LogicalReplicationConnection)
+        self._connection, self._cursor = connection, connection.cursor()
+
+    def create_slot(self, name: str, *, temporary: bool) -> Consistent:
+        """Create a slot. Its snapshot is there until the next command of this connection."""
+        with _Translated(self._place, f"does not create the slot {name}"):
+            self._cursor.execute(f'CREATE_REPLICATION_SLOT "{name}" {"TEMPORARY " if temporary else ""}LOGICAL pgoutput')
+            _, lsn, snapshot, _ = self._cursor.fetchone()
+        return Consistent(lsn_of(lsn), snapshot)
+
+    def start(self, lsn: int) -> None:
+        """Begin to stream: transactions with the commit record at this place or behind it."""
+        options = {"proto_version": "1", "publication_names": f'"{self._settings.publication}"'}
+        with _Translated(self._place, f"does not stream from the slot {self._settings.slot}"):
+            self._cursor.start_replication(
+                slot_name=self._settings.slot, slot_type=REPLICATION_LOGICAL, start_lsn=lsn, options=options, decode=False,
+                status_interval=STATUS_S,
+            )  # fmt: skip
+
+    def message(self) -> tuple[bytes, int] | None:
+        """The next message and its place; None if none has come yet."""
+        with _Translated(self._place, "has lost the connection of the slot"):
+            found = self._cursor.read_message()
+        return None if found is None else (found.payload, found.data_start)
+
+    def wait(self, longest_s: float) -> None:
+        """Wait until something comes."""
+        with _Translated(self._place, "has lost the connection of the slot"):
+            select.select([self._connection], [], [], longest_s)
+
+    @property
+    def seen_lsn(self) -> int:
+        """Up to where the server has looked for changes."""
+        return int(self._cursor.wal_end or 0)
+
+    def confirm(self, lsn: int) -> None:
+        """Tell the server up to where the changes are in the log for good."""
+        with _Translated(self._place, "has lost the connection of the slot"):
+            self._cursor.send_feedback(write_lsn=lsn, flush_lsn=lsn, apply_lsn=lsn, force=True)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+class SlotInUse(ConnectError):
+    """Another connection streams from the slot."""
+
+
+class _Translated:
+    def __init__(self, place: str, what: str) -> None:
+        self._place, self._what = place, what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (psycopg2.Error, OSError, ValueError)):
+            kind = SlotInUse if isinstance(error, psycopg2.errors.ObjectInUse) else ConnectError
+            raise kind(f"{self._place} {self._what}: {' '.join(str(error).split())}") from error
+
+
+def lsn_of(text: str) -> int:
+    """The number of a place in the log, such as 0/16B3748."""
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def lsn_text(lsn: int) -> str:
+    """A place in the log as PostgreSQL shows it."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

@@ -1,0 +1,1 @@
+"""Writes records into tables of a database, exactly once."""

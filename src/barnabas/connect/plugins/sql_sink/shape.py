@@ -1,0 +1,112 @@
+"""From the records of one topic to the rows of its table: the columns of the primary key, and the fields of the value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.sql_sink.settings import Settings
+
+types: Any = pa.types
+
+
+class Shaped(NamedTuple):
+    """Rows of a table.
+
+    Args:
+        rows: the columns of the key first.
+        keys: names of the columns of the primary key.
+    """
+
+    rows: pa.Table
+    keys: Sequence[str]
+
+
+def runs_of(records: pa.Table) -> Iterator[tuple[pa.Table, bool]]:
+    """The records in runs, in order: of records with values, and of records without one; whether the run has values."""
+    valid: Any = pc.is_valid(records.column("value"))
+    has_value = valid.combine_chunks()
+    if has_value.true_count in {0, len(has_value)}:
+        if len(has_value):
+            yield records, bool(has_value.true_count)
+        return
+    flags = has_value.to_numpy(zero_copy_only=False)
+    bounds = [0, *((flags[1:] != flags[:-1]).nonzero()[0] + 1).tolist(), len(flags)]
+    for begin, end in pairwise(bounds):
+        yield records.slice(begin, end - begin), bool(flags[begin])
+
+
+def rows_of(records: pa.Table, settings: Settings) -> Shaped:
+    """The rows of records that have values. Raises ConnectError."""
+    value = _chunk(records, "value")
+    if not types.is_struct(value.type):
+        raise ConnectError(
+            f"the sink needs values that are structs; the value of {_place(records)} is of the type {value.type}. "
+            "Set value.converter to a converter with fields, such as JsonConverter"
+        )
+    fields = {each.name: value.field(each.name) for each in value.type}
+    fields = {name: _masked(each, value) for name, each in fields.items()}
+    keys = _keys(records, settings, fields)
+    whitelist = settings.whitelist
+    columns = dict(keys)
+    columns |= {name: each for name, each in fields.items() if name not in columns and (not whitelist or name in whitelist)}
+    if not columns:
+        raise ConnectError(f"the record {_place(records)} has no fields for its table")
+    return Shaped(pa.table(columns), tuple(keys))
+
+
+def keys_of(records: pa.Table, settings: Settings) -> pa.Table:
+    """The keys of the rows that records without values delete. Raises ConnectError."""
+    return pa.table(_keys(records, settings, {}))
+
+
+def _chunk(records: pa.Table, name: str) -> Any:
+    return records.column(name).combine_chunks()
+
+
+def _masked(field: Any, struct: Any) -> Any:
+    """A field of a struct, null where the struct is null."""
+    return field if struct.null_count == 0 else pc.if_else(pc.is_valid(struct), field, pa.scalar(None, field.type))
+
+
+def _keys(records: pa.Table, settings: Settings, fields: dict[str, Any]) -> dict[str, Any]:
+    match settings.pk_mode:
+        case "none":
+            return {}
+        case "kafka":
+            columns = ("topic", "partition", "offset")
+            return {name: _chunk(records, each) for name, each in zip(settings.pk_fields, columns, strict=True)}
+        case "record_value":
+            return _chosen(records, settings, fields, "value")
+    key = _chunk(records, "key")
+    if types.is_struct(key.type):
+        of_key = {each.name: _masked(key.field(each.name), key) for each in key.type}
+        found = _chosen(records, settings, of_key, "key")
+    elif len(settings.pk_fields) != 1:
+        raise ConnectError(
+            f"the key of {_place(records)} is of the type {key.type}: pk.fields needs exactly one name for its column; "
+            f"it has {list(settings.pk_fields)}"
+        )
+    else:
+        found = {settings.pk_fields[0]: key}
+    if types.is_null(key.type) or key.null_count:
+        row = pc.index(pc.is_null(key), True).as_py()
+        raise ConnectError(f"pk.mode record_key needs keys; the record {_place(records, row)} has none")
+    return found
+
+
+def _chosen(records: pa.Table, settings: Settings, fields: dict[str, Any], part: str) -> dict[str, Any]:
+    wanted = settings.pk_fields or tuple(fields)
+    if missing := [name for name in wanted if name not in fields]:
+        raise ConnectError(f"pk.fields names {missing[0]}, which the {part} of {_place(records)} lacks; it has {list(fields)}")
+    return {name: fields[name] for name in wanted}
+
+
+def _place(records: pa.Table, row: int = 0) -> str:
+    topic, partition, offset = (records.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
+    return f"{topic}-{partition} offset {offset}"

@@ -1,0 +1,1 @@
+"""Reads rows of tables or of a query again and again, as Confluent's JDBC source does."""

@@ -1,0 +1,120 @@
+"""Reads rows of tables, or of a query: `io.confluent.connect.jdbc.JdbcSourceConnector`, without a JVM.
+
+A batch ends where the next row has another position, so a source that goes on there leaves out no row and reads none twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from barnabas.connect.api import Batch, Config, Offset, Source
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.databases.database import Database
+from barnabas.connect.plugins.databases.kinds import connected
+from barnabas.connect.plugins.databases.reading import parts_of
+from barnabas.connect.plugins.databases.table_name import TableName, table_name
+from barnabas.connect.plugins.sql_source import queries
+from barnabas.connect.plugins.sql_source.position import Position, position_of
+from barnabas.connect.plugins.sql_source.settings import BULK, KEYS, TABLES, Settings, errors_of, settings_of
+
+QUERY = {"query": "query"}  # the partition of a query
+
+
+class SqlSource(Source):
+    """See the module."""
+
+    config = KEYS
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        return errors_of(config)
+
+    @classmethod
+    def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:
+        settings = settings_of(config)
+        if settings.query:
+            return [{}]
+        with closing(connected(settings.address, quotes=settings.quotes)) as database:
+            names = [str(each) for each in _tables(database, settings)]
+        count = max(1, min(most, len(names)))
+        return [{TABLES: ",".join(names[at::count])} for at in range(count)]
+
+    def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
+        settings = settings_of(config)
+        given = {name: ",".join(value) if isinstance(value, tuple | list) else str(value or "") for name, value in config.items()}
+        if found := errors_of(given):
+            raise ConnectError(next(iter(found.values()))[0])
+        positions = {_name(partition): position_of(offset) for partition, offset in offsets}
+        with closing(connected(settings.address, quotes=settings.quotes)) as database:
+            queries.begin(database, settings)
+            while not self._closed.is_set():
+                for table in [None] if settings.query else _tables(database, settings):
+                    partition = QUERY if table is None else {"protocol": "1", "table": str(table)}
+                    topic = settings.prefix + ("" if table is None else table.table)
+                    for rows, position in _polled(database, settings, table, positions.get(_name(partition), Position())):
+                        if position is not None:
+                            positions[_name(partition)] = position
+                        yield Batch(rows, None if position is None else position.offset, partition, topic=topic)
+                database.rollback()
+                self._closed.wait(settings.poll_s)
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+def _name(partition: Mapping[str, Any]) -> str:
+    return str(partition.get("table", ""))
+
+
+def _tables(database: Database, settings: Settings) -> list[TableName]:
+    chosen = settings.tables or settings.whitelist
+    if chosen:
+        return [table_name(each) for each in chosen]
+    return [each for each in database.tables() if str(each) not in settings.blacklist]
+
+
+def _polled(
+    database: Database, settings: Settings, table: TableName | None, position: Position
+) -> Iterator[tuple[pa.Table, Position | None]]:
+    """The rows of one poll, part by part, with the position behind each; None within rows that belong together."""
+    end = queries.end_of(database, settings) if settings.timestamps else None
+    statement, parameters = queries.statement_of(database, settings, table, position, end)
+    declared = (database.columns(table) or {}) if table is not None else {}
+    last: tuple[pa.Table, Position] | None = None
+    for part in parts_of(database, statement, parameters, settings.rows, declared, ZoneInfo(settings.timezone)):
+        found = part, _behind(part, settings, 0), _behind(part, settings, part.num_rows - 1)
+        if last is not None:
+            is_apart = settings.mode != BULK and found[1] != last[1]
+            yield last[0], last[1] if is_apart else None
+        last = part, found[2]
+    if last is not None:
+        yield last
+
+
+def _behind(part: pa.Table, settings: Settings, row: int) -> Position:
+    """The position behind a row. Raises ConnectError for a row without one."""
+    number, time = None, None
+    if settings.incrementing:
+        number = _value(part, settings.incrementing, row)
+        if number is None:
+            raise ConnectError(f"the incrementing column {settings.incrementing} of a row is null")
+        number = int(number)
+    if settings.timestamps:
+        values = (_value(part, name, row) for name in settings.timestamps)
+        time = queries.time_of(next((each for each in values if each is not None), None), settings)
+    return Position(number, time)
+
+
+def _value(part: pa.Table, name: str, row: int) -> Any:
+    if name not in part.column_names:
+        raise ConnectError(f"the rows have no column {name}; they have {', '.join(part.column_names)}")
+    return part.column(name)[row].as_py()

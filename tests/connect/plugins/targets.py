@@ -1,0 +1,28 @@
+"""The databases into which the tests of the SQL sink write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.connect.plugins.databases.address import address_of
+from barnabas.connect.plugins.databases.kinds import connected
+
+
+class Target:
+    """A database that tests look at."""
+
+    def __init__(self, url: str, user: str | None = None) -> None:
+        self.url, self.user = url, user
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {"connection.url": self.url, **({} if self.user is None else {"connection.user": self.user})}
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        database = connected(address_of(self.url, self.user))
+        try:
+            found = list(database.run(statement))
+            database.commit()
+        finally:
+            database.close()
+        return found

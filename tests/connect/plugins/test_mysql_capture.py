@@ -1,0 +1,142 @@
+"""Changes of a MariaDB database become records."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pytest
+
+from barnabas.connect.plugins.mysql_capture import source
+from barnabas.connect.runtime import source_task
+from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.engine.jobs import Job
+from tests.connect.plugins.servers import MariadbServer
+from tests.connect.plugins.test_sql_sink import JSON
+from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.test_kills import die_once
+from tests.waiting import wait_until
+
+
+class Capture:
+    """A capture of a database of its own."""
+
+    def __init__(self, tasks: Tasks, server: MariadbServer) -> None:
+        self.tasks, self.server = tasks, server
+        self.name = f"d{crc32(tasks.name.encode())}"
+        server.query(f"CREATE DATABASE {self.name}")
+
+    def run(self, *statements: str) -> None:
+        connection = self.server.connect(self.name)
+        with connection.cursor() as cursor:
+            for each in statements:
+                cursor.execute(each)
+        connection.close()
+
+    def job(self, **config: str) -> Job:
+        given = {
+            "database.hostname": "127.0.0.1", "database.port": str(self.server.port), "database.user": "root", "topic.prefix": "m",
+            "database.server.id": str(crc32(self.name.encode()) or 1), "database.include.list": self.name,
+            **{key.replace("_", "."): value for key, value in config.items()},
+        }  # fmt: skip
+        return self.tasks.job("io.debezium.connector.mariadb.MariaDbConnector", "source", given, JSON)
+
+    def records(self, table: str) -> list[tuple[Any, Any]]:
+        return [
+            (each.key and msgspec.json.decode(each.key), each.value and msgspec.json.decode(each.value))
+            for each in records_of(self.tasks._client, f"m.{self.name}.{table}")
+        ]
+
+    def until(self, table: str, count: int, task: Any) -> list[tuple[Any, ...]]:
+        self.tasks.until(lambda: len(self.records(table)) >= count, task, "the records did not come")
+        found = [
+            (key, None) if value is None else (value["op"], value["before"], value["after"]) for key, value in self.records(table)
+        ]
+        assert len(found) == count, found
+        return found
+
+
+@pytest.fixture
+def capture(tasks: Tasks, mariadb: MariadbServer) -> Capture:
+    return Capture(tasks, mariadb)
+
+
+def test_rows_come_first_and_then_the_changes(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY, v varchar(10))", "INSERT INTO t VALUES (1, 'a'), (2, '')")
+    with capture.tasks.running(capture.job()) as task:
+        assert capture.until("t", 2, task) == [("r", None, {"id": 1, "v": "a"}), ("r", None, {"id": 2, "v": ""})]
+        capture.run(
+            "INSERT INTO t VALUES (3, NULL)", "UPDATE t SET v = 'b' WHERE id = 1", "DELETE FROM t WHERE id = 2",
+            "UPDATE t SET id = 4 WHERE id = 3",
+        )  # fmt: skip
+        found = capture.until("t", 9, task)
+    assert found[2:] == [
+        ("c", None, {"id": 3, "v": None}),
+        ("u", {"id": 1, "v": "a"}, {"id": 1, "v": "b"}),
+        ("d", {"id": 2, "v": ""}, None),
+        ({"id": 2}, None),
+        ("d", {"id": 3, "v": None}, None),
+        ({"id": 3}, None),
+        ("c", None, {"id": 4, "v": None}),
+    ]
+    capture.run("INSERT INTO t VALUES (5, 'x')")
+    with capture.tasks.running(capture.job()) as task:
+        assert capture.until("t", 10, task)[9:] == [("c", None, {"id": 5, "v": "x"})]
+
+
+TYPES = {
+    "tinyint": ("-5", -5), "int unsigned": ("4294967295", 4294967295), "bigint unsigned": ("18446744073709551615", 18446744073709551615),
+    "double": ("2.25", 2.25), "text": ("'ü\"'", 'ü"'), "blob": ("x'00ff'", "AP8="), "date": ("'2020-02-29'", 18321),
+    "datetime": ("'2020-01-01 00:00:00'", 1577836800000), "datetime(6)": ("'2020-01-01 00:00:00.000001'", 1577836800000001),
+    "timestamp(6) NULL": ("'2020-01-01 02:00:00.1'", "2020-01-01T02:00:00.1Z"), "time": ("'01:00:00'", 3600000000),
+    "year": ("2020", 2020), "enum('a','b')": ("'b'", "b"), "set('a','b')": ("'a,b'", "a,b"), "bit(1)": ("b'1'", True),
+    "bit(9)": ("b'100000001'", "AQE="), "decimal(10,2)": ("1.5", "1.50"), "char(3)": ("'a'", "a"),
+}  # fmt: skip
+
+
+def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_log(capture: Capture) -> None:
+    columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(TYPES))
+    insert = f"INSERT INTO t VALUES (1, {', '.join(text for text, _ in TYPES.values())})"
+    nulls = f"INSERT INTO t VALUES (2, {', '.join('NULL' for _ in TYPES)})"
+    capture.run("SET time_zone = '+00:00'", f"CREATE TABLE t (id int, {columns})", insert, nulls)
+    with capture.tasks.running(capture.job(decimal_handling_mode="string")) as task:
+        capture.until("t", 2, task)
+        capture.run("SET time_zone = '+00:00'", insert, nulls)
+        found = capture.until("t", 4, task)
+    expected = {kind: value for kind, (_, value) in TYPES.items()}
+    for at in (0, 2):
+        assert {kind: found[at][2][f"c{number}"] for number, kind in enumerate(TYPES)} == expected
+        assert {*found[at + 1][2].values()} == {2, None}
+
+
+def test_columns_are_added_while_the_capture_runs(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+        capture.run("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD v int", "INSERT INTO t VALUES (3, 4)")
+        found = capture.until("t", 3, task)
+    assert [after for _, _, after in found] == [{"id": 1}, {"id": 2}, {"id": 3, "v": 4}]
+
+
+def test_a_large_transaction_goes_on_within(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows come once, although the task dies between two parts of it."""
+    monkeypatch.setattr(source, "ROWS", 100)
+    monkeypatch.setattr(source_task, "MOST_ROWS", 100)
+    capture.run("CREATE TABLE t (v int)", "INSERT INTO t VALUES (0)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    numbers = ", ".join(f"({each})" for each in range(1, 2001))
+    capture.run("BEGIN", f"INSERT INTO t VALUES {numbers}", f"INSERT INTO t VALUES {numbers}", "COMMIT")
+    with monkeypatch.context() as dying:
+        task = capture.tasks.start(capture.job())
+        capture.tasks.until(lambda: len(capture.records("t")) > 1, task, "no part of it came")
+        died = die_once(dying, TransactionalWriter, "write", after=True)
+        wait_until(lambda: died or len(capture.records("t")) == 4001, "it did not die")
+        capture.tasks.stop(task)
+    with capture.tasks.running(capture.job()) as task:
+        capture.tasks.until(lambda: len(capture.records("t")) >= 4001, task, "the rows did not come")
+        capture.run("INSERT INTO t VALUES (-1)")
+        found = capture.until("t", 4002, task)
+    assert [after["v"] for _, _, after in found] == [0, *range(1, 2001), *range(1, 2001), -1]

@@ -1,0 +1,388 @@
+"""Changes of a PostgreSQL database become records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from barnabas.connect.plugins.postgres_capture import snapshot, source
+from barnabas.connect.runtime import source_task
+from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.engine.jobs import Job
+from tests.connect.plugins.servers import PostgresServer
+from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.test_kills import Died, die_once
+from tests.waiting import wait_until
+
+JSON = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+
+
+class Capture:
+    """A capture of the tables of a schema of its own."""
+
+    def __init__(self, tasks: Tasks, server: PostgresServer) -> None:
+        self.tasks, self.server = tasks, server
+        self.name = "s" + "".join(each for each in tasks.name if each.isalnum()).lower()[-40:]
+        server.query(f"CREATE SCHEMA {self.name}")
+
+    def run(self, *statements: str) -> None:
+        with self.server.connect() as connection:
+            connection.execute(f"SET search_path = {self.name}".encode())
+            for each in statements:
+                connection.execute(each.encode())
+
+    def job(self, **config: str) -> Job:
+        given = {
+            "database.hostname": "127.0.0.1", "database.port": str(self.server.port), "database.user": "postgres",
+            "database.dbname": "postgres", "topic.prefix": "p", "schema.include.list": self.name, "slot.name": self.name,
+            "publication.name": self.name, "publication.autocreate.mode": "filtered",
+            **{key.replace("_", "."): value for key, value in config.items()},
+        }  # fmt: skip
+        return self.tasks.job("io.debezium.connector.postgresql.PostgresConnector", "source", given, JSON)
+
+    def topic(self, table: str) -> str:
+        return f"p.{self.name}.{table}"
+
+    def records(self, table: str) -> list[tuple[Any, Any]]:
+        """Keys and values of a table's topic."""
+        return [
+            (each.key and msgspec.json.decode(each.key), each.value and msgspec.json.decode(each.value))
+            for each in records_of(self.tasks._client, self.topic(table))
+        ]
+
+    def changes(self, table: str) -> list[tuple[Any, ...]]:
+        """Operation, before and after of a table's events; tombstones as (key, None)."""
+        return [
+            (key, None) if value is None else (value["op"], value["before"], value["after"]) for key, value in self.records(table)
+        ]
+
+    def until_streaming(self, task: Any) -> None:
+        """Wait until the snapshot is behind."""
+        statement = (
+            "SELECT 1 FROM pg_replication_slots s JOIN pg_stat_replication r ON r.pid = s.active_pid "
+            f"WHERE s.slot_name = '{self.name}' AND r.state = 'streaming'"
+        )
+        self.tasks.until(lambda: self.server.query(statement), task, "it does not stream")
+
+    def until(self, table: str, count: int, task: Any) -> list[tuple[Any, ...]]:
+        self.tasks.until(lambda: len(self.records(table)) >= count, task, "the records did not come")
+        found = self.changes(table)
+        assert len(found) == count, found
+        return found
+
+
+@pytest.fixture
+def capture(tasks: Tasks, postgres: PostgresServer) -> Iterator[Capture]:
+    made = Capture(tasks, postgres)
+    yield made
+    tasks.close()
+    postgres.query(f"DROP SCHEMA {made.name} CASCADE")
+    postgres.query(f"DROP PUBLICATION IF EXISTS {made.name}")
+    postgres.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{made.name}'")
+
+
+def test_rows_come_first_and_then_the_changes(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, '')")
+    with capture.tasks.running(capture.job()) as task:
+        found = capture.until("t", 2, task)
+        assert found == [("r", None, {"id": 1, "v": "a"}), ("r", None, {"id": 2, "v": ""})]
+        capture.run(
+            "INSERT INTO t VALUES (3, NULL)", "UPDATE t SET v = 'b' WHERE id = 1", "DELETE FROM t WHERE id = 2",
+            "UPDATE t SET id = 4 WHERE id = 3",
+        )  # fmt: skip
+        found = capture.until("t", 9, task)
+    assert found[2:] == [
+        ("c", None, {"id": 3, "v": None}),
+        ("u", None, {"id": 1, "v": "b"}),
+        ("d", {"id": 2, "v": None}, None),
+        ({"id": 2}, None),
+        ("d", {"id": 3, "v": None}, None),
+        ({"id": 3}, None),
+        ("c", None, {"id": 4, "v": None}),
+    ]
+    key, value = capture.records("t")[2]
+    assert key == {"id": 3}
+    source = value["source"]
+    assert (source["connector"], source["schema"], source["table"], source["snapshot"]) == (
+        "postgresql",
+        capture.name,
+        "t",
+        "false",
+    )
+
+
+def test_a_capture_goes_on_where_it_was(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    capture.run("INSERT INTO t VALUES (2)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 2, task)
+        capture.run("INSERT INTO t VALUES (3)")
+        found = capture.until("t", 3, task)
+    assert [after["id"] for _, _, after in found] == [1, 2, 3]
+
+
+TYPES = {
+    "int2": ("-5", -5), "int4": ("7", 7), "int8": ("9007199254740993", 9007199254740993), "float4": ("1.5", 1.5), "float8": ("2.25", 2.25),
+    "bool": ("'t'", True), "text": ("'ü\"'", 'ü"'), "varchar(5)": ("'abc'", "abc"), "char(3)": ("'a'", "a  "),
+    "bytea": ("'\\x00ff'", "AP8="), "date": ("'2020-02-29'", 18321), "timestamp": ("'2020-01-01 00:00:00.000001'", 1577836800000001),
+    "timestamp(3)": ("'1969-12-31 23:59:59.5'", -500), "timestamptz": ("'2020-01-01 02:00:00.1+02'", "2020-01-01T00:00:00.1Z"),
+    "time": ("'01:00:00'", 3600000000), "time(3)": ("'24:00:00'", 86400000), "timetz": ("'01:00:00+02'", "23:00:00Z"),
+    "interval": ("'1 day 00:00:01'", 86401000000), "json": ("'{\"a\": 1}'", '{"a": 1}'), "jsonb": ("'[1]'", "[1]"),
+    "uuid": ("'00000000-0000-0000-0000-000000000001'", "00000000-0000-0000-0000-000000000001"), "inet": ("'::1'", "::1"),
+    "int4[]": ("'{1,NULL,3}'", [1, None, 3]), "text[]": ("'{\"a b\",\"q\\\"\",NULL,\"NULL\"}'", ["a b", 'q"', None, "NULL"]),
+    "bit(1)": ("'1'", True), "bit(9)": ("'100000001'", "AQE="), "int4range": ("'[1,5)'", "[1,5)"), "point": ("'(1,2)'", "(1,2)"),
+    "mood": ("'sad'", "sad"), "positive": ("3", 3), "money": ("'-1234.5'", "-1234.50"), "xml": ("'<a/>'", "<a/>"),
+    "date ": ("'infinity'", 2147483647), "timestamp ": ("'0044-03-15 00:00:00 BC'", -63517824000000000), "oid": ("5", 5),
+    "timestamp(6)": ("'infinity'", 9223372036825200000),
+}  # fmt: skip
+
+
+def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_stream(capture: Capture) -> None:
+    capture.run("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)")
+    columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(TYPES))
+    values = ", ".join(text for text, _ in TYPES.values())
+    nulls = ", ".join("NULL" for _ in TYPES)
+    insert = (f"INSERT INTO t VALUES (1, {values})", f"INSERT INTO t VALUES (2, {nulls})")
+    capture.run(f"CREATE TABLE t (id int, {columns})", *insert)
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 2, task)
+        capture.run(*insert)
+        found = capture.until("t", 4, task)
+    expected = {kind: value for kind, (_, value) in TYPES.items()}
+    for at in (0, 2):
+        after = found[at][2]
+        assert {kind: after[f"c{number}"] for number, kind in enumerate(TYPES)} | {"money": expected["money"]} == expected
+        assert {*found[at + 1][2].values()} == {2, None}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"decimal_handling_mode": "string"}, ("1.50", "2.5", "NaN")),
+        ({"decimal_handling_mode": "double"}, (1.5, 2.5, "nan")),
+    ],
+)
+def test_decimals(capture: Capture, config: dict[str, str], expected: tuple[Any, ...]) -> None:
+    capture.run("CREATE TABLE t (a numeric(10,2), b numeric, c numeric)", "INSERT INTO t VALUES (1.5, 2.5, 'NaN')")
+    with capture.tasks.running(capture.job(**config)) as task:
+        [(_, _, after)] = capture.until("t", 1, task)
+    assert tuple(after.values()) == expected
+
+
+def test_a_decimal_without_a_form_says_what_helps(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (a numeric)", "INSERT INTO t VALUES ('NaN')")
+    task = capture.tasks.start(capture.job())
+    wait_until(task.failure, "it did not fail")
+    assert f"the column {capture.name}.t.a has a value that has no form: decimals have no NaN" in str(task.failure())
+
+
+@pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
+def test_large_values_that_an_update_leaves_alone(capture: Capture, identity: str) -> None:
+    capture.run(
+        "CREATE TABLE t (id int PRIMARY KEY, small int, large text, numbers int[])", "ALTER TABLE t ALTER large SET STORAGE EXTERNAL",
+        "ALTER TABLE t ALTER numbers SET STORAGE EXTERNAL", f"ALTER TABLE t REPLICA IDENTITY {identity}",
+        "INSERT INTO t SELECT 1, 1, repeat('x', 9000), array_agg(n) FROM generate_series(1, 3000) n",
+    )  # fmt: skip
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+        capture.run("UPDATE t SET small = 2")
+        op, before, after = capture.until("t", 2, task)[1]
+    assert (op, after["small"]) == ("u", 2)
+    if identity == "FULL":
+        assert (before["small"], before["large"], after["large"], len(after["numbers"])) == (1, "x" * 9000, "x" * 9000, 3000)
+    else:
+        placeholder = "__debezium_unavailable_value"
+        assert (before, after["large"], bytes(after["numbers"]).decode()) == (None, placeholder, placeholder)
+
+
+def test_a_table_without_a_key(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (a int, b text)", "ALTER TABLE t REPLICA IDENTITY FULL", "INSERT INTO t VALUES (1, 'x')")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+        capture.run("UPDATE t SET b = 'y'", "DELETE FROM t")
+        found = capture.until("t", 4, task)
+    assert found[1:] == [
+        ("u", {"a": 1, "b": "x"}, {"a": 1, "b": "y"}),
+        ("d", {"a": 1, "b": "y"}, None),
+        (None, None),
+    ]
+    assert [key for key, _ in capture.records("t")] == [None] * 4
+
+
+def test_columns_come_and_go_while_the_capture_runs(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY, a int)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until_streaming(task)
+        capture.run("INSERT INTO t VALUES (1, 1)", "ALTER TABLE t ADD b text DEFAULT 'x'", "INSERT INTO t VALUES (2, 2, 'y')")
+        capture.run("ALTER TABLE t DROP a", "INSERT INTO t VALUES (3, 'z')")
+        capture.run("ALTER TABLE t ALTER b DROP DEFAULT, ALTER b TYPE int USING 0", "UPDATE t SET b = 4")
+        found = capture.until("t", 6, task)
+    assert [after for _, _, after in found] == [
+        {"id": 1, "a": 1}, {"id": 2, "a": 2, "b": "y"}, {"id": 3, "b": "z"},
+        {"id": 1, "b": 4}, {"id": 2, "b": 4}, {"id": 3, "b": 4},
+    ]  # fmt: skip
+
+
+def test_truncations_have_events_if_they_are_not_skipped(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
+    with capture.tasks.running(capture.job(skipped_operations="none")) as task:
+        capture.until_streaming(task)
+        capture.run("INSERT INTO t VALUES (1)", "TRUNCATE t", "INSERT INTO t VALUES (2)")
+        found = capture.until("t", 3, task)
+    assert found == [("c", None, {"id": 1}), ("t", None, None), ("c", None, {"id": 2})]
+
+
+def test_the_flat_form_has_the_rows_alone(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a')")
+    with capture.tasks.running(capture.job(barnabas_format="flat")) as task:
+        capture.tasks.until(lambda: capture.records("t"), task, "the row did not come")
+        capture.run("UPDATE t SET v = 'b'", "DELETE FROM t")
+        capture.tasks.until(lambda: len(capture.records("t")) == 3, task, "the changes did not come")
+    assert capture.records("t") == [({"id": 1}, {"id": 1, "v": "a"}), ({"id": 1}, {"id": 1, "v": "b"}), ({"id": 1}, None)]
+
+
+def test_tables_and_columns_are_chosen(capture: Capture) -> None:
+    capture.run(
+        "CREATE TABLE a (id int PRIMARY KEY, secret text)", "CREATE TABLE b (id int PRIMARY KEY)", "INSERT INTO b VALUES (1)"
+    )
+    config = {
+        "table_include_list": f"{capture.name}\\.A",
+        "column_exclude_list": ".*[.]secret",
+        "publication_autocreate_mode": "all_tables",
+    }
+    with capture.tasks.running(capture.job(**config)) as task:
+        capture.until_streaming(task)
+        capture.run("INSERT INTO b VALUES (2)", "INSERT INTO a VALUES (1, 'x')")
+        assert capture.until("a", 1, task) == [("c", None, {"id": 1})]
+    assert capture.records("b") == []
+
+
+def test_a_slot_follows_the_server_while_the_captured_tables_are_quiet(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE other (id int)")
+    with capture.tasks.running(capture.job(table_include_list=f"{capture.name}.t")) as task:
+        capture.until_streaming(task)
+        capture.run("INSERT INTO other SELECT generate_series(1, 1000)")
+        [(written,)] = capture.server.query("SELECT pg_current_wal_flush_lsn()")
+        confirmed = f"SELECT confirmed_flush_lsn >= '{written}' FROM pg_replication_slots WHERE slot_name = '{capture.name}'"
+        capture.tasks.until(lambda: capture.server.query(confirmed) == [(True,)], task, "the slot holds back WAL")
+
+
+def test_a_slot_is_not_confirmed_before_the_commit(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until_streaming(task)
+    died = die_once(monkeypatch, TransactionalWriter, "write", after=False)
+    capture.run("INSERT INTO t VALUES (1)")
+    task = capture.tasks.start(capture.job())
+    wait_until(lambda: died and task.failure() is not None, "it did not die")
+    capture.tasks.stop(task)
+    with capture.tasks.running(capture.job()) as task:
+        assert capture.until("t", 1, task) == [("c", None, {"id": 1})]
+
+
+def test_heartbeats_run_a_statement_and_have_records(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE beats (n int)")
+    config = {"heartbeat_interval_ms": "100", "heartbeat_action_query": f"INSERT INTO {capture.name}.beats VALUES (1)"}
+    config |= {"table_include_list": f"{capture.name}.t", "topic_prefix": capture.name}
+    with capture.tasks.running(capture.job(**config)) as task:
+        topic = f"__debezium-heartbeat.{capture.name}"
+        capture.tasks.until(lambda: len(list(records_of(capture.tasks._client, topic))) > 2, task, "there are no heartbeats")
+    assert capture.server.query(f"SELECT count(*) > 2 FROM {capture.name}.beats") == [(True,)]
+    first = next(records_of(capture.tasks._client, topic))
+    assert msgspec.json.decode(first.key or b"") == {"serverName": capture.name}
+
+
+def test_a_snapshot_that_was_cut_off_is_made_again(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables with a key end in the last state of each key; a table without a key has each row once."""
+    monkeypatch.setattr(snapshot, "ROWS", 10)
+    monkeypatch.setattr(source_task, "MOST_ROWS", 10)
+    capture.run(
+        "CREATE TABLE a (v int)", "INSERT INTO a SELECT generate_series(1, 25)",
+        "CREATE TABLE b (id int PRIMARY KEY)", "INSERT INTO b SELECT generate_series(1, 50)",
+        "CREATE TABLE c (v int)", "INSERT INTO c SELECT generate_series(1, 25)",
+    )  # fmt: skip
+    writes = iter(range(100))
+    real = TransactionalWriter.write
+
+    def write(self: TransactionalWriter, batches: Any) -> int:
+        if next(writes) == 3:
+            raise Died
+        return real(self, batches)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(TransactionalWriter, "write", write)
+        task = capture.tasks.start(capture.job())
+        wait_until(lambda: task.failure() is not None, "it did not die")
+        capture.tasks.stop(task)
+    assert 0 < len(capture.records("b")) < 50
+    capture.run("DELETE FROM b WHERE id <= 40", "INSERT INTO a VALUES (26)", "INSERT INTO c VALUES (26)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.run("INSERT INTO c VALUES (27)")
+        capture.tasks.until(lambda: len(capture.records("c")) >= 27, task, "the rows did not come")
+        capture.tasks.until(lambda: len(capture.records("a")) >= 26, task, "the rows did not come")
+    for table, count in (("a", 26), ("c", 27)):
+        assert [value["after"]["v"] for _, value in capture.records(table)] == list(range(1, count + 1))
+    last = {key["id"]: value for key, value in capture.records("b")}
+    assert sorted(each for each, value in last.items() if value is not None) == list(range(41, 51))
+
+
+@pytest.mark.parametrize(
+    ("before", "config", "error"),
+    [
+        ((), {"publication_autocreate_mode": "disabled", "publication_name": "nix"}, "has no publication nix"),
+        ((), {"database_dbname": "nix"}, 'database "nix" does not exist'),
+        (("SELECT pg_create_logical_replication_slot('{name}', 'test_decoding')",), {}, "has the plug-in test_decoding"),
+    ],
+)
+def test_a_database_that_cannot_be_captured_says_why(
+    capture: Capture, before: tuple[str, ...], config: dict[str, str], error: str
+) -> None:
+    capture.run("CREATE TABLE t (id int)", *(each.format(name=capture.name) for each in before))
+    task = capture.tasks.start(capture.job(**config))
+    wait_until(task.failure, "it did not fail")
+    assert error in str(task.failure())
+
+
+def test_a_slot_that_is_gone_is_an_error(capture: Capture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    wait_until(lambda: capture.server.query("SELECT count(*) FROM pg_replication_slots WHERE active") == [(0,)])
+    capture.server.query(f"SELECT pg_drop_replication_slot('{capture.name}')")
+    task = capture.tasks.start(capture.job())
+    wait_until(task.failure, "it did not fail")
+    assert f"has no slot {capture.name} any more" in str(task.failure())
+
+
+def test_a_large_transaction_goes_on_within(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows come once, although the task dies between two parts of it."""
+    monkeypatch.setattr(source, "ROWS", 100)
+    monkeypatch.setattr(source_task, "MOST_ROWS", 100)
+    capture.run("CREATE TABLE t (v int)", "INSERT INTO t VALUES (0)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    capture.run(
+        "BEGIN", "INSERT INTO t SELECT generate_series(1, 2000)", "INSERT INTO t SELECT generate_series(1, 2000)", "COMMIT"
+    )
+    with monkeypatch.context() as dying:
+        task = capture.tasks.start(capture.job())
+        capture.tasks.until(lambda: len(capture.records("t")) > 1, task, "no part of it came")
+        died = die_once(dying, TransactionalWriter, "write", after=True)
+        wait_until(lambda: died or len(capture.records("t")) == 4001, "it did not die")
+        capture.tasks.stop(task)
+    with capture.tasks.running(capture.job()) as task:
+        capture.tasks.until(lambda: len(capture.records("t")) >= 4001, task, "the rows did not come")
+        capture.run("INSERT INTO t VALUES (-1)")
+        found = capture.until("t", 4002, task)
+    assert [after["v"] for _, _, after in found] == [0, *range(1, 2001), *range(1, 2001), -1]

@@ -1,0 +1,159 @@
+"""Records into tables of databases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pytest
+
+from barnabas.connect.errors import ConnectError
+from barnabas.engine.jobs import Job
+from tests.connect.plugins.targets import Target
+from tests.connect.runtime.tasks import Tasks
+from tests.waiting import wait_until
+
+JSON = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id", "delete.enabled": "true", "auto.create": "true"}
+KINDS = ["postgres", "sqlite", "duckdb", "mariadb"]
+
+
+@pytest.fixture(params=KINDS)
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    """A database of each kind."""
+    match request.param:
+        case "postgres":
+            return Target(request.getfixturevalue("postgres").url, "postgres")
+        case "mariadb":
+            return Target(request.getfixturevalue("mariadb").url, "root")
+    return Target(f"jdbc:{request.param}:{tmp_path / 'target.db'}")
+
+
+class Sinking:
+    """A sink of one topic into one table."""
+
+    def __init__(self, tasks: Tasks, target: Target) -> None:
+        self.tasks, self.target = tasks, target
+        self.table = f"rows_{crc32(tasks.topic.encode())}"
+        tasks.create_topic()
+
+    def job(self, **config: str) -> Job:
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        return self.tasks.job(
+            "JdbcSinkConnector", "sink",
+            {"topics": self.tasks.topic, "table.name.format": self.table, **self.target.config, **given}, JSON,
+        )  # fmt: skip
+
+    def put(self, value: Any, key: Any = None) -> None:
+        text = None if key is None else msgspec.json.encode(key).decode()
+        self.tasks.produce(None if value is None else msgspec.json.encode(value), key=text)
+
+    def rows(self, columns: str = "*", order: str = "1") -> list[tuple[Any, ...]]:
+        quote = "`" if "mysql" in self.target.url or "mariadb" in self.target.url else '"'
+        return self.target.run(f"SELECT {columns} FROM {quote}{self.table}{quote} ORDER BY {order}")
+
+    def drain(self, job: Job, count: int) -> None:
+        """Run the task until it has committed so many records."""
+        with self.tasks.running(job) as task:
+            self.tasks.until(lambda: self.tasks.committed() == {0: (count, "")}, task, "not all records were taken")
+
+
+@pytest.fixture
+def sinking(tasks: Tasks, target: Target) -> Sinking:
+    return Sinking(tasks, target)
+
+
+def given(config: Mapping[str, str]) -> dict[str, str]:
+    return {key.replace(".", "_"): value for key, value in config.items()}
+
+
+def test_records_become_rows_of_a_table_that_is_created(sinking: Sinking) -> None:
+    sinking.put({"id": 1, "name": "a'\"\\,\n", "price": 1.5, "ok": True})
+    sinking.put({"id": 2, "name": "", "price": None, "ok": False})
+    sinking.put({"id": 3, "name": None, "price": 2.0, "ok": None})
+    sinking.drain(sinking.job(auto_create="true"), 3)
+    assert sinking.rows("id, name, price, ok") == [(1, "a'\"\\,\n", 1.5, True), (2, "", None, False), (3, None, 2.0, None)]
+
+
+def test_upserts_and_tombstones_leave_the_last_value_of_each_key(sinking: Sinking) -> None:
+    for key, value in [(1, "a"), (2, "b"), (1, "c"), (3, "d"), (2, None), (4, "e"), (4, None), (4, "f")]:
+        sinking.put(None if value is None else {"v": value}, key)
+    sinking.drain(sinking.job(**given(UPSERT)), 8)
+    assert sinking.rows() == [(1, "c"), (3, "d"), (4, "f")]
+    sinking.put({"v": "g"}, 1)
+    sinking.put(None, 3)
+    sinking.drain(sinking.job(**given(UPSERT)), 10)
+    assert sinking.rows() == [(1, "g"), (4, "f")]
+
+
+def test_columns_are_added(sinking: Sinking) -> None:
+    sinking.put({"id": 1})
+    job = sinking.job(auto_create="true", auto_evolve="true", pk_mode="record_value", pk_fields="id", insert_mode="upsert")
+    sinking.drain(job, 1)
+    sinking.put({"id": 2, "more": "x"})
+    sinking.drain(job, 2)
+    assert sinking.rows("id, more") == [(1, None), (2, "x")]
+
+
+def test_updates_change_the_rows_that_are_there(sinking: Sinking) -> None:
+    sinking.put({"id": 1, "v": "a"})
+    sinking.drain(sinking.job(auto_create="true", pk_mode="record_value", pk_fields="id"), 1)
+    sinking.put({"id": 1, "v": "b"})
+    sinking.put({"id": 2, "v": "c"})
+    sinking.drain(sinking.job(pk_mode="record_value", pk_fields="id", insert_mode="update"), 3)
+    assert sinking.rows("id, v") == [(1, "b")]
+
+
+def test_the_place_of_a_record_can_be_its_key(sinking: Sinking) -> None:
+    sinking.put({"v": "a"})
+    sinking.put({"v": "b"})
+    sinking.drain(sinking.job(auto_create="true", pk_mode="kafka", fields_whitelist="v", insert_mode="upsert"), 2)
+    topic = sinking.tasks.topic
+    assert sinking.rows(order="3") == [(topic, 0, 0, "a"), (topic, 0, 1, "b")]
+
+
+def test_nested_values_become_json(sinking: Sinking) -> None:
+    sinking.put({"id": 1, "tags": ["a", "b"], "place": {"x": 1}})
+    sinking.drain(sinking.job(auto_create="true"), 1)
+    [(tags, place)] = sinking.rows("tags, place")
+    found = [each if not isinstance(each, str) else msgspec.json.decode(each) for each in (tags, place)]
+    assert found == [["a", "b"], {"x": 1}]
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "key", "error"),
+    [
+        ({}, {"id": 1}, None, "is missing and auto-creation is disabled"),
+        ({"auto.create": "true"}, 5, None, "the sink needs values that are structs"),
+        ({"auto.create": "true"}, None, 1, "has no value"),
+        ({**UPSERT}, {"v": 1}, None, "needs keys"),
+        ({**UPSERT, "pk.fields": ""}, {"v": 1}, 1, "needs exactly one name"),
+        ({**UPSERT, "pk.mode": "record_value", "delete.enabled": "false"}, {"v": 1}, 1, "pk.fields names id, which the value"),
+    ],
+)
+@pytest.mark.parametrize("target", ["sqlite"], indirect=True)
+def test_a_record_that_does_not_fit_fails_the_task(
+    sinking: Sinking, config: dict[str, str], value: Any, key: Any, error: str
+) -> None:
+    sinking.put(value, key)
+    task = sinking.tasks.start(sinking.job(**given(config)))
+    wait_until(task.failure, "it did not fail")
+    assert error in str(task.failure())
+
+
+def test_a_database_that_is_not_there_fails_the_start(tasks: Tasks) -> None:
+    tasks.create_topic()
+    job = tasks.job(
+        "JdbcSinkConnector", "sink", {"topics": tasks.topic, "connection.url": "jdbc:postgresql://127.0.0.1:1/x?password=geheim"}
+    )  # fmt: skip
+    with pytest.raises(ConnectError, match=r"postgresql://127\.0\.0\.1:1/x cannot be reached") as caught:
+        tasks.start(job)
+    assert "geheim" not in str(caught.value)
