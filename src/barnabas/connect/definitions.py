@@ -56,21 +56,7 @@ def _common(worker: Mapping[str, str], config: Mapping[str, str]) -> ConfigDef:
         ("tasks.max.enforce", Type.BOOLEAN, True, LOW, Width.SHORT, "Enforce tasks max", None,
          "Whether a connector that makes more tasks than tasks.max fails. Deprecated in Kafka Connect."),
     ))  # fmt: skip
-    order = 6
-    for name, (title, of) in CONVERTERS.items():
-        what = title.split(" ")[0].lower()
-        version = None if _class_of(config.get(name, given[name])) is None else barnabas.__version__
-        made.define(
-            name, Type.CLASS, _class_of(given[name]), importance=LOW, group=COMMON, order_in_group=order, width=Width.SHORT,
-            display_name=f"{title} class", recommender=_plugins(of),
-            documentation=f"The class that makes bytes of the {what}s of records, and reads them. By default that of the workers.",
-        )  # fmt: skip
-        made.define(
-            f"{name}.{VERSION}", Type.STRING, version, importance=LOW, group=COMMON, order_in_group=order + 1,
-            width=Width.SHORT, display_name=f"{title} version", validator=_version(), recommender=_versions(is_known=version is not None),
-            documentation=f"The version of the class in {name}.",
-        )  # fmt: skip
-        order += 2
+    order = _add_converters(made, given, config, 6)
     _add(made, TRANSFORMS, order, (
         ("transforms", Type.LIST, (), LOW, Width.LONG, "Transforms", UniqueAliases("transformation"),
          "Aliases of the transformations of records, in their order."),
@@ -95,6 +81,25 @@ def _common(worker: Mapping[str, str], config: Mapping[str, str]) -> ConfigDef:
         ("errors.log.include.messages", Type.BOOLEAN, False, MEDIUM, Width.SHORT, "Log Error Details", None,
          "Whether the log has the record that caused an error: its key, value and headers."),
     ))  # fmt: skip
+
+
+def _add_converters(made: ConfigDef, given: Mapping[str, str], config: Mapping[str, str], order: int) -> int:
+    """Add the keys of converters, from this order on; returns the order of what follows."""
+    for name, (title, of) in CONVERTERS.items():
+        what = title.split(" ")[0].lower()
+        version = None if _class_of(config.get(name, given[name])) is None else barnabas.__version__
+        made.define(
+            name, Type.CLASS, _class_of(given[name]), importance=LOW, group=COMMON, order_in_group=order, width=Width.SHORT,
+            display_name=f"{title} class", recommender=_plugins(of),
+            documentation=f"The class that makes bytes of the {what}s of records, and reads them. By default that of the workers.",
+        )  # fmt: skip
+        made.define(
+            f"{name}.{VERSION}", Type.STRING, version, importance=LOW, group=COMMON, order_in_group=order + 1,
+            width=Width.SHORT, display_name=f"{title} version", validator=_version(), recommender=_versions(is_known=version is not None),
+            documentation=f"The version of the class in {name}.",
+        )  # fmt: skip
+        order += 2
+    return order
 
 
 def _source(made: ConfigDef) -> ConfigDef:
