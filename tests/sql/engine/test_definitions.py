@@ -13,6 +13,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.sql.engine import SqlEngine
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking, engine_of
+from tests.waiting import wait_until
 
 
 def client(broker: Broker) -> BlockingClient:
@@ -75,6 +76,7 @@ def test_every_engine_knows_a_table(ask: Asking, broker: Broker) -> None:
         ask("create table shared (a int)")
         assert there.rows("select * from shared") == []
         there("alter table shared add column b int not null default 7")
+        wait_until(lambda: ask("select * from shared").names == ["a", "b"])
         ask("insert into shared values (1, 2)")
         assert ask.rows("select * from shared") == [(1, 2)]
         there("drop table shared")
@@ -123,7 +125,6 @@ def test_columns_are_added(ask: Asking) -> None:
     assert ask.error("alter table grown add column b int").sqlstate == "42701"
     assert ask.error("alter table grown add column d int not null").sqlstate == "23502"
     assert ask.tag("alter table grown add column if not exists b int") == "ALTER TABLE"
-    assert ask.error("alter table grown add unique (a)").sqlstate in ("0A000", "42601")
     ask("alter table grown alter column a set default 'z'")
     ask("insert into grown (id) values (3)")
     assert ask.rows("select a from grown where id = 3") == [("z",)]
@@ -154,7 +155,15 @@ def test_truncate(ask: Asking, keyed: bool) -> None:
     ("text", "state"),
     [
         ("create table bad (a int, a text)", "42701"),
-        ("create table bad (a int check (a > 0))", "0A000"),
+        ("create table bad (a int check (b > 0))", "42703"),
+        ("create table bad (a int check (a))", "42804"),
+        ("create table bad (a int check (sum(a) > 0))", "42803"),
+        ("create table bad (a int check (a > (select 1)))", "0A000"),
+        ("create table bad (a int, unique (b))", "42703"),
+        ("create table bad (a int, unique (a, a))", "42701"),
+        ("create table bad (a json unique)", "42704"),
+        ("create table bad (a int unique deferrable)", "0A000"),
+        ("create table bad (a int constraint k unique, constraint k check (a > 0))", "42710"),
         ("create table bad (_offset int)", "42939"),
         ("create table bad (a foo)", "42704"),
         ("create table bad (a numeric(99,2))", "22023"),
@@ -168,7 +177,7 @@ def test_truncate(ask: Asking, keyed: bool) -> None:
         ("create table other.bad (a int)", "3F000"),
         ("create unlogged table bad (a int)", "0A000"),
         ("create table bad", "0A000"),
-        ("create unique index i on bad (a)", "0A000"),
+        ("create unique index i on bad (a)", "42P01"),
         ("drop view bad", "42P01"),
         ("truncate bad", "42P01"),
     ],
@@ -183,10 +192,9 @@ def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> Non
     ("create table bad (a point)", '"point" does not exist', "text"),
     ("create user ann", "CREATE USER", "barnabas user add"),
     ("create role ann", "CREATE ROLE", "barnabas acl"),
-    ("alter table worded rename column a to b", "RENAME COLUMN", "ADD COLUMN"),
     ("alter table worded alter column a type text", "cannot become text", "wider"),
-    ("alter table worded add constraint k primary key (a)", "ADD CONSTRAINT", "ADD COLUMN"),
-    ("alter table worded drop constraint k", "DROP", "ADD COLUMN"),
+    ("alter table worded add constraint k primary key (a)", "primary key", "CREATE TABLE"),
+    ("alter table worded set (fillfactor = 5), add exclude using gist (a with =)", "ALTER TABLE", "ADD"),
     ("alter table worded drop column a", "the only column", "DROP TABLE"),
 ])  # fmt: skip
 def test_a_refusal_has_the_words_of_the_statement(ask: Asking, text: str, words: str, hint: str) -> None:
@@ -300,14 +308,17 @@ def test_a_table_gets_another_name_and_the_views_over_it_follow(ask: Asking) -> 
     assert ask.error("alter table other_name rename to third_name").sqlstate == "0A000"
 
 
-def test_a_dropped_column_does_not_come_back(ask: Asking) -> None:
+def test_a_dropped_column_does_not_come_back_with_its_values(ask: Asking) -> None:
     ask("create table shrunk (id int primary key, a text, b int)")
     ask("insert into shrunk values (1, 'x', 2)")
     ask("alter table shrunk drop column a")
     assert ask.rows("select * from shrunk") == [(1, 2)]
     ask("insert into shrunk values (2, 3)")
     assert ask.rows("select * from shrunk order by id") == [(1, 2), (2, 3)]
-    assert ask.error("alter table shrunk add column a text").sqlstate == "0A000"
+    ask("alter table shrunk add column a text")
+    assert ask.rows("select a from shrunk") == [(None,), (None,)]
+    ask("update shrunk set a = 'new' where id = 1")
+    assert ask.rows("select id, a from shrunk order by id") == [(1, "new"), (2, None)]
     assert ask.error("alter table shrunk drop column id").sqlstate == "0A000"
     assert ask.error("alter table shrunk drop column nothing").sqlstate == "42703"
     assert ask.tag("alter table shrunk drop column if exists nothing") == "ALTER TABLE"
@@ -340,7 +351,6 @@ def test_names_of_indexes_are_kept(ask: Asking) -> None:
     assert ask.error("drop index found_a").sqlstate == "42704"
     assert ask.tag("drop index if exists found_a cascade") == "DROP INDEX"
     assert ask.error("create index i on nothing (a)").sqlstate == "42P01"
-    assert ask.error("create unique index i on found_by (a)").sqlstate == "0A000"
 
 
 def test_a_table_has_a_limit_of_indexes(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def _primary(item: Any) -> list[str]:
     item = _constraint_of(item)
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    hint = "there are PRIMARY KEY, NOT NULL, DEFAULT and GENERATED … AS IDENTITY"
+    hint = "there are PRIMARY KEY, UNIQUE, CHECK, NOT NULL, DEFAULT and GENERATED"
     raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
 
 

@@ -21,16 +21,16 @@ from barnabas.sql.results import Done
 from barnabas.sql.statements.copy_options import CopyOptions, options_of
 from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
+from barnabas.sql.statements.enforcement import Constraints, Seen, without_duplicates
 from barnabas.sql.statements.generated import with_generated
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.numbered import Defaults
 from barnabas.sql.statements.prepared import tokens_around
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
 from barnabas.sql.statements.target import cast_to, columns_named, target_of, with_columns
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
-from barnabas.sql.writing.records import check_rows, records_of, with_row_ids
+from barnabas.sql.writing.records import records_of, with_row_ids
 
 SOURCE = "__copy"
 _FORM = "COPY name [(columns)] FROM STDIN | TO STDOUT [WITH (FORMAT csv, …)]"
@@ -133,6 +133,7 @@ class _Loading:
             items.append(exp.alias_(cast_to(value, field), field.name, quoted=True))
         source = MemoryRelation(SOURCE, pa.schema([pa.field(name, pa.string()) for name in names]))
         self._plan = checked(session, exp.select(*items, copy=False).from_(SOURCE), text, (), {SOURCE: source})
+        self._constraints = Constraints(session, relation, text)
         self._rows = 0
 
     def load(self, pieces: Iterator[pa.Table]) -> int:
@@ -150,14 +151,16 @@ class _Loading:
 
     def _checked(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         seen: set[bytes] = set()
+        values: Seen = {}
         for piece in pieces:
             self._session.running.check()
             found = collected(self._session, self._plan, (), self._text, {SOURCE: piece})
             rows = with_generated(
                 session=self._session, relation=self._relation, rows=self._defaults.filled(with_columns(found, self._schema))
             )
-            check_rows(self._relation, rows)
+            self._constraints.check(rows)
             if self._relation.is_keyed:
                 without_duplicates(self._session, self._relation, rows, seen)
+            self._constraints.check_unique(rows, seen=values)
             self._rows += rows.num_rows
             yield rows

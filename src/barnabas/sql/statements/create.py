@@ -21,6 +21,8 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
+from barnabas.sql.statements.constraints import check_conditions, take_constraints, with_constraints
+from barnabas.sql.statements.enforcement import checks_plan
 from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
@@ -96,6 +98,8 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
     check_generated_columns(session, definition, definition.schema, statement.text)
+    if definition.checks:
+        check_conditions(checks_plan(session, session.access.relation_of(definition), definition.checks, statement.text).schema)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
@@ -174,6 +178,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
             raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
         return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
+    constraints = take_constraints(schema)
     columns, primary, numbered = columns_of(schema)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
@@ -186,7 +191,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
         name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode, watermark=watermark
     )
     check(definition)
-    return definition, options, numbered
+    return with_constraints(definition, constraints), options, numbered
 
 
 def table_name(session: Host, table: Any) -> str:

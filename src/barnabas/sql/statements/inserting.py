@@ -28,6 +28,7 @@ from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
 from barnabas.sql.planning.time_windows import is_stream, tables_in_windows
 from barnabas.sql.results import Done
+from barnabas.sql.statements.constraints import refuse_in_jobs
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import view_sources
 from barnabas.sql.statements.numbered import check_generated, sequence_of
@@ -171,6 +172,7 @@ def insert_of(
         is_final: whether a row is inserted when it cannot change any more.
     """
     _refuse_generated(relation)
+    refuse_in_jobs(relation.definition)
     mark_streams(session, source)
     view_sources(session, source, "a job")
     inner = checked(session, source.copy(), statement.text, with_pending=False)

@@ -8,13 +8,12 @@ from typing import Any
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
-from barnabas.sql.catalog.definitions import ALWAYS, ColumnDefinition, TableDefinition
-from barnabas.sql.catalog.sequences import default_text
-from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements import job_control, streams
+from barnabas.sql.statements.create_text import create_text
 from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
 from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
@@ -22,7 +21,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
 from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported, syntax_error
 from barnabas.sql.views.dependents import kind_of
-from barnabas.tables.column_types import quoted, type_name
+from barnabas.tables.column_types import type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
 _COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
@@ -164,15 +163,19 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
     rows: list[tuple[str | None, ...]] = []
     for each in relation.columns:
         column = definition.column(each.name) if definition is not None else None
-        key = "primary key" if definition and definition.is_keyed and each.name in definition.key else None
-        if key is None and definition and each.name in definition.key:
-            key = "key"
+        key = _key(definition, each.name) if definition is not None else None
         default, comment = (column.default, column.comment) if column is not None else (None, None)
         nullable = "yes" if column is None or column.nullable else "no"
         own = definition.watermark if definition is not None else None
         mark = own.value if own is not None and own.column == each.name else None
         rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
     return rows
+
+
+def _key(definition: TableDefinition, name: str) -> str | None:
+    if name in definition.key:
+        return "primary key" if definition.is_keyed else "key"
+    return "unique" if any(each.columns == (name,) for each in definition.unique) else None
 
 
 def _name(statement: Statement, at: int) -> list[str]:
@@ -185,65 +188,3 @@ def _name(statement: Statement, at: int) -> list[str]:
     if at + 1 < len(statement.tokens):
         raise syntax_error(f'syntax error at or near "{statement.tokens[at + 1].text}"', statement.position(at + 1))
     return parts
-
-
-_SERIALS = {"smallint": "smallserial", "int": "serial", "bigint": "bigserial"}
-
-
-def _column_text(table: str, each: ColumnDefinition) -> str:
-    """A column as CREATE TABLE has it; one with a sequence of its own gets another there."""
-    rest = "" if each.nullable else " NOT NULL"
-    if each.identity:
-        rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
-    elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
-        return f"{quoted(each.name)} {_SERIALS[each.kind]}"
-    elif each.generated is not None:
-        rest += f" GENERATED ALWAYS AS ({each.generated}) STORED"
-    elif each.default is not None:
-        rest += f" DEFAULT {each.default}"
-    return f"{quoted(each.name)} {each.kind}{rest}"
-
-
-def create_text(relation: Any) -> str:
-    """The statement that makes a table."""
-    definition: TableDefinition | None = relation.definition if isinstance(relation, TopicRelation) else None
-    if definition is None:
-        columns = ", ".join(f"{quoted(each.name)} {type_name(each)}" for each in relation.columns)
-        return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
-    if definition.view is not None:
-        return _view_text(definition)
-    if definition.stream is not None and definition.stream.query:
-        return _stream_text(definition, definition.stream.query)
-    lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
-    if definition.key and definition.is_keyed:
-        lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
-    if definition.watermark is not None:
-        lines.append(f"  {definition.watermark.text}")
-    options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
-    if definition.has_row_ids:
-        options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
-    if definition.key and not definition.is_keyed:
-        options.append(f"key = '{', '.join(definition.key)}'")
-    if definition.mode != "permissive":
-        options.append(f"mode = '{definition.mode}'")
-    kind = kind_of(definition).upper()
-    rest = f" WITH ({', '.join(options)})" if options else ""
-    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
-
-
-def _stream_text(definition: TableDefinition, query: str) -> str:
-    columns = ", ".join(quoted(each.name) for each in definition.columns)
-    options = [f"topic = '{definition.topic}'"] if definition.topic != definition.name else []
-    options += [f"format = '{definition.format}'"] if definition.format != "json" else []
-    options += [f"key = '{', '.join(definition.key)}'"] if definition.key else []
-    given = f" WITH ({', '.join(options)})" if options else ""
-    return f"CREATE STREAM {quoted(definition.name)} ({columns}){given} AS\n{query}"
-
-
-def _view_text(definition: TableDefinition) -> str:
-    view = definition.view
-    assert view is not None
-    shown = ", ".join(quoted(each.name) for each in definition.columns if each.name not in view.hidden)
-    kind = kind_of(definition).upper()
-    options = f" WITH (topic = '{definition.topic}')" if view.is_materialized and definition.topic != definition.name else ""
-    return f"CREATE {kind} {quoted(definition.name)} ({shown}){options} AS\n{view.query}"

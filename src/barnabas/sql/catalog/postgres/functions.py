@@ -31,10 +31,7 @@ _TYPE = (
 )
 _NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
 _ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
-_KEY = (
-    "(SELECT 'PRIMARY KEY (' || max(__c) || ')' FROM (SELECT k.oid AS __o, string_agg(a.attname, ', ' ORDER BY a.attnum) AS __c"
-    " FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conindid GROUP BY k.oid) WHERE __o = {0})"
-)
+_CONSTRAINT = "(SELECT max(__d) FROM (SELECT oid AS __o, definition AS __d FROM pg_catalog.barnabas_constraints) WHERE __o = {0})"
 _INDEX = (
     "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x JOIN pg_catalog.pg_class c"
     " ON c.relname = x.indexname) WHERE __o = {0})"
@@ -71,7 +68,7 @@ _QUERIES = {
     "obj_description": _DESCRIPTION % "0",
     "col_description": _DESCRIPTION % "{1}",
     "pg_get_userbyid": _ROLE,
-    "pg_get_constraintdef": _KEY,
+    "pg_get_constraintdef": _CONSTRAINT,
     "pg_get_expr": "({0})",
     "to_regclass": _CLASS % ("__o", "__n = split_part({0}, '.', -1)"),
     "to_regtype": _TYPE,
