@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from barnabas.sql.catalog.names import shown_name
+
 MOST_NAME_BYTES = 63  # of a name that is made, as in Postgres
 
 
@@ -46,12 +48,6 @@ class CheckDefinition(Struct, frozen=True, omit_defaults=True):
     def text(self) -> str:
         """As CREATE TABLE has it, behind CONSTRAINT and the name."""
         return f"CHECK ({self.condition})"
-
-
-def shown_name(name: str) -> str:
-    """A name as SQL has it: in quotation marks only where it needs them."""
-    is_plain = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit() and name == name.lower()
-    return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 def free_name(table: str, columns: Sequence[str], ending: str, used: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
-from barnabas.tables.column_types import quoted as identifier
+from barnabas.sql.catalog.names import shown_name
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
@@ -99,12 +99,12 @@ class WatermarkDefinition(Struct, frozen=True):
     @property
     def text(self) -> str:
         """As CREATE TABLE has it."""
-        return f"WATERMARK FOR {identifier(self.column)} AS {self.value}"
+        return f"WATERMARK FOR {shown_name(self.column)} AS {self.value}"
 
     @property
     def value(self) -> str:
         """The watermark that a row gives."""
-        return f"{identifier(self.column)}{f' - {self.delay}' if self.delay else ''}"
+        return f"{shown_name(self.column)}{f' - {self.delay}' if self.delay else ''}"
 
 
 class StreamDefinition(Struct, frozen=True, omit_defaults=True):

@@ -14,6 +14,7 @@ from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition, 
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.statements.columns import text_of
 from barnabas.sql.states import DUPLICATE_OBJECT, LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_OBJECT, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import JSON, mark_of
 
@@ -133,7 +134,7 @@ def _check(definition: TableDefinition, found: Declared, *, is_valid: bool) -> C
     named = [_column(definition, each.name, each, "").name for each in found.condition.find_all(exp.Column)]
     columns = tuple(dict.fromkeys(named))
     name = _name(definition, found, columns if len(columns) == 1 else (), "check")
-    return CheckDefinition(name, str(found.condition.sql("postgres")), columns, is_valid)
+    return CheckDefinition(name, text_of(found.condition), columns, is_valid)
 
 
 def _column(definition: TableDefinition, name: str, node: Any, place: str = " named in key") -> ColumnDefinition:

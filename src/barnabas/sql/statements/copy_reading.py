@@ -56,7 +56,7 @@ def _before_end(data: Iterator[bytes]) -> Iterator[bytes]:
         found = _END.search(b"\n" + text if begins_line else text)
         if found is not None:
             yield text[: found.start() + (not begins_line)]
-            for _ in data:  # what follows is taken and ignored
+            for _ in data:  # the client sends the rest all the same
                 pass
             return
         last = text[text.rfind(b"\n") + 1 :]

@@ -85,7 +85,7 @@ def _show_create(session: Host, statement: Statement) -> Ready:
         return _shown_function(session, statement)
     at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
     relation = session.find(_name(statement, at), statement.position(at))
-    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(session, relation))])
 
 
 def _shown_function(session: Host, statement: Statement) -> Ready:

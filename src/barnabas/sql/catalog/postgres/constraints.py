@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from barnabas.sql.catalog.constraints import shown_name
+from barnabas.sql.catalog.names import shown_name
 from barnabas.sql.catalog.postgres.contents import BTREE, CLASS_ROW, Described, Facts, Make, Row, attribute, number_of
 
 _ENFORCED: Row = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
