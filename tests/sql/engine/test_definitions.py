@@ -407,11 +407,20 @@ def test_generated_columns(ask: Asking) -> None:
     assert ask.rows("select a from made where id = 3") == [(99,)]
     assert ask.copy_in("copy made (b, id) from stdin with (format csv)", b"7,7\n") == "COPY 1"
     assert ask.rows("select a, c from made where id = 7") == [(6, 10.5)]
+    assert ask.copy_in("copy made from stdin with (format csv)", b"8,8\n") == "COPY 1"
+    assert ask.copy_out("copy made to stdout with (format csv)").splitlines()[-1] == b"8,8"
+    ask("merge into made using (select 9 as id) s on made.id = s.id when not matched then insert values (9, s.id)")
+    ask(
+        "merge into made using (select 10 as id) s on made.id = s.id when not matched then insert (id, a, b) values (10, default, 1)"
+    )
+    assert ask.rows("select a, b, id from made where id > 7 order by id") == [(7, 8, 8), (8, 9, 9), (0, 1, 10)]
 
 
 @pytest.mark.parametrize(("text", "state"), [
     ("insert into computed (a, b) values (1, 2)", "428C9"),
     ("update computed set b = 3", "428C9"),
+    ("merge into computed using (select 1 as x) s on false when not matched then insert (a, b) values (1, 2)", "428C9"),
+    ("copy computed (a, b) from stdin", "42P10"),
     ("create table bad (a int as b + 1, b int as c, c int)", "42P16"),
     ("create table bad (a int as nothing + 1, b int)", "42703"),
     ("create table bad (a int as 1)", "42P16"),

@@ -192,10 +192,9 @@ def with_other_name(made: TableDefinition, old: str, new: str) -> TableDefinitio
 
 
 def refuse_in_jobs(definition: TableDefinition | None) -> None:
-    """Raises SqlError if a job cannot keep the constraints of its target."""
-    own = [] if definition is None else [each.name for each in definition.unique] + [each.name for each in definition.checks]
-    for name in own:
+    """Raises SqlError if the target of a job has UNIQUE, which looks at all rows."""
+    for each in definition.unique if definition is not None else ():
         raise SqlError(
-            WRONG_OBJECT, f'a job cannot keep the constraint "{name}"',
-            hint="let it write to a table without UNIQUE and CHECK; a PRIMARY KEY keeps one row of each key",
+            WRONG_OBJECT, f'a job cannot keep the constraint "{each.name}"',
+            hint="let it write to a table without UNIQUE; a PRIMARY KEY keeps one row of each key",
         )  # fmt: skip

@@ -17,12 +17,13 @@ from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.copy_options import CopyOptions, options_of
 from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
 from barnabas.sql.statements.enforcement import Constraints, Seen, without_duplicates
-from barnabas.sql.statements.generated import with_generated
+from barnabas.sql.statements.generated import generated_of, plain_names, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Defaults
 from barnabas.sql.statements.prepared import tokens_around
@@ -81,7 +82,7 @@ def _source(statement: Statement) -> tuple[int, Any, list[Any]]:
 
 def _to(session: Host, statement: Statement, given: Any, source: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
     if isinstance(source, exp.Table):
-        items: list[Any] = [exp.column(each.copy()) for each in columns] or [exp.Star()]
+        items: list[Any] = [exp.column(each.copy()) for each in columns] or _all_columns(session, source)
         source = exp.select(*items, copy=False).from_(source)
     plan = checked(session, source, statement.text, given)
     if plan.parameters:
@@ -101,9 +102,21 @@ def _to(session: Host, statement: Statement, given: Any, source: Any, columns: S
     return Ready(statement.text, count, plan.schema, (), "out", copy_to=work, version=session.version)
 
 
+def _all_columns(session: Host, table: exp.Table) -> list[Any]:
+    """What COPY of a table gives: the columns that COPY can take back."""
+    relation = None if table.name in session.views else session.find([part.name for part in table.parts], position_in(table))
+    if not isinstance(relation, TopicRelation) or not generated_of(relation):
+        return [exp.Star()]
+    return [exp.column(exp.to_identifier(name, quoted=True)) for name in plain_names(relation)]
+
+
 def _from(session: Host, statement: Statement, table: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
     relation = target_of(session, table)
-    names = columns_named(relation, columns) if columns else list(relation.columns.names)
+    names = columns_named(relation, columns) if columns else plain_names(relation)
+    for name in generated_of(relation).keys() & set(names):
+        raise SqlError(
+            "42P10", f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY.",
+        )  # fmt: skip
     loading = _Loading(session, relation, names, statement.text)
 
     def work(data: Iterator[bytes]) -> Result:

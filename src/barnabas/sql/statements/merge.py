@@ -20,9 +20,10 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
-from barnabas.sql.statements.generated import with_generated
+from barnabas.sql.statements.generated import given_names, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import check_count, own_column
+from barnabas.sql.statements.numbered import check_generated
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import assignments, cast_to, columns_named, default_of, is_default, keyed_target, with_columns
@@ -109,7 +110,9 @@ class _Action:
 def _inserted(relation: TopicRelation, then: Any) -> dict[str, Any]:
     if not isinstance(then.expression, exp.Tuple):
         raise not_supported("INSERT of MERGE needs VALUES", position_in(then), "INSERT (columns) VALUES (…)")
-    names = columns_named(relation, then.this.expressions) if isinstance(then.this, exp.Tuple) else relation.columns.names
+    row = exp.Values(expressions=[then.expression])
+    names = columns_named(relation, then.this.expressions) if isinstance(then.this, exp.Tuple) else given_names(relation, row)
+    check_generated(relation, names, row)
     cells = then.expression.expressions
     if len(cells) > len(names) or (isinstance(then.this, exp.Tuple) and len(cells) != len(names)):
         raise syntax_error("INSERT has not as many values as columns", position_in(then))
