@@ -160,7 +160,7 @@ def plan_query(
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     read_sequences(tree, find)
-    tree = _rewritten(tree, find)
+    tree = _rewritten(tree, find, facts.get("current_schemas", ()))
     places = parameters_of(tree)
     tables = tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
@@ -220,7 +220,7 @@ def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation
     return inputs
 
 
-def _rewritten(tree: Any, find: Find) -> Any:
+def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
     """The query without what only Postgres' catalogue has."""
 
     def oid_of(name: str) -> int | None:
@@ -229,7 +229,7 @@ def _rewritten(tree: Any, find: Find) -> Any:
         except SqlError:
             return None
 
-    answer_catalogue(tree, oid_of)
+    answer_catalogue(tree, oid_of, path)
     return tree
 
 

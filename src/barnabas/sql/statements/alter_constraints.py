@@ -11,6 +11,7 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, tokens_of
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.names import table_of
 from barnabas.sql.statements.constraints import UNNAMED, check_conditions, declared, with_constraints
 from barnabas.sql.statements.enforcement import checks_plan, condition_of
 from barnabas.sql.statements.host import Host
@@ -69,12 +70,8 @@ def check_rows_there(session: Host, before: TableDefinition, after: TableDefinit
 
 def _any(session: Host, relation: TopicRelation, condition: Any, text: str) -> bool:
     """Whether a row fits a condition."""
-    query = exp.select(exp.alias_(exp.Literal.number(1), "c")).from_(_table(relation)).where(condition).limit(1)
+    query = exp.select(exp.alias_(exp.Literal.number(1), "c")).from_(table_of(relation.name)).where(condition).limit(1)
     return bool(collected(session, checked(session, query, text), (), text).num_rows)
-
-
-def _table(relation: TopicRelation) -> Any:
-    return exp.table_(exp.to_identifier(relation.name, quoted=True))
 
 
 def _check_condition(session: Host, relation: TopicRelation, check: CheckDefinition, text: str) -> None:
@@ -87,7 +84,7 @@ def _check_condition(session: Host, relation: TopicRelation, check: CheckDefinit
 
 def _check_values(session: Host, relation: TopicRelation, unique: UniqueDefinition, text: str) -> None:
     columns = [exp.column(exp.to_identifier(each, quoted=True)) for each in unique.columns]
-    query = exp.select(*columns).from_(_table(relation))
+    query = exp.select(*columns).from_(table_of(relation.name))
     if unique.is_nullable:
         query = query.where(exp.and_(*(exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in columns)))
     query = query.group_by(*columns).having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))).limit(1)

@@ -16,7 +16,7 @@ from barnabas.sql.catalog.constraints import UniqueDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.names import position_in
+from barnabas.sql.planning.names import position_in, table_of
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
 from barnabas.sql.statements.host import Host
@@ -134,10 +134,11 @@ class Conflict:
             )
             for name in self._columns
         ]
-        table = exp.alias_(
-            exp.table_(exp.to_identifier(self._relation.name, quoted=True)), exp.to_identifier(alias, quoted=True), table=True
+        query = (
+            exp.select(*items, copy=False)
+            .from_(table_of(self._relation.name, alias))
+            .join(exp.table_(EXCLUDED), on=exp.and_(*same))
         )
-        query = exp.select(*items, copy=False).from_(table).join(exp.table_(EXCLUDED), on=exp.and_(*same))
         where = clause.args.get("where")
         return query.where(_of_table(where.this, alias)) if where is not None else query
 

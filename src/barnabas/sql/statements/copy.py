@@ -103,7 +103,7 @@ def _to(session: Host, statement: Statement, given: Any, source: Any, columns: S
 
 
 def _all_columns(session: Host, table: exp.Table) -> list[Any]:
-    """What COPY of a table gives: the columns that COPY can take back."""
+    """The columns that COPY of a table gives: those that it can take back."""
     relation = None if table.name in session.views else session.find([part.name for part in table.parts], position_in(table))
     if not isinstance(relation, TopicRelation) or not generated_of(relation):
         return [exp.Star()]

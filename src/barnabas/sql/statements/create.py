@@ -198,7 +198,10 @@ def table_name(session: Host, table: Any) -> str:
     """The name of a table to make: folded to lower case unless it is quoted, and behind the name of its schema. Raises SqlError."""
     parts = [folded(part) for part in table.parts]
     session.definitions.refresh(session.running)
-    schema = parts[-2] if len(parts) > 1 else (session.access.path() or [PUBLIC])[0]
+    schema = parts[-2] if len(parts) > 1 else next(iter(session.access.path()), None)
+    if schema is None:
+        hint = "SET search_path = public, or write the schema before the name"
+        raise SqlError("3F000", "no schema has been selected to create in", position=position_in(table), hint=hint)
     if schema != PUBLIC and schema not in session.definitions.schemas:
         session.definitions.refresh(session.running, max_age_s=0)
     if schema != PUBLIC and schema not in session.definitions.schemas:

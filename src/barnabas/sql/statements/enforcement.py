@@ -21,6 +21,7 @@ from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import parse_tokens, tokens_of
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.names import table_of
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import CHECK, LIMIT_EXCEEDED, UNIQUE
@@ -119,7 +120,7 @@ class UniqueValues:
         items = [exp.alias_(_column("__old", name), name, quoted=True) for name in names]
         kind = exp.EQ if self.definition.is_nullable else exp.NullSafeEQ
         same = [kind(this=_column("__old", each), expression=_column("__new", each)) for each in self.definition.columns]
-        query = exp.select(*items, copy=False).from_(_aliased(self._relation.name, "__old"))
+        query = exp.select(*items, copy=False).from_(table_of(self._relation.name, "__old"))
         return query.join(_aliased(WRITTEN, "__new"), on=exp.and_(*same), copy=False)
 
     def conflicts(self, rows: pa.Table, gone: Collection[bytes], seen: set[Values]) -> list[int]:

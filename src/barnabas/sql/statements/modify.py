@@ -13,6 +13,7 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.names import table_of
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.statements.enforcement import Constraints
 from barnabas.sql.statements.generated import generated_of, with_generated
@@ -117,7 +118,7 @@ def delete_all(session: Host, definition: TableDefinition) -> None:
     """Delete every row of a table with a primary key."""
     relation = session.access.relation_of(definition)
     names = [exp.column(exp.to_identifier(each, quoted=True)) for each in relation.identified.names]
-    query = exp.select(*names).from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))
+    query = exp.select(*names).from_(table_of(definition.name))
     plan = checked(session, query, "")
     rows = with_columns(collected(session, plan, (), ""), pa.schema([each.with_nullable(True) for each in relation.identified]))
     check_count(rows)
