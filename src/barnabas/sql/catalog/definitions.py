@@ -138,6 +138,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         indexes: names of indexes, which have no effect.
         is_renamed: whether the topic has a name that the table had before.
         unique, checks: the constraints that statements keep.
+        on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
     """
 
     name: str
@@ -166,6 +167,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     is_renamed: bool = False
     unique: tuple[UniqueDefinition, ...] = ()
     checks: tuple[CheckDefinition, ...] = ()
+    on_conflict: str = ""
 
     @property
     def constraints(self) -> list[UniqueDefinition | CheckDefinition]:

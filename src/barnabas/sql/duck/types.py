@@ -160,11 +160,6 @@ _POSTGRES: dict[str, str] = {
 }
 
 
-def is_row(kind: Any) -> bool:
-    """Whether a struct is what ROW makes: its fields have no names of their own."""
-    return pa.types.is_struct(kind) and all(kind.field(at).name == f"element{at + 1}" for at in range(kind.num_fields))
-
-
 UNBOUND = tuple(pa.decimal128(38, scale) for scale in (9, 18, 27))  # of `numeric` without digits, and of products of such
 
 

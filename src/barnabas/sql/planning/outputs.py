@@ -25,6 +25,7 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.StrPosition: "position",
     exp.AtTimeZone: "timezone",
     exp.Tuple: "row",
+    exp.Unhex: "bytea",
 }
 
 
@@ -128,6 +129,8 @@ _WORDS = {
     "FLOAT": "float4",
     "BOOLEAN": "bool",
     "DECIMAL": "numeric",
+    "VARBINARY": "bytea",
+    "TIMESTAMPNTZ": "timestamp",
 }
 
 

@@ -21,11 +21,28 @@ from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.statements.target import assignments, cast_to, column_named, first_of_each, with_columns
+from barnabas.sql.statements.table_clauses import NOTHING
+from barnabas.sql.statements.target import assignments, cast_to, column_named, first_of_each, last_of_each, with_columns
 from barnabas.sql.states import CARDINALITY, syntax_error
 from barnabas.sql.writing.records import check_rows, keys_of
 
 EXCLUDED = "excluded"
+LAST = "last"  # the mark of a clause that takes the last of several rows with one key
+
+
+def clause_of(relation: TopicRelation) -> exp.OnConflict | None:
+    """ON CONFLICT as the table declares it for statements without the clause; None if it does not."""
+    action = relation.definition.on_conflict if relation.definition is not None else ""
+    if not action:
+        return None
+    keys = [exp.to_identifier(each, quoted=True) for each in relation.keys]
+    if action == NOTHING:
+        return exp.OnConflict(action=exp.var("DO NOTHING"), conflict_keys=keys)
+    others = [exp.to_identifier(each, quoted=True) for each in relation.columns.names if each not in relation.keys]
+    changes = [exp.EQ(this=exp.column(each), expression=exp.column(each.copy(), table=EXCLUDED)) for each in others]
+    clause = exp.OnConflict(action=exp.var("DO UPDATE"), conflict_keys=keys, expressions=changes)
+    clause.meta[LAST] = True
+    return clause
 
 
 class Conflict:
@@ -52,6 +69,7 @@ class Conflict:
         self._updates = clause.args["action"].name.upper() == "DO UPDATE"
         self._names_any = not (clause.args.get("conflict_keys") or clause.args.get("constraint"))
         self._unique = self._constraint(clause)
+        self._takes_last = LAST in clause.meta
         if not self._updates:
             return
         if self._names_any:
@@ -150,6 +168,8 @@ class Conflict:
             return self._updated_by_values(rows, values)
         session, relation = self._session, self._relation
         keys = keys_of(relation, rows)
+        if self._takes_last:
+            return last_of_each(rows, keys)
         if len(set(keys)) != len(keys):
             raise _second_time()
         if self.plan is None:

@@ -15,6 +15,7 @@ from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import text_of
+from barnabas.sql.statements.table_clauses import NOTHING
 from barnabas.sql.states import DUPLICATE_OBJECT, LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_OBJECT, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import JSON, mark_of
 
@@ -192,7 +193,11 @@ def with_other_name(made: TableDefinition, old: str, new: str) -> TableDefinitio
 
 
 def refuse_in_jobs(definition: TableDefinition | None) -> None:
-    """Raises SqlError if the target of a job has UNIQUE, which looks at all rows."""
+    """Raises SqlError if the target of a job has UNIQUE or ON CONFLICT DO NOTHING, which look at the rows that are there."""
+    if definition is not None and definition.on_conflict == NOTHING:
+        raise SqlError(
+            WRONG_OBJECT, f'a job cannot leave out rows whose key is there: "{definition.name}" is ON CONFLICT DO NOTHING'
+        )
     for each in definition.unique if definition is not None else ():
         raise SqlError(
             WRONG_OBJECT, f'a job cannot keep the constraint "{each.name}"',

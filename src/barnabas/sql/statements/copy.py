@@ -29,9 +29,10 @@ from barnabas.sql.statements.numbered import Defaults
 from barnabas.sql.statements.prepared import tokens_around
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
-from barnabas.sql.statements.target import cast_to, columns_named, target_of, with_columns
+from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE
+from barnabas.sql.statements.target import cast_to, columns_named, first_of_each, target_of, with_columns
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
-from barnabas.sql.writing.records import records_of, with_row_ids
+from barnabas.sql.writing.records import keys_of, records_of, with_row_ids
 
 SOURCE = "__copy"
 _FORM = "COPY name [(columns)] FROM STDIN | TO STDOUT [WITH (FORMAT csv, …)]"
@@ -162,6 +163,20 @@ class _Loading:
             session.send((relation.topic, records_of(relation, with_row_ids(relation, rows))) for rows in self._checked(pieces))
         return self._rows
 
+    def _wanted(self, rows: pa.Table, seen: set[bytes]) -> pa.Table:
+        """The rows to write, by what the table says of keys that are there. Raises SqlError 23505."""
+        relation = self._relation
+        action = relation.definition.on_conflict if relation.definition is not None else ""
+        if not relation.is_keyed or action == OVERWRITE:
+            return rows
+        if action != NOTHING:
+            return without_duplicates(self._session, relation, rows, seen)
+        keys = keys_of(relation, rows)
+        rows = first_of_each(rows, keys)
+        there = self._session.existing(relation, keys) | seen
+        seen.update(keys)
+        return rows.filter(pa.array([key not in there for key in keys_of(relation, rows)], pa.bool_()))
+
     def _checked(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         seen: set[bytes] = set()
         values: Seen = {}
@@ -172,8 +187,7 @@ class _Loading:
                 session=self._session, relation=self._relation, rows=self._defaults.filled(with_columns(found, self._schema))
             )
             self._constraints.check(rows)
-            if self._relation.is_keyed:
-                without_duplicates(self._session, self._relation, rows, seen)
+            rows = self._wanted(rows, seen)
             self._constraints.check_unique(rows, seen=values)
             self._rows += rows.num_rows
             yield rows

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from barnabas import limits
 from barnabas.client.results import LATEST, NewTopic
@@ -29,6 +28,7 @@ from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.registered import found_schema, made_schema
 from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE, say, taken_clauses
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.statements.watermarks import take_watermark, watermark_of
 from barnabas.sql.states import (
@@ -39,7 +39,7 @@ from barnabas.sql.states import (
 )
 from barnabas.tables.scan import MODES
 
-OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only")
+OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only", "on_conflict")
 KSQLDB = {"kafka_topic": "topic", "value_format": "format"}  # its names of options
 APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
@@ -65,6 +65,7 @@ class Options(NamedTuple):
     Args:
         configs: settings of a topic that is created, such as `retention.ms`.
         append_only: whether rows are only added; None if the statement does not say it.
+        on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
     """
 
     topic: str | None = None
@@ -75,6 +76,7 @@ class Options(NamedTuple):
     mode: str = "permissive"
     configs: Mapping[str, str] = {}
     append_only: bool | None = None
+    on_conflict: str = ""
 
     @property
     def has_row_ids(self) -> bool:
@@ -118,34 +120,13 @@ def tree_of(statement: Statement) -> Any:
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
-    statement, is_append_only = _without_append_only(with_generated_words(statement))
+    statement, options = taken_clauses(with_generated_words(statement))
     tree = parse(statement)
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
-    if is_append_only:
-        say_append_only(tree)
+    say(tree, options)
     return tree
-
-
-def say_append_only(tree: Any) -> None:
-    """Give a CREATE TABLE the option that rows are only added."""
-    said = exp.Property(this=exp.var("append_only"), value=exp.Literal.string("true"))
-    properties = tree.args.get("properties") or exp.Properties(expressions=[])
-    properties.append("expressions", said)
-    tree.set("properties", properties)
-
-
-def _without_append_only(statement: Statement) -> tuple[Statement, bool]:
-    """The statement without APPEND ONLY behind the columns, and whether it was there."""
-    depth = 0
-    for at, token in enumerate(statement.tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if not depth and statement.word(at) == "APPEND" and statement.word(at + 1) == "ONLY":
-            return Statement(statement.text, [*statement.tokens[:at], *statement.tokens[at + 2 :]]), True
-        if not depth and statement.word(at) in ("AS", "SELECT"):
-            break
-    return statement, False
 
 
 def private(session: Host, tree: Any, definition: TableDefinition, options: Options) -> TableDefinition:
@@ -185,11 +166,14 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
     if primary and options.append_only:
         raise SqlError(INVALID_TABLE, "a table with a primary key is not append-only", hint="leave out one of them")
+    if options.on_conflict and not primary:
+        raise SqlError(INVALID_TABLE, "ON CONFLICT of a table needs a primary key")
     watermark = None if mark is None else watermark_of(mark, columns, can_change=bool(primary) or options.append_only is False)
     is_keyed = bool(primary) or (not key and watermark is None and options.has_row_ids)
     definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode, watermark=watermark
-    )
+        name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode, watermark=watermark,
+        on_conflict=options.on_conflict,
+    )  # fmt: skip
     check(definition)
     return with_constraints(definition, constraints), options, numbered
 
@@ -249,7 +233,7 @@ def options_of(properties: Any) -> Options:
     key = tuple(part.strip() for part in found.get("key", "").split(",") if part.strip())
     return Options(
         found.get("topic"), key, found.get("format", "json"), _number(found, "partitions"), _number(found, "replicas"),
-        found.get("mode", "permissive"), configs, _switch(found, "append_only"),
+        found.get("mode", "permissive"), configs, _switch(found, "append_only"), _conflict(found),
     )  # fmt: skip
 
 
@@ -268,6 +252,13 @@ def _switch(found: Mapping[str, str], name: str) -> bool | None:
     if text.lower() not in ("true", "false", "on", "off"):
         raise SqlError(INVALID_PARAMETER, f'the option {name} is "{text}"; it can be true or false')
     return text.lower() in ("true", "on")
+
+
+def _conflict(found: Mapping[str, str]) -> str:
+    text = found.get("on_conflict", "").lower()
+    if text not in ("", OVERWRITE, NOTHING):
+        raise SqlError(INVALID_PARAMETER, f'the option on_conflict is "{text}"; it can be {OVERWRITE} or {NOTHING}')
+    return text
 
 
 def _number(found: Mapping[str, str], name: str) -> int:

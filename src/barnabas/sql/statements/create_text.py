@@ -16,6 +16,7 @@ from barnabas.sql.catalog.sequences import Sequence, default_text
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence
+from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE
 from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import type_name
 
@@ -111,6 +112,7 @@ def _table_text(definition: TableDefinition, facts: Facts) -> str:
     is_stream = definition.stream is not None
     kind = "TEMPORARY TABLE" if definition.name.startswith(TEMPORARY) else "STREAM" if is_stream else "TABLE"
     end = "" if definition.is_keyed or is_stream else " APPEND ONLY"
+    end += {OVERWRITE: " ON CONFLICT OVERWRITE", NOTHING: " ON CONFLICT DO NOTHING"}.get(definition.on_conflict, "")
     body = ",\n".join(f"  {each}" for each in lines)
     return f"{_notes(definition)}CREATE {kind} {_name(definition, facts)} (\n{body}\n){end}{_with(options)}"
 

@@ -14,7 +14,7 @@ from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
-from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.conflict import Conflict, clause_of
 from barnabas.sql.statements.emit import taken_emit
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
 from barnabas.sql.statements.generated import given_names, with_generated
@@ -82,8 +82,9 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     constraints = Constraints(session, relation, statement.text)
     alias = table.alias_or_name
     conflict = None
-    if tree.args.get("conflict") is not None:
-        conflict = Conflict(session, relation, tree.args["conflict"], alias, statement.text, given, constraints)
+    clause = tree.args.get("conflict") or clause_of(relation)
+    if clause is not None:
+        conflict = Conflict(session, relation, clause, alias, statement.text, given, constraints)
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
 

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
+from barnabas.engine.jobs import InsertWork
+from barnabas.sql.catalog.access import TEMPORARY
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements import job_control, streams
 from barnabas.sql.statements.create_text import create_text
+from barnabas.sql.statements.filters import filter_of
 from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
 from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
-from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported, syntax_error
+from barnabas.sql.states import UNDEFINED_FUNCTION, syntax_error
 from barnabas.sql.views.dependents import kind_of
 from barnabas.tables.column_types import type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
+_VIEWS = ("name", "kind", "state", "error", "query")
 _COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
 
 
@@ -40,25 +44,21 @@ def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
 def show(session: Host, statement: Statement, given: Any) -> Ready:
     """SHOW TABLES | TOPICS | DATABASES | SCHEMAS | COLUMNS FROM name | CREATE TABLE name, or a parameter."""
     word, text = statement.word(1), statement.text
+    if word in _LISTS or (word, statement.word(2)) == ("MATERIALIZED", "VIEWS"):
+        return _listed(session, statement)
     match word:
-        case "TABLES" | "TOPICS" | "DATABASES" | "SCHEMAS" | "NAMESPACES" if len(statement.tokens) > 2:
-            hint = "use WHERE: SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'a%'"
-            raise not_supported(f"SHOW {word} {statement.tokens[2].text} is not supported", statement.position(2), hint)
-        case "MATERIALIZED" | "VIEWS":
-            if word == "MATERIALIZED" and statement.word(2) != "VIEWS":
-                raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
-            return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
-        case "STREAMS" | "JOBS" if len(statement.tokens) == 2:
-            names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
-            schema = pa.schema([pa.field(name, pa.string()) for name in names])
-            return Ready(text, lambda _: made(session), schema=schema)
-        case "DATABASES":
+        case "MATERIALIZED":
+            raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
+        case "JOBS" if len(statement.tokens) == 2:
+            schema = pa.schema([pa.field(name, pa.string()) for name in job_control.JOBS])
+            return Ready(text, lambda _: job_control.listed(session), schema=schema)
+        case "DATABASES" if len(statement.tokens) == 2:
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
-        case "TABLES" | "TOPICS":
-            return _listing(text, _TABLES, lambda: _tables(session))
+        case "USER" if len(statement.tokens) == 2:
+            return _listing(text, ("user",), lambda: [(session.caller.user,)])
         case "FUNCTIONS" | "INDEXES" | "INDEX" | "INDICES":
             return _show_functions_or_indexes(session, statement)
-        case "SCHEMAS" | "NAMESPACES":
+        case "SCHEMAS" | "NAMESPACES" if len(statement.tokens) == 2:
             return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
@@ -70,6 +70,14 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _listed(session: Host, statement: Statement) -> Ready:
+    """SHOW TABLES, VIEWS, … [FROM schema] [LIKE 'pattern']: the first column has the name."""
+    word = statement.word(1)
+    names, rows = _LISTS[word]
+    is_listed = filter_of(session, statement, 3 if word == "MATERIALIZED" else 2)
+    return _listing(statement.text, names, lambda: [row for row in rows(session) if is_listed(str(row[0]))])
 
 
 def _show_functions_or_indexes(session: Host, statement: Statement) -> Ready:
@@ -125,6 +133,31 @@ def _tables(session: Host) -> list[tuple[str | None, ...]]:
         else:
             rows.append((name, made.topic, made.format, ", ".join(made.key) or None, made.comment))
     return rows
+
+
+def _sources(session: Host) -> list[tuple[str | None, ...]]:
+    """The tables over topics that were there, and streams without a query: others write to them."""
+    return [(each.name, each.topic, each.format) for each in _declared(session) if each.view is None and _is_source(each)]
+
+
+def _is_source(definition: TableDefinition) -> bool:
+    stream = definition.stream
+    return not stream.query if stream is not None else not definition.owns_topic
+
+
+def _sinks(session: Host) -> list[tuple[str | None, ...]]:
+    """The jobs of INSERT, and the topics that they write to."""
+    jobs = session.view_jobs.jobs()
+    return [
+        (name, job.work.topic, job.work.sql)
+        for name, job in sorted(jobs.items())
+        if isinstance(job.work, InsertWork) and job.work.creates is None
+    ]
+
+
+def _declared(session: Host) -> list[TableDefinition]:
+    session.definitions.refresh(session.running, max_age_s=0)
+    return [each for _, each in sorted(session.definitions.tables.items()) if not each.name.startswith(TEMPORARY)]
 
 
 def describe(session: Host, statement: Statement, given: Any) -> Ready:
@@ -188,3 +221,15 @@ def _name(statement: Statement, at: int) -> list[str]:
     if at + 1 < len(statement.tokens):
         raise syntax_error(f'syntax error at or near "{statement.tokens[at + 1].text}"', statement.position(at + 1))
     return parts
+
+
+Rows = Sequence[tuple[str | None, ...]]
+_LISTS: dict[str, tuple[Sequence[str], Callable[[Host], Rows]]] = {
+    "TABLES": (_TABLES, _tables),
+    "TOPICS": (_TABLES, _tables),
+    "VIEWS": (_VIEWS, lambda session: _views(session, plain=True)),
+    "MATERIALIZED": (_VIEWS, lambda session: _views(session, plain=False)),
+    "STREAMS": (streams.STREAMS, streams.rows),
+    "SOURCES": (("name", "topic", "format"), _sources),
+    "SINKS": (("name", "topic", "statement"), _sinks),
+}

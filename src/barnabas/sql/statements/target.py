@@ -237,6 +237,12 @@ def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table([rows.column(each.name).cast(each.type) for each in schema], schema=schema)
 
 
+def last_of_each(rows: pa.Table, keys: Sequence[bytes]) -> pa.Table:
+    """The last row of each key."""
+    places = {key: place for place, key in enumerate(keys)}
+    return rows if len(places) == len(keys) else rows.take(pa.array(sorted(places.values()), pa.int64()))
+
+
 def first_of_each(rows: pa.Table, keys: Sequence[bytes]) -> pa.Table:
     """The first row of each key."""
     places: Mapping[bytes, int] = {key: place for place, key in reversed(list(enumerate(keys)))}
