@@ -35,6 +35,7 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.routine_calls import OWN
+from barnabas.sql.planning.row_functions import read_row_functions
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
@@ -157,6 +158,7 @@ def plan_query(
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
     read_time_windows(tree)
+    read_row_functions(tree)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     read_sequences(tree, find)

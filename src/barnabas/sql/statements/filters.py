@@ -25,7 +25,7 @@ def filter_of(session: Host, statement: Statement, at: int) -> Filter:
         if schema != PUBLIC and schema.lower() != session.caller.database and schema not in session.definitions.schemas:
             raise SqlError("3F000", f'schema "{schema}" does not exist', position=statement.position(at - 1))
     at += statement.word(at) in ("LIKE", "ILIKE")
-    if at < len(statement.tokens) and statement.tokens[at].token_type == TokenType.STRING:
+    if at < len(statement.tokens) and statement.tokens[at].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         pattern = _expression(str(statement.tokens[at].text))
         at += 1
     if at < len(statement.tokens):
