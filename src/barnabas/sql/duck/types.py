@@ -93,6 +93,7 @@ def arrow_of(kind: Any) -> pa.DataType:
     return pa.string()
 
 
+JSONB = pa.json_(pa.large_string())  # the type of a parameter that is jsonb; `pa.json_()` is json
 _WORDS: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "SMALLINT",
@@ -116,6 +117,7 @@ _WORDS: dict[pa.DataType, str] = {
     pa.null(): "VARCHAR",
     pa.uuid(): "UUID",
     pa.json_(): "JSON",
+    JSONB: "JSON",
 }
 
 

@@ -53,6 +53,8 @@ def read_documents(tree: Any, field_of: FieldOf) -> None:
                 node.replace(_call(_PATHS[type(node)], _json(node.this), exp.Literal.string(pointer)))
         elif type(node) in _KEYS:
             node.replace(_call(_KEYS[type(node)], _call("json_keys", _json(node.this)), node.expression.copy()))
+        elif isinstance(node, exp.Bracket) and _is_json(node.this, field_of) and isinstance(node.expressions[0], exp.Cast):
+            node.replace(_call("json_extract", _json(node.this), node.expressions[0].copy()))
         elif type(node) in _OPERATORS:
             _operate(node, field_of)
         elif isinstance(node, exp.Anonymous):

@@ -42,6 +42,7 @@ from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
+from barnabas.tables.column_types import UUID, mark_of
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
@@ -173,6 +174,8 @@ def plan_query(
 
     def type_of_column(column: exp.Column) -> pa.DataType | None:
         found = field_of(column)
+        if found is not None and mark_of(found) == UUID and isinstance(column.parent, (exp.EQ, exp.NEQ, exp.In)):
+            return pa.uuid()
         return None if found is None else arrow_type(found)
 
     plain_json = plain_json_outputs(tree, field_of)

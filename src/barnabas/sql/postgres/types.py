@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.schemas.arrow.shapes import WORD
-from barnabas.sql.duck.types import UNBOUND
+from barnabas.sql.duck.types import JSONB, UNBOUND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
 
@@ -65,7 +65,7 @@ _ARROW: dict[str, pa.DataType] = {
     "bool": pa.bool_(), "bytea": pa.binary(), "int8": pa.int64(), "int2": pa.int16(), "int4": pa.int32(), "float4": pa.float32(),
     "float8": pa.float64(), "date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 18),
-    "json": pa.json_(), "jsonb": pa.json_(), "uuid": pa.uuid(),
+    "json": pa.json_(), "jsonb": JSONB, "uuid": pa.uuid(),
     **dict.fromkeys(NUMBERS, pa.int64()),
     **dict.fromkeys(TEXTS - {"unknown"}, pa.string()),
 }  # fmt: skip
@@ -168,6 +168,8 @@ def _name(kind: pa.DataType) -> str:
         return _name(kind.value_type)
     if kinds.is_struct(kind):
         return "record"
+    if kind == JSONB:
+        return "jsonb"
     if kinds.is_nested(kind) or isinstance(kind, pa.JsonType):
         return "json"
     return "text"
