@@ -47,6 +47,10 @@ _PLAIN: dict[str, pa.DataType] = {
     "SQLNULL": pa.string(),
 }
 _OIDS = {"UINTEGER": b"oid", "UINTEGER[]": b"oid"}
+_VECTORS = {  # columns of the catalogue that are texts such as `1 2` for clients
+    **dict.fromkeys(("indkey", "indoption"), b"int2vector"),
+    **dict.fromkeys(("indclass", "indcollation", "proargtypes"), b"oidvector"),
+}
 _TAGGED = {"JSON": b"json", "UUID": b"uuid", "BIT": b"bit"}
 
 
@@ -56,7 +60,9 @@ def field_of(name: str, kind: Any, *, of_catalogue: bool = False) -> pa.Field[An
     Args:
         of_catalogue: whether the query reads Postgres' catalogue, where UINTEGER is an oid.
     """
-    tag = _TAGGED.get(str(kind)) or (_OIDS.get(str(kind)) if of_catalogue else None)
+    tag = _TAGGED.get(str(kind))
+    if of_catalogue:
+        tag = (_VECTORS.get(name) if str(kind) in ("SMALLINT[]", "UINTEGER[]") else None) or tag or _OIDS.get(str(kind))
     return pa.field(name, arrow_of(kind), metadata={KIND: tag} if tag else None)
 
 

@@ -53,7 +53,7 @@ def read_documents(tree: Any, field_of: FieldOf) -> None:
                 node.replace(_call(_PATHS[type(node)], _json(node.this), exp.Literal.string(pointer)))
         elif type(node) in _KEYS:
             node.replace(_call(_KEYS[type(node)], _call("json_keys", _json(node.this)), node.expression.copy()))
-        elif isinstance(node, exp.Bracket) and _is_json(node.this, field_of) and isinstance(node.expressions[0], exp.Cast):
+        elif isinstance(node, exp.Bracket) and _is_json(node.this, field_of) and _is_name(node.expressions[0]):
             node.replace(_call("json_extract", _json(node.this), node.expressions[0].copy()))
         elif type(node) in _OPERATORS:
             _operate(node, field_of)
@@ -122,6 +122,11 @@ def _pointer(path: Any) -> str | None:
     else:
         return None
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _is_name(part: Any) -> bool:
+    """Whether a subscript of a document may be the name of a field, which DuckDB takes for a place in an array."""
+    return isinstance(part, exp.Cast) or (isinstance(part, exp.Literal) and part.is_string)
 
 
 def _with_path(node: Any) -> None:
