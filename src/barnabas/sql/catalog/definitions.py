@@ -123,8 +123,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         topic: its records are here.
         key: the columns that a record's key holds.
-        is_keyed: whether they are the primary key, so that a reader sees the newest row of each. Without a key's columns, each row
-            has a number of its own, in the hidden column ROW.
+        is_keyed: whether they are the primary key, so that a reader sees the newest row of each. Without a key's columns, the rows have
+            names: see `has_row_names`.
         format: of the values.
         owns_topic: whether the topic was made for it, and goes with it.
         mode: of records that do not fit.
@@ -139,6 +139,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         is_renamed: whether the topic has a name that the table had before.
         unique, checks: the constraints that statements keep.
         on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
+        has_row_names: of a keyed table without a key: whether the hidden column ROW names a row by the partition and the offset of its
+            first record (`tables.row_names`). Otherwise the records have keys that an earlier version made, which nothing reads.
     """
 
     name: str
@@ -168,6 +170,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     unique: tuple[UniqueDefinition, ...] = ()
     checks: tuple[CheckDefinition, ...] = ()
     on_conflict: str = ""
+    has_row_names: bool = False
 
     @property
     def constraints(self) -> list[UniqueDefinition | CheckDefinition]:
@@ -184,11 +187,6 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     def plain_name(self) -> str:
         """The name without a schema."""
         return self.name.rpartition(".")[2]
-
-    @property
-    def has_row_ids(self) -> bool:
-        """Whether the hidden column ROW identifies the rows, since no column of theirs does."""
-        return self.is_keyed and not self.key
 
     @property
     def is_plain_view(self) -> bool:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.constraints import UniqueDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
-from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
+from barnabas.sql.catalog.topics import ROW_NAME, TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in, table_of
 from barnabas.sql.planning.query import QueryPlan
@@ -65,7 +65,7 @@ class Conflict:
     ) -> None:
         self._session, self._relation, self._text, self._constraints = session, relation, text, constraints
         self.plan: QueryPlan | None = None
-        self._has_key = relation.is_keyed and not relation.has_row_ids
+        self._has_key = relation.is_keyed and not relation.has_row_names
         self._updates = clause.args["action"].name.upper() == "DO UPDATE"
         self._names_any = not (clause.args.get("conflict_keys") or clause.args.get("constraint"))
         self._unique = self._constraint(clause)
@@ -199,8 +199,8 @@ class Conflict:
         fresh = without_duplicates(self._session, self._relation, fresh)
         if changed is None:
             return fresh
-        if self._relation.has_row_ids:
-            fresh = fresh.append_column(ROW_ID.with_nullable(True), pa.nulls(fresh.num_rows, ROW_ID.type))
+        if self._relation.has_row_names:
+            fresh = fresh.append_column(ROW_NAME.with_nullable(True), pa.nulls(fresh.num_rows, ROW_NAME.type))
         return pa.concat_tables([fresh, changed])
 
     def _changed(self, rows: pa.Table, values: Sequence[Any]) -> pa.Table:

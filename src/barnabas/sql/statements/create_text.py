@@ -14,6 +14,7 @@ from barnabas.sql.catalog.names import shown_name
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequences import Sequence, default_text
 from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.statements.create import KEPT, LOG_CONFIGS
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence
 from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE
@@ -84,7 +85,7 @@ def _topic_options(session: Host, definition: TableDefinition) -> dict[str, str]
     replicas = max((len(each.replicas) for each in topic.partitions.values()), default=1) if topic is not None else 1
     if replicas > 1:
         found["replicas"] = str(replicas)
-    own = {"cleanup.policy": "compact"} if definition.is_keyed else {}
+    own = KEPT if definition.has_row_names else {"cleanup.policy": "compact"} if definition.is_keyed else {}
     return found | {name: value or "" for name, value in sorted(settings.items()) if own.get(name) != value}
 
 
@@ -107,7 +108,7 @@ def _table_text(definition: TableDefinition, facts: Facts) -> str:
     if definition.watermark is not None:
         lines.append(definition.watermark.text)
     options = {**_options(definition), **facts.topic}
-    if definition.has_row_ids and options:
+    if definition.has_row_names and (not definition.owns_topic or not options.keys().isdisjoint(LOG_CONFIGS)):
         options["append_only"] = "false"
     is_stream = definition.stream is not None
     kind = "TEMPORARY TABLE" if definition.name.startswith(TEMPORARY) else "STREAM" if is_stream else "TABLE"

@@ -102,7 +102,7 @@ class Constraints:
             return set()
         parts = [each for each in (rows, deleted) if each is not None]
         return {
-            key for each in parts if not relation.has_row_ids or ROW in each.schema.names for key in keys_of(relation, each)
+            key for each in parts if not relation.has_row_names or ROW in each.schema.names for key in keys_of(relation, each)
         }  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
     Args:
         seen: the keys of earlier rows of the statement; those of these rows are added.
     """
-    if relation.has_row_ids:
+    if relation.has_row_names:
         return rows
     keys = keys_of(relation, rows)
     seen = set() if seen is None else seen

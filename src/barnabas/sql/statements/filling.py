@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.incremental.interface import ROW
 from barnabas.incremental.plan import Named, quoted
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
@@ -42,9 +41,7 @@ def _defaults(session: Host, relation: TopicRelation, given: Sequence[str], text
             hint = "give it a value, such as one of the stream's columns"
             raise not_supported(f'a job cannot number the column "{field.name}" by a sequence', hint=hint)
         items[field.name] = cast_to(default_of(relation, field.name), field)
-    found = _filled(relation, items, checked(session, _select(items), text)) if items else Filled(())
-    own = [Named(ROW, "VARCHAR", "CAST(uuid() AS VARCHAR)")] if relation.has_row_ids else []
-    return Filled((*found.columns, *own), found.functions)
+    return _filled(relation, items, checked(session, _select(items), text)) if items else Filled(())
 
 
 def _generated(session: Host, relation: TopicRelation, text: str) -> Filled:

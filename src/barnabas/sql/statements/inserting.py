@@ -189,8 +189,8 @@ def insert_of(
     if relation.is_keyed and isinstance(relation.layout.value, Raw):
         required += [each.name for each in relation.layout.value.fields]  # a null payload would delete the row
     target = layout.input_table(relation, tuple(each.name for each in planned.plan.columns))
-    if relation.has_row_ids:
-        target = msgspec.structs.replace(target, is_keyed=False)  # the rows computed again would have other numbers
+    if relation.has_row_names:
+        target = msgspec.structs.replace(target, is_keyed=False, key=None)  # each row is a record without a key
     work = InsertWork(
         sql or statement.text, planned.plan, layout.inputs_of(planned), target, tuple(dict.fromkeys(required)), creates
     )
