@@ -16,9 +16,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import StreamDefinition, TableDefinition
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.dialect import Statement
+from barnabas.sql.dialect import Statement, tokens_of
 from barnabas.sql.interface import Notice, Result, SqlError
-from barnabas.sql.results import Done, Listing
+from barnabas.sql.results import Done
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.create import (
     Options,
@@ -26,7 +26,6 @@ from barnabas.sql.statements.create import (
     definition_of,
     make_table,
     options_of,
-    say_append_only,
     tree_of,
 )
 from barnabas.sql.statements.create_as import definition_as
@@ -36,6 +35,7 @@ from barnabas.sql.statements.inserting import Insert, check_rights, insert_of, i
 from barnabas.sql.statements.materialized import query_text
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
+from barnabas.sql.statements.table_clauses import say
 from barnabas.sql.states import INVALID_TABLE, not_supported
 from barnabas.sql.views.insert_jobs import job_of_stream
 
@@ -58,7 +58,7 @@ def create_stream(session: Host, statement: Statement) -> Ready:
         )
     if told is not statement:
         raise not_supported("a stream without a query has no start", statement.position(1), "CREATE STREAM … AS query")
-    say_append_only(tree)
+    say(tree, {"append_only": "true"})
     definition, options, numbered = definition_of(session, tree)
     if definition.is_keyed:
         hint = "CREATE TABLE … PRIMARY KEY has one row for each key; STREAM t reads its changes"
@@ -83,10 +83,13 @@ def as_table(statement: Statement, at: int) -> Statement:
 
 
 def as_stream_statement(statement: Statement) -> Statement:
-    """CREATE STREAMING TABLE as CREATE STREAM."""
-    word = statement.tokens[1]
-    stream = Token(TokenType.STREAM, "STREAM", word.line, word.col, word.start, word.end)
-    return Statement(statement.text, [statement.tokens[0], stream, *statement.tokens[3:]])
+    """CREATE [OR REFRESH] STREAMING TABLE as CREATE STREAM; OR REFRESH leaves a stream that is there as it is."""
+    at = next(at for at in range(1, 5) if statement.word(at) == "STREAMING")
+    word = statement.tokens[at]
+    made = [Token(TokenType.STREAM, "STREAM", word.line, word.col, word.start, word.end)]
+    if at > 1 and statement.word(at + 2) != "IF":
+        made += tokens_of("IF NOT EXISTS")
+    return Statement(statement.text, [statement.tokens[0], *made, *statement.tokens[at + 2 :]])
 
 
 def _tell_of(session: Host, definition: TableDefinition) -> None:
@@ -111,7 +114,7 @@ def planned_stream(
         is_final: whether a row is appended when it cannot change any more.
     """
     source = tree.args["expression"]
-    say_append_only(tree)
+    say(tree, {"append_only": "true"})
     options = options_of(tree.args.get("properties"))
     mark_streams(session, source)
     plan = checked(session, source.copy(), statement.text, with_pending=False)
@@ -170,11 +173,11 @@ def _of_query(session: Host, statement: Statement, tree: Any, *, late: bool, is_
 STREAMS = ("name", "topic", "format", "state", "error", "query")
 
 
-def listed(session: Host) -> Listing:
+def rows(session: Host) -> list[tuple[str | None, ...]]:
     """SHOW STREAMS: the streams, with the states of their jobs."""
     session.definitions.refresh(session.running, max_age_s=0)
     jobs, states = session.view_jobs.jobs(), session.view_jobs.states()
-    rows: list[tuple[str | None, ...]] = []
+    found: list[tuple[str | None, ...]] = []
     for name, each in sorted(session.definitions.tables.items()):
         if each.stream is None:
             continue
@@ -183,5 +186,5 @@ def listed(session: Host) -> Listing:
         told = (None, None) if state is None else (str(state.state), state.error)
         if job is None and each.stream.query:
             told = "incomplete", "it has no job; DROP removes it"
-        rows.append((name, each.topic, each.format, *told, each.stream.query or None))
-    return Listing.of("SHOW", {name: [row[place] for row in rows] for place, name in enumerate(STREAMS)})
+        found.append((name, each.topic, each.format, *told, each.stream.query or None))
+    return found
