@@ -178,6 +178,13 @@ CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
 CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
 
+-- ksqlDB's distance of two places on the earth, by the haversine formula; in kilometres, or in miles.
+CREATE MACRO __arc(a, b, c, d) AS 2 * asin(sqrt(
+  sin(radians(c - a) / 2) ** 2 + cos(radians(a)) * cos(radians(c)) * sin(radians(d - b) / 2) ** 2));
+CREATE MACRO geo_distance(a, b, c, d) AS 6371 * __arc(a, b, c, d),
+  (a, b, c, d, unit) AS CASE upper(unit) WHEN 'KM' THEN 6371 WHEN 'MILES' THEN 3959
+    ELSE error('the unit of geo_distance is KM or MILES') END * __arc(a, b, c, d);
+
 -- Windows of time, from the epoch on. Those of months begin with a month; DuckDB's other ones begin at 2000-01-03. A date is its midnight.
 CREATE MACRO __bucket(size, t) AS time_bucket(size, t + INTERVAL '0 seconds',
   CASE WHEN extract('year' FROM size) = 0 AND extract('month' FROM size) = 0 THEN INTERVAL '-10959 days' ELSE INTERVAL '0 days' END);

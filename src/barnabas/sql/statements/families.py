@@ -32,6 +32,7 @@ from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index
 from barnabas.sql.statements.insert import insert
+from barnabas.sql.statements.kept_tables import kept_table
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.schemas import create_schema, drop_schema
@@ -84,6 +85,9 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
+    kept = kept_table(session, statement)
+    if kept is not None:
+        return materialized.create(session, kept)
     refused = refused_emit(statement)
     if refused is not None:
         raise refused

@@ -49,7 +49,10 @@ def create_stream(session: Host, statement: Statement) -> Ready:
         words = " ".join(statement.word(at) for at in range(1, 4)).partition(" STREAM")[0]
         raise not_supported(f"CREATE {words} STREAM is not supported", statement.position(1), FORM)
     told, late = without_start(statement)
-    tree = tree_of(as_table(told, 1))
+    plain, key = _without_key(told)
+    tree = tree_of(as_table(plain, 1))
+    if key:
+        _say_key(tree, key)
     if isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         return _of_query(session, statement, tree, late=late, is_final=is_final)
     if is_final:
@@ -80,6 +83,33 @@ def as_table(statement: Statement, at: int) -> Statement:
     word = statement.tokens[at]
     table = Token(TokenType.TABLE, "TABLE", word.line, word.col, word.start, word.end)
     return Statement(statement.text, [*statement.tokens[:at], table, *statement.tokens[at + 1 :]])
+
+
+def _without_key(statement: Statement) -> tuple[Statement, list[str]]:
+    """The statement without the word KEY behind columns (of ksqlDB), and the names of these columns."""
+    tokens, found = list[Any](), list[str]()
+    depth, column = 0, ""
+    for at, token in enumerate(statement.tokens):
+        word = statement.word(at)
+        if depth == 0 and word in ("AS", "WITH"):
+            return Statement(statement.text, [*tokens, *statement.tokens[at:]]), found
+        if depth == 1 and statement.tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA):
+            column = str(token.text)
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        ends = at + 1 < len(statement.tokens) and statement.tokens[at + 1].token_type in (TokenType.COMMA, TokenType.R_PAREN)
+        if depth == 1 and ends and word == "KEY" and statement.word(at - 1) != "PRIMARY" and column != str(token.text):
+            found.append(column)
+        else:
+            tokens.append(token)
+    return Statement(statement.text, tokens), found
+
+
+def _say_key(tree: Any, columns: Sequence[str]) -> None:
+    """Give a CREATE TABLE the option with the columns of the record's key."""
+    said = exp.Property(this=exp.var("key"), value=exp.Literal.string(", ".join(columns)))
+    properties = tree.args.get("properties") or exp.Properties(expressions=[])
+    properties.append("expressions", said)
+    tree.set("properties", properties)
 
 
 def as_stream_statement(statement: Statement) -> Statement:
