@@ -38,6 +38,7 @@ from barnabas.protocol.partitions import by_topic
 from barnabas.protocol.values import ResourceType
 
 ANY = 1  # in a filter of bindings: any type, pattern, operation or permission
+OF_TOPIC = 1  # a source of settings: the topic itself
 LAST_COMMIT_WITH_NAMES = 9  # from version 10 on, OffsetCommit and OffsetFetch name topics by id
 
 
@@ -107,8 +108,14 @@ def delete_topics(config: ClientConfig, cluster: Cluster, names: Sequence[str]) 
             raise ResourceError(ErrorCode(item.error_code), f"topic {item.name}", item.error_message)
 
 
-def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) -> Plan[dict[str, str | None]]:
-    """The configuration of `topic`, defaults included, by key."""
+def describe_topic_config(
+    config: ClientConfig, cluster: Cluster, topic: str, *, only_own: bool = False
+) -> Plan[dict[str, str | None]]:  # fmt: skip
+    """The configuration of `topic`, by key.
+
+    Args:
+        only_own: whether defaults are left out, and what the brokers' settings give.
+    """
     resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
 
     def attempt() -> Plan[dict[str, str | None]]:
@@ -116,7 +123,8 @@ def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) ->
         (result,) = response.results
         if result.error_code:
             raise ResourceError(ErrorCode(result.error_code), f"topic {topic}", result.error_message)
-        return {item.name: item.value for item in result.configs}
+        found = result.configs if not only_own else [item for item in result.configs if item.config_source == OF_TOPIC]
+        return {item.name: item.value for item in found}
 
     return (yield from retrying(config, f"configuration of {topic}", attempt))
 

@@ -382,9 +382,9 @@ class AsyncClient:
         """Delete the records before an offset of each partition (-1: all records)."""
         await self.run(administration.delete_records(self.config, self.cluster, before))
 
-    async def describe_topic_config(self, topic: str) -> dict[str, str | None]:
-        """The configuration of `topic`, defaults included, by key."""
-        return await self.run(administration.describe_topic_config(self.config, self.cluster, topic))
+    async def describe_topic_config(self, topic: str, *, only_own: bool = False) -> dict[str, str | None]:
+        """The configuration of `topic`, by key: with the defaults, or only its own settings."""
+        return await self.run(administration.describe_topic_config(self.config, self.cluster, topic, only_own=only_own))
 
     async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
         """Commit offsets for a group without members, so that lag tools see its progress."""

@@ -192,9 +192,9 @@ class BlockingClient:
         """Delete the records before an offset of each partition (-1: all records)."""
         self.run(administration.delete_records(self.config, self.cluster, before))
 
-    def describe_topic_config(self, topic: str) -> dict[str, str | None]:
-        """The configuration of `topic`, defaults included, by key."""
-        return self.run(administration.describe_topic_config(self.config, self.cluster, topic))
+    def describe_topic_config(self, topic: str, *, only_own: bool = False) -> dict[str, str | None]:
+        """The configuration of `topic`, by key: with the defaults, or only its own settings."""
+        return self.run(administration.describe_topic_config(self.config, self.cluster, topic, only_own=only_own))
 
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], metadata: str | Mapping[TopicPartition, str] = "", *,

@@ -14,7 +14,6 @@ CREATE MACRO __div(a INTEGER, b INTEGER) AS a // b,
   (a, b) AS a / __nonzero(b);
 
 -- Functions of Postgres' catalogue whose answers never change here.
-CREATE MACRO pg_table_is_visible(a) AS NOT (a > 13000 AND a < 16384); -- information_schema is not
 CREATE MACRO pg_type_is_visible(a) AS true;
 CREATE MACRO pg_function_is_visible(a) AS true;
 CREATE MACRO pg_operator_is_visible(a) AS true;
@@ -99,6 +98,11 @@ CREATE MACRO jsonb_array_length(a) AS json_array_length(a);
 CREATE MACRO jsonb_pretty(a) AS json_pretty(a::JSON);
 CREATE MACRO jsonb_contains(a, b) AS json_contains(a::JSON, b::JSON);
 CREATE MACRO jsonb_contained(a, b) AS json_contains(b::JSON, a::JSON);
+CREATE MACRO __json_keep(a) AS coalesce(a, 'null'::JSON);
+CREATE MACRO __json_put(a, k, v) AS CASE WHEN json_type(a) = 'ARRAY'
+  THEN to_json(list_transform(a::JSON[], lambda e, i: CASE WHEN i = k::BIGINT + CASE WHEN k::BIGINT < 0 THEN json_array_length(a)::BIGINT + 1 ELSE 1 END
+    THEN __json_keep(v) ELSE __json_keep(e) END))
+  ELSE to_json(map_concat(a::MAP(VARCHAR, JSON), MAP {k: v})) END;
 CREATE MACRO jsonb_exists(a, b) AS list_contains(json_keys(a::JSON), b);
 
 -- Functions of Postgres that DuckDB lacks.
@@ -119,6 +123,10 @@ CREATE MACRO array_positions(a, b) AS list_filter(list_transform(a, lambda e, i:
 CREATE MACRO array_ndims(a) AS CASE WHEN a IS NULL OR len(a) = 0 THEN NULL ELSE (length(typeof(a)) - length(rtrim(typeof(a), '[]'))) // 2 END;
 CREATE MACRO trim_array(a, b) AS a[:len(a) - b];
 CREATE MACRO array_fill(a, b) AS list_transform(range(b[1]), lambda i: a);
+CREATE MACRO array_dims(a) AS CASE WHEN len(a) > 0 THEN '[1:' || len(a) || ']' END;
+CREATE MACRO __split(a, b) AS CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END,
+  (a, b, c) AS list_transform(CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END, lambda e: nullif(e, c));
+CREATE MACRO regexp_split_to_table(a, b) AS unnest(regexp_split_to_array(a, b));
 CREATE MACRO string_to_table(a, b) AS unnest(CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END);
 CREATE MACRO regexp_count(a, b) AS len(regexp_extract_all(a, b)), (a, b, c) AS len(regexp_extract_all(substr(a, c), b));
 CREATE MACRO regexp_substr(a, b) AS CASE WHEN regexp_matches(a, b) THEN regexp_extract(a, b) END,
@@ -131,7 +139,11 @@ CREATE MACRO sind(a) AS sin(radians(a));
 CREATE MACRO cosd(a) AS cos(radians(a));
 CREATE MACRO tand(a) AS tan(radians(a));
 CREATE MACRO isfinite(a) AS a NOT IN ('infinity', '-infinity');
-CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER;
+CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER, (a, b) AS (a IS NULL)::INTEGER + (b IS NULL)::INTEGER,
+  (a, b, c) AS (a IS NULL)::INTEGER + (b IS NULL)::INTEGER + (c IS NULL)::INTEGER,
+  (a, b, c, d) AS (a IS NULL)::INTEGER + (b IS NULL)::INTEGER + (c IS NULL)::INTEGER + (d IS NULL)::INTEGER;
+CREATE MACRO num_nonnulls(a) AS 1 - num_nulls(a), (a, b) AS 2 - num_nulls(a, b), (a, b, c) AS 3 - num_nulls(a, b, c),
+  (a, b, c, d) AS 4 - num_nulls(a, b, c, d);
 CREATE MACRO __bytes_text(a) AS '\x' || lower(hex(a));
 CREATE MACRO __array_text(a) AS '{' || array_to_string(list_transform(a, lambda e: CASE WHEN e IS NULL THEN 'NULL'
   WHEN typeof(a) NOT LIKE '%[][]' AND regexp_matches(e::VARCHAR, '^$|^(?i:null)$|[{}",\\\s]')
@@ -147,6 +159,16 @@ CREATE MACRO justify_hours(a) AS to_months(__months_of(a)::INTEGER) + to_days((_
 CREATE MACRO __justified(us) AS to_months((us // 2592000000000)::INTEGER) + to_days((us % 2592000000000 // 86400000000)::INTEGER)
   + to_microseconds(us % 86400000000);
 CREATE MACRO justify_interval(a) AS __justified((__months_of(a) * 30 + __days_of(a)) * 86400000000 + __microseconds_of(a));
+CREATE MACRO __similar(a, b) AS regexp_full_match(a, replace(replace(b, '%', '.*'), '_', '.'), 's');
+CREATE MACRO uuid_generate_v4() AS uuid();
+CREATE MACRO timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC');
+CREATE MACRO pg_column_size(a) AS octet_length(encode(a::VARCHAR))::INTEGER;
+CREATE MACRO __make_date(y, m, d) AS CASE WHEN y = 0 THEN error('date field value out of range: 0-' || m || '-' || d)
+  WHEN y < 0 THEN make_date(y + 1, m, d) ELSE make_date(y, m, d) END;
+CREATE MACRO __to_number(a) AS replace(replace(trim(a), ',', ''), '$', '')::DECIMAL(38,9);
+CREATE MACRO __in_text(a) AS CASE typeof(a) WHEN 'BOOLEAN' THEN left(a::VARCHAR, 1)
+  WHEN 'DECIMAL(38,9)' THEN trim_scale(a) WHEN 'FLOAT' THEN regexp_replace(a::VARCHAR, '\.0$', '')
+  WHEN 'DOUBLE' THEN regexp_replace(a::VARCHAR, '\.0$', '') ELSE a::VARCHAR END;
 CREATE MACRO jsonb_strip_nulls(a) AS json_strip_nulls(a);
 CREATE MACRO booleq(a, b) AS a = b;
 CREATE MACRO boolne(a, b) AS a <> b;
@@ -155,6 +177,13 @@ CREATE MACRO __octets(a VARCHAR) AS strlen(a), (a BLOB) AS octet_length(a);
 CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
 CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
+
+-- ksqlDB's distance of two places on the earth, by the haversine formula; in kilometres, or in miles.
+CREATE MACRO __arc(a, b, c, d) AS 2 * asin(sqrt(
+  sin(radians(c - a) / 2) ** 2 + cos(radians(a)) * cos(radians(c)) * sin(radians(d - b) / 2) ** 2));
+CREATE MACRO geo_distance(a, b, c, d) AS 6371 * __arc(a, b, c, d),
+  (a, b, c, d, unit) AS CASE upper(unit) WHEN 'KM' THEN 6371 WHEN 'MILES' THEN 3959
+    ELSE error('the unit of geo_distance is KM or MILES') END * __arc(a, b, c, d);
 
 -- Windows of time, from the epoch on. Those of months begin with a month; DuckDB's other ones begin at 2000-01-03. A date is its midnight.
 CREATE MACRO __bucket(size, t) AS time_bucket(size, t + INTERVAL '0 seconds',

@@ -295,6 +295,10 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
                 made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
+        number = _number(tokens, place, before)
+        if number is not None:
+            made[-1 if token.token_type == TokenType.VAR else len(made) :] = [number]
+            continue
         if token.token_type == TokenType.OBJECT_IDENTIFIER and place + 1 < len(tokens):
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
             made.append(_like(token, TokenType.UINT, "uint") if is_list else token)
@@ -310,6 +314,25 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             continue
         made.append(token)
     return made
+
+
+def _number(tokens: Sequence[Token], place: int, before: Token | None) -> Token | None:
+    """The number whose last token stands here: `1_000`, `0x1F`, `0o17`."""
+    token = tokens[place]
+    if token.token_type == TokenType.HEX_STRING and token.end - token.start == len(token.text) + 1:  # X'1F' is of bytes
+        return _like(token, TokenType.NUMBER, str(int(token.text, 16)))
+    if (
+        token.token_type != TokenType.VAR
+        or before is None
+        or before.token_type != TokenType.NUMBER
+        or before.end + 1 != token.start
+    ):
+        return None
+    if re.fullmatch(r"(_\d+)+", token.text):
+        return _like(before, TokenType.NUMBER, before.text + token.text.replace("_", ""))
+    if before.text == "0" and re.fullmatch(r"[oO](_?[0-7]+)+", token.text):
+        return _like(before, TokenType.NUMBER, str(int(token.text[1:].replace("_", ""), 8)))
+    return None
 
 
 _TYPED = frozenset(

@@ -24,13 +24,16 @@ class SqlError(BarnabasError):
     Args:
         sqlstate: five characters, as Postgres has them.
         position: of the fault in the statement's text, from 1 on, in characters; None if it has none.
+        table, column, constraint: the names of those that a row does not fit.
     """
 
     def __init__(
-        self, sqlstate: str, message: str, *, position: int | None = None, detail: str | None = None, hint: str | None = None
-    ) -> None:
+        self, sqlstate: str, message: str, *, position: int | None = None, detail: str | None = None, hint: str | None = None,
+        table: str | None = None, column: str | None = None, constraint: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.sqlstate, self.message, self.position, self.detail, self.hint = sqlstate, message, position, detail, hint
+        self.table, self.column, self.constraint = table, column, constraint
 
 
 @dataclass(frozen=True, slots=True)

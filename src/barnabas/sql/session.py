@@ -458,8 +458,8 @@ class SqlSession:
         return {
             **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
             **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
-            "current_schema": (self.access.path() or ["public"])[0],
-            "current_schemas": self.access.path() or ["public"],
+            "current_schema": next(iter(self.access.path()), None),
+            "current_schemas": self.access.path(),
             "version": VERSION,
             "pg_backend_pid": self.number,
         }

@@ -63,12 +63,25 @@ def _extracted(args: list[Any]) -> Any:
     return _OWN["REGEXP_EXTRACT"](args, _SPARK)
 
 
+def _by_offset(aggregate: Any) -> Callable[..., Any]:
+    """`latest_by_offset(v)` of ksqlDB: the value of the record that came last and has one. Offsets of two partitions do not compare, so
+    the time of the record is first."""
+
+    def make(args: list[Any]) -> Any:
+        order = exp.Tuple(expressions=[exp.column(name) for name in ("_timestamp", "_offset", "_partition")])
+        return aggregate(this=args[0], expression=order) if len(args) == 1 else exp.Anonymous(this="by_offset", expressions=args)
+
+    return make
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: make for name, make in _OWN.items() if name not in PostgresParser.FUNCTIONS},
     "MAP": _map,
     "TIMESTAMPDIFF": _OWN["TIMESTAMPDIFF"],
     "REGEXP_EXTRACT": _extracted,
     **{name: _formatted(name) for name in ("DATE_FORMAT", "FROM_UNIXTIME", "UNIX_TIMESTAMP", "REGEXP_EXTRACT_ALL")},
+    "LATEST_BY_OFFSET": _by_offset(exp.ArgMax),
+    "EARLIEST_BY_OFFSET": _by_offset(exp.ArgMin),
     "TO_UNIX_TIMESTAMP": _formatted("UNIX_TIMESTAMP"),
     "TO_DATE": _to_date,
     "TO_TIMESTAMP": _to_timestamp,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -105,9 +105,9 @@ def _key_format(topic: str, key: Declaration | None, registry: RegistryAddress |
     return key_format(_fields(key) or []) if found is None else json_object(declared(found[1]))
 
 
-def key_format(fields: Sequence[Field]) -> ColumnFormat:
+def key_format(fields: Sequence[Field], names: Mapping[str, str] | None = None) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
-    return one_value(fields[0]) if len(fields) == 1 else json_object(fields)
+    return one_value(fields[0]) if len(fields) == 1 else json_object(fields, names)
 
 
 def one_value(field: Field) -> ColumnFormat:
@@ -117,11 +117,11 @@ def one_value(field: Field) -> ColumnFormat:
     return ScalarFormat(field)
 
 
-def json_object(fields: Sequence[Field]) -> ColumnFormat:
+def json_object(fields: Sequence[Field], names: Mapping[str, str] | None = None) -> ColumnFormat:
     """A `JsonFormat`, whose kernels are imported now. Raises TableError."""
     from barnabas.tables.json_format import JsonFormat
 
-    return JsonFormat(fields)
+    return JsonFormat(fields, names)
 
 
 def _fields(declaration: Declaration | None) -> Sequence[Field] | None:

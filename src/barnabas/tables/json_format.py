@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ class JsonFormat:
 
     Args:
         fields: of any types that tables have; their nullability is not checked.
+        names: the names in the objects of columns that have others.
 
     Raises:
         TableError: a type that tables do not have.
@@ -27,9 +28,14 @@ class JsonFormat:
 
     uses_headers = False
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[Field], names: Mapping[str, str] | None = None) -> None:
         self.fields: Sequence[Field] = tuple(table_field(each) for each in fields)
-        self._by_name = {each.name: each for each in self.fields}
+        self._names = dict(names or {})
+        self._by_name = {each.name: each.with_name(self.name_of(each.name)) for each in self.fields}
+
+    def name_of(self, column: str) -> str:
+        """The name of a column in the objects."""
+        return self._names.get(column, column)
 
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
         return decode_json([self._by_name[name] for name in wanted], payloads)
@@ -39,7 +45,7 @@ class JsonFormat:
 
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
-        return without_deleted(rows_of(columns, self.fields, batch.num_rows), deleted)
+        return without_deleted(rows_of(columns, tuple(self._by_name.values()), batch.num_rows), deleted)
 
 
 def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:

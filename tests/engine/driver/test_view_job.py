@@ -50,7 +50,7 @@ class FakeQueries:
         self.begins: list[StreamOffset] = []
         self._small = SmallBatches({"kafka.bootstrap.servers": servers, "subscribe": "t", "startingOffsets": "earliest"})
 
-    def join(self, member: Member, topics: Topics, start: StreamOffset) -> FakeQuery:
+    def join(self, member: Member, topics: Topics, start: StreamOffset, *, pool_alone: str | None = None) -> FakeQuery:
         self.begins.append(start)
         self.members.append(member)
         return self.query

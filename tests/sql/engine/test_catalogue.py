@@ -92,7 +92,7 @@ def test_the_information_schema(shown: Asking) -> None:
 
 
 def test_answers_about_the_session(shown: Asking) -> None:
-    facts = "current_schemas(true), has_table_privilege('t', 'select'), pg_is_in_recovery(), pg_backend_pid() > 0"
+    facts = "current_schemas(false), has_table_privilege('t', 'select'), pg_is_in_recovery(), pg_backend_pid() > 0"
     assert shown.rows(f"select {facts}, version() like 'PostgreSQL%'") == [(["public"], True, False, True, True)]
     assert shown.rows("select datname from pg_database") == [("barnabas",)]
     assert shown.rows("select setting from pg_settings where name = 'server_version'") == [("16.4",)]

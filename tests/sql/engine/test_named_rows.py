@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -50,6 +51,35 @@ def test_a_table_is_a_list_of_rows_for_all_its_readers(broker: Broker, ask: Aski
         with table_of(rows.name, **place, format="json", columns=COLUMNS, key="row") as table:
             assert Counter((row["n"], row["s"]) for row in table.arrow().to_pylist()) == expected
             assert table.count() == sum(expected.values())
+
+
+def test_updates_beside_a_producer(broker: Broker, ask: Asking) -> None:
+    ask("create table busy (n int, place int)")
+    count, done = 3_000, threading.Event()
+
+    def produce() -> None:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 1})
+        for place in range(count):
+            producer.produce("busy", b'{"n": 0, "place": %d}' % place, key=None if place % 3 else b"k")
+            if place % 50 == 0:
+                producer.flush(60)
+        assert producer.flush(60) == 0
+        done.set()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    is_last = False
+    while not is_last:
+        is_last = done.is_set()
+        ask("update busy set n = n + 1 where n = 0")
+    thread.join()
+    ask("wait for busy")
+    ask("update busy set n = n + 1 where n = 0")
+    assert ask.rows("select count(*), count(distinct place), min(n), max(n) from busy") == [(count, count, 1, 1)]
+    assert ask.rows("select count(*), max(n) from stream busy") == [(count, 0)]
+    assert ask.tag("delete from busy where place % 2 = 0") == f"DELETE {count // 2}"
+    assert ask.rows("select count(*) from busy") == [(count // 2,)]
+    ask("drop table busy")
 
 
 @pytest.fixture

@@ -251,7 +251,7 @@ def test_columns_are_shown(ask: Asking) -> None:
     made = ask.rows("show create table seen")[0][1]
     ask("drop table seen")
     ask(made)
-    assert ask.rows("insert into seen default values returning *") == [(1, 1, 1)]
+    assert ask.rows("insert into seen default values returning *") == [(1, 5, 1)]
 
 
 def test_temporary_sequences_end_with_their_session(engine: SqlEngine, ask: Asking) -> None:

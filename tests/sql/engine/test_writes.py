@@ -88,7 +88,7 @@ def test_insert_with_parameters(ask: Asking, value: object) -> None:
         ("update t set nope = 1", "42703"),
         ("update t set id = 1", "0A000"),
         ("update t set name = null where id = 0", "23502"),
-        ("insert into log values (1, 'a') on conflict do nothing", "42P10"),
+        ("insert into log values (1, 'a') on conflict (a) do nothing", "42P10"),
         ("insert into t values (1) on conflict (name) do nothing", "42P10"),
         ("insert overwrite table t select 1", "0A000"),
         ("insert into t select 1 / 0", "22012"),

@@ -68,16 +68,16 @@ class RunningJob:
         if action is Action.START:
             self._begin(self._start)
         elif action in (Action.TERMINATE, Action.KILL):
-            self._begin(self._stop)
+            self._begin(self._release)
 
-    def _begin(self, action: Callable[[], None]) -> None:
-        self._thread = threading.Thread(target=self._run, args=(action,), name=f"job-{self.job.name}", daemon=True)
+    def _begin(self, action: Callable[[], None], failure: str | None = None) -> None:
+        self._thread = threading.Thread(target=self._run, args=(action, failure), name=f"job-{self.job.name}", daemon=True)
         self._thread.start()
 
-    def _run(self, action: Callable[[], None]) -> None:
+    def _run(self, action: Callable[[], None], failure: str | None) -> None:
         try:
             action()
-            self._outcome = (None,)
+            self._outcome = (failure,)
         except Exception as error:
             logger.warning("event=job-not-started job=%s", self.job.name, exc_info=True)
             self._release()
@@ -86,9 +86,6 @@ class RunningJob:
     def _start(self) -> None:
         self._work = self._make(self.job)
         self._work.start()
-
-    def _stop(self) -> None:
-        self._release()
 
     def _release(self) -> None:
         work, self._work = self._work, None
@@ -108,8 +105,7 @@ class RunningJob:
             failure = self._work.failure()
             if failure is not None:
                 self._fault = failure
-                self._release()
-                self.life.ended(now_s, failure)
+                self._begin(self._release, failure)  # the end of a step, or of a query, may take long
             elif self._fault is not None and self._work.has_settled():
                 self._fault = None
 

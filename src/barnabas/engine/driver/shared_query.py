@@ -1,4 +1,4 @@
-"""One streaming query of Spark for all jobs that read the same topics and are level with them.
+"""One streaming query of Spark for all jobs that read the same topics and are level with them, and one for each job that is far behind.
 
 Spark plans the micro-batches and reads the large ones; the driver reads the small ones itself (`small_batches.py`). The query offers each
 micro-batch to its jobs, which take it in threads of their own.
@@ -56,31 +56,33 @@ class SharedQuery:
     Args:
         folder: for Spark's checkpoint; no other query has its name.
         start: where it begins, with every partition.
+        pool: Spark's scheduling pool.
     """
 
     def __init__(
-        self, spark: SparkSession, topics: Topics, settings: Mapping[str, str], folder: Path, start: StreamOffset
+        self, spark: SparkSession, topics: Topics, settings: Mapping[str, str], folder: Path, start: StreamOffset, pool: str
     ) -> None:  # fmt: skip
         self._spark, self._topics, self._settings, self._folder, self._start = spark, topics, settings, folder, start
+        self._pool = pool
         self._name = f"{folder.name} of {','.join(topics.names)}"
         self._small = SmallBatches(topics.reader_options(settings, "earliest"))
         self.members: tuple[Member, ...] = ()
         self.error: BaseException | None = None  # why it has ended
         self._query: StreamingQuery | None = None
         self._watch: threading.Thread | None = None
-        self._stopping = threading.Event()
+        self._stopping, self._has_read = threading.Event(), threading.Event()
 
     def start(self) -> None:
         """Begin. Raises Spark's errors."""
         context = self._spark.sparkContext
         before = context.getLocalProperty(POOL)
         try:
-            context.setLocalProperty(POOL, self._topics.pool or SHARED_POOL)
+            context.setLocalProperty(POOL, self._pool)
             stream = self._topics.stream(self._spark, self._settings, self._start)
             writer = stream.writeStream.queryName(self._name).option("checkpointLocation", str(self._folder))
             with _starting:
                 self._query = query = writer.foreachBatch(self._micro_batch).start()
-                _wait_for_plan(query)
+                self._wait_for_plan(query)
         except BaseException as error:
             self.error = error
             raise
@@ -88,6 +90,13 @@ class SharedQuery:
             context.setLocalProperty(POOL, before)  # type: ignore[arg-type]  # None removes it
         self._watch = threading.Thread(target=self._await_end, args=(query,), name=self._name, daemon=True)
         self._watch.start()
+
+    def _wait_for_plan(self, query: StreamingQuery) -> None:
+        """Wait until the query has planned and read its first micro-batch, or has found none."""
+        deadline_s = time.monotonic() + PLAN_S
+        while query.isActive and time.monotonic() < deadline_s and not self._has_read.wait(0.05):
+            if query.status["message"].startswith(IDLE):
+                return
 
     def _await_end(self, query: StreamingQuery) -> None:
         try:
@@ -104,6 +113,7 @@ class SharedQuery:
             records = self._small.read(start, end)
             if records is None:
                 records = frame.toArrow()
+            self._has_read.set()
             members = self.members
             offers = [Offer(start, end, records, Future()) for _ in members]
             for member, offer in zip(members, offers, strict=True):
@@ -143,15 +153,6 @@ class QueryEnded(BarnabasError):
         return f"the query {self.name} ended"
 
 
-def _wait_for_plan(query: StreamingQuery) -> None:
-    """Wait until a query has planned its first micro-batch, or has found none."""
-    deadline_s = time.monotonic() + PLAN_S
-    while query.isActive and time.monotonic() < deadline_s:
-        if query.lastProgress is not None or query.status["message"].startswith(IDLE):
-            return
-        time.sleep(0.05)
-
-
 def _wait_for(taken: Sequence[Future[None]]) -> None:
     """See rule 2."""
     if taken:
@@ -175,18 +176,22 @@ class SharedQueries:
         self._lock = threading.Lock()
         self._queries: dict[Topics, SharedQuery] = {}
 
-    def join(self, member: Member, topics: Topics, start: StreamOffset) -> SharedQuery:
+    def join(self, member: Member, topics: Topics, start: StreamOffset, *, pool_alone: str | None = None) -> SharedQuery:
         """Let a job take the micro-batches of a query, which is started if there is none. Raises Spark's errors.
 
         Args:
             start: where the job is, with every partition.
+            pool_alone: the job gets a query of its own, in this pool unless the topics name one; None: it shares one.
         """
         with self._lock:
-            query = self._queries.get(topics)
+            query = self._queries.get(topics) if pool_alone is None else None
             is_first = query is None or query.error is not None
             if query is None or is_first:
+                pool = topics.pool or pool_alone or SHARED_POOL
                 folder = self._folder / f"query-{next(self._numbers)}"
-                query = self._queries[topics] = SharedQuery(self._spark, topics, self._settings, folder, start)
+                query = SharedQuery(self._spark, topics, self._settings, folder, start, pool)
+                if pool_alone is None:
+                    self._queries[topics] = query
             query.members += (member,)
         if is_first:
             try:
@@ -195,6 +200,14 @@ class SharedQueries:
                 self.leave(member, topics, query)  # other jobs see its error, and leave too
                 raise
         return query
+
+    def share(self, topics: Topics, query: SharedQuery) -> bool:
+        """Let other jobs join the query of a job alone; returns whether they do, because they have no other."""
+        with self._lock:
+            known = self._queries.get(topics)
+            if known is None or known.error is not None:
+                self._queries[topics] = query
+            return self._queries[topics] is query
 
     def leave(self, member: Member, topics: Topics, query: SharedQuery) -> None:
         """Let a job take no more micro-batches; a query without jobs ends."""

@@ -76,6 +76,12 @@ def is_small(start: StreamOffset, end: StreamOffset) -> bool:
     return len(sizes) <= MOST_PARTITIONS and sum(map(abs, sizes)) <= MOST_RECORDS
 
 
+def count(start: StreamOffset, end: StreamOffset) -> int:
+    """The offsets between two offsets of the plan; of a partition that was added, all."""
+    first, last = from_stream_offset(start)[0], from_stream_offset(end)[0]
+    return sum(offset - first.get(tp, 0) for tp, offset in last.items())
+
+
 def offsets_of(progress: Any) -> StreamOffset:
     """The offset of the only source in a `StreamProgress` of the JVM; empty if it has none."""
     return next((json.loads(each.json()) for each in _values(progress)), {})

@@ -1,11 +1,10 @@
 """The job of a view or an insert: takes micro-batches in a thread of its own, and changes the view, or appends rows.
 
 Rules
-  1. A job that is far behind the ends of its topics reads large parts of them by jobs of Spark, in its own pool, until it is near. A job
-     that is near reads the rest in the driver. Then it is level, and takes the micro-batches of a query that it shares with other jobs
-     (`shared_query.py`).
-  2. A job that has missed micro-batches of its query reads their records in the driver. If they are many, it leaves the query until it is
-     near again.
+  1. A job that is far behind the ends of its topics has a query of its own. When a micro-batch has brought it to the ends, it shares a
+     query with other jobs (`shared_query.py`): its own one if there is no other.
+  2. A job that has missed micro-batches of its query reads their records in the driver. If they are many, it leaves the query, and is far
+     behind.
   3. An error ends the job; it starts again from its state.
 """
 
@@ -25,7 +24,7 @@ from barnabas.engine.driver.mailbox import Mailbox, Offer
 from barnabas.engine.driver.position import StreamOffset
 from barnabas.engine.driver.reasons import reason_of_view
 from barnabas.engine.driver.shared_query import POOL, SharedQueries, SharedQuery
-from barnabas.engine.driver.small_batches import SmallBatches, is_small
+from barnabas.engine.driver.small_batches import SmallBatches, count, is_small
 from barnabas.engine.driver.topics import Topics
 
 if TYPE_CHECKING:
@@ -96,37 +95,56 @@ class ViewJob:
             context.setJobGroup(self._group, f"reads for {self._name}", interruptOnCancel=True)
             context.setLocalProperty(POOL, self._topics.pool or self._group)
             while not self._offers.is_closed:
-                self._come_near()
                 self._follow()
         except BaseException as error:  # noqa: BLE001 - `failure` tells of it, whatever it is
             if not self._offers.is_closed:
                 self._log.error("event=job-failed error=%r", reason_of_view(error, self._name))
             self._error = error
 
-    def _come_near(self) -> None:
-        """Read by jobs of Spark until what is left is small."""
-        while not self._offers.is_closed:
-            end = self._next_end()
-            if end is None or is_small(self._here, end):
-                return
-            self._take(self._topics.part(self._spark, self._settings, self._here, end), end)
-
     def _follow(self) -> None:
-        """Take what a query offers, until the job ends or is far behind."""
+        """Take what a query offers, until the job ends, or another query is the right one."""
+        self._take_again()
+        end = self._next_end()
+        is_alone = end is not None and not is_small(self._here, end)
         self._offers.open()
-        self._query = query = self._queries.join(self, self._topics, self._here)
+        self._query = query = self._queries.join(self, self._topics, self._here, pool_alone=self._group if is_alone else None)
         try:
-            end = self._next_end()
-            is_near = end is None or self._take_small(end)  # records that came before the query knew the job
-            while is_near and (offer := self._offers.wait()) is not None:
-                try:
-                    is_near = self._take_offer(offer)
-                finally:
-                    offer.taken.set_result(None)
+            if is_alone:
+                self._follow_alone(query)
+            else:
+                end = self._next_end()
+                if end is None or self._take_small(end):  # records that came before the query knew the job
+                    self._follow_with_others()
         finally:
             self._offers.shut()
             self._queries.leave(self, self._topics, query)
         self._query = None
+
+    def _follow_alone(self, query: SharedQuery) -> None:
+        """Take micro-batches until one was not full; then share the query, if the others have none."""
+        while (offer := self._offers.wait()) is not None:
+            try:
+                has_it = self._take_offer(offer)
+            finally:
+                offer.taken.set_result(None)
+            if has_it and count(offer.start, offer.end) < self._topics.most_rows:
+                if self._queries.share(self._topics, query):
+                    self._follow_with_others()
+                return
+
+    def _follow_with_others(self) -> None:
+        has_it = True
+        while has_it and (offer := self._offers.wait()) is not None:
+            try:
+                has_it = self._take_offer(offer)
+            finally:
+                offer.taken.set_result(None)
+
+    def _take_again(self) -> None:
+        """Take the step that the topic has already, with the same records."""
+        end = self._view.position.repeats
+        if end is not None and not self._take_small(end):
+            self._take(self._topics.part(self._spark, self._settings, self._here, end), end)
 
     @property
     def _here(self) -> StreamOffset:
@@ -136,8 +154,7 @@ class ViewJob:
     def _next_end(self) -> StreamOffset | None:
         """Where the next step ends by what is there; None if there is nothing to take."""
         assert self._reader is not None
-        position = self._view.position
-        end = position.repeats or position.ahead(self._reader.latest(self._here, self._topics.most_rows))
+        end = self._view.position.ahead(self._reader.latest(self._here, self._topics.most_rows))
         self._has_settled |= end is None
         return end
 

@@ -92,7 +92,8 @@ class Access:
         if told is not None:
             return told
         self._shared.definitions.refresh(self._running)
-        candidates = [*self._on_path(parts), *_candidates(parts, database)]
+        has_public = len(parts) > 1 or PUBLIC in self.path()
+        candidates = [*self._on_path(parts), *(_candidates(parts, database) if has_public else ())]
         for name in candidates:
             found = self.declared(name) or self._sequence(name)
             if found is not None:
@@ -121,7 +122,7 @@ class Access:
         return None if found is None else parts_of_name(found, self._shared.definitions.schemas)
 
     def path(self) -> list[str]:
-        """The schemas of the setting `search_path` that there are."""
+        """The schemas of the setting `search_path` that there are, in their order."""
         named = [each.strip().strip('"') for each in (self._settings.get("search_path") or "").split(",")]
         return [each for each in named if each == PUBLIC or each in self._shared.definitions.schemas]
 
@@ -129,7 +130,10 @@ class Access:
         """The definition of a lasting view that is no table; None for every other name."""
         store = self._shared.definitions
         store.refresh(self._running)
-        name = next((each for each in self._on_path(parts) if each in store.tables), parts[-1])
+        found_on_path = next((each for each in self._on_path(parts) if each in store.tables), None)
+        if len(parts) == 1 and found_on_path is None and PUBLIC not in self.path():
+            return None
+        name = found_on_path or parts[-1]
         if len(parts) > 1 and parts[-2] in store.schemas:
             name = f"{parts[-2]}.{parts[-1]}"
         elif len(parts) > 1 and parts[-2].lower() not in (PUBLIC, (database or "").lower()):

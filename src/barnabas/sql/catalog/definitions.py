@@ -10,7 +10,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
-from barnabas.tables.column_types import quoted as identifier
+from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
+from barnabas.sql.catalog.names import shown_name
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
@@ -35,6 +36,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
         identity: ALWAYS or BY_DEFAULT of an identity column, else empty.
         generated: the text of an expression of the other columns, which gives its value.
+        stored: its name in records, if it is another one since the column was renamed.
     """
 
     name: str
@@ -45,6 +47,12 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     added: bool = False
     identity: str = ""
     generated: str | None = None
+    stored: str = ""
+
+    @property
+    def shown_default(self) -> str | None:
+        """As pg_attrdef has it: the default, or the expression of a generated column."""
+        return None if self.identity else self.default if self.generated is None else self.generated
 
     @property
     def field(self) -> pa.Field[Any]:
@@ -91,12 +99,12 @@ class WatermarkDefinition(Struct, frozen=True):
     @property
     def text(self) -> str:
         """As CREATE TABLE has it."""
-        return f"WATERMARK FOR {identifier(self.column)} AS {self.value}"
+        return f"WATERMARK FOR {shown_name(self.column)} AS {self.value}"
 
     @property
     def value(self) -> str:
         """The watermark that a row gives."""
-        return f"{identifier(self.column)}{f' - {self.delay}' if self.delay else ''}"
+        return f"{shown_name(self.column)}{f' - {self.delay}' if self.delay else ''}"
 
 
 class StreamDefinition(Struct, frozen=True, omit_defaults=True):
@@ -129,6 +137,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         dropped: names of columns that records may still have.
         indexes: names of indexes, which have no effect.
         is_renamed: whether the topic has a name that the table had before.
+        unique, checks: the constraints that statements keep.
+        on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
         has_row_names: of a keyed table without a key: whether the hidden column ROW names a row by the partition and the offset of its
             first record (`tables.row_names`). Otherwise the records have keys that an earlier version made, which nothing reads.
     """
@@ -157,7 +167,26 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     dropped: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     is_renamed: bool = False
+    unique: tuple[UniqueDefinition, ...] = ()
+    checks: tuple[CheckDefinition, ...] = ()
+    on_conflict: str = ""
     has_row_names: bool = False
+
+    @property
+    def constraints(self) -> list[UniqueDefinition | CheckDefinition]:
+        """Those that statements keep, without indexes, the key and NOT NULL."""
+        return [*(each for each in self.unique if not each.is_index), *self.checks]
+
+    @property
+    def constraint_names(self) -> list[str]:
+        """Of the key, of constraints and of unique indexes."""
+        own = [f"{self.plain_name}_pkey"] if self.key and self.is_keyed else []
+        return [*own, *(each.name for each in self.unique), *(each.name for each in self.checks)]
+
+    @property
+    def plain_name(self) -> str:
+        """The name without a schema."""
+        return self.name.rpartition(".")[2]
 
     @property
     def is_plain_view(self) -> bool:
@@ -168,6 +197,11 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     def schema(self) -> pa.Schema:
         """The columns in their order. Raises TableError."""
         return pa.schema([each.field for each in self.columns])
+
+    @property
+    def stored_names(self) -> dict[str, str]:
+        """The names in records of columns that have others."""
+        return {each.name: each.stored for each in self.columns if each.stored}
 
     def column(self, name: str) -> ColumnDefinition | None:
         """A column by its name, whatever its case."""

@@ -156,7 +156,14 @@ def declared(definition: TableDefinition, registry: RegistryAddress | None = Non
     schema = definition.schema
     keys = [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
-    key = json_object(keys) if definition.is_key_object else RowNames() if definition.has_row_names else key_format(keys)
+    names = definition.stored_names
+    key = (
+        json_object(keys, names)
+        if definition.is_key_object
+        else RowNames()
+        if definition.has_row_names
+        else key_format(keys, names)
+    )
     hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
     unseen = definition.view.hidden if definition.view is not None else ()
     hidden = [*(schema.field(name) for name in unseen), *([ROW_NAME] if definition.has_row_names else []), *hidden]
@@ -182,15 +189,15 @@ def shown_columns(definition: TableDefinition) -> pa.Schema:
     return pa.schema([each for each in definition.schema if each.name not in unseen])
 
 
-def key_format(fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
+def key_format(fields: Sequence[pa.Field[Any]], names: Mapping[str, str]) -> ColumnFormat:
     """One column takes the whole key; several are fields of a JSON object."""
-    return declared_key_format(fields) if fields else Raw(KEY)
+    return declared_key_format(fields, names) if fields else Raw(KEY)
 
 
 def value_of(definition: TableDefinition, fields: Sequence[pa.Field[Any]], registry: RegistryAddress | None) -> ColumnFormat:
     """The format of a table's values. Raises TableError, RegistryError, RegistryUnreachable."""
     if not definition.is_registered:
-        return value_format(definition.format, fields)
+        return value_format(definition.format, fields, definition.stored_names)
     if not definition.schema_id:
         return json_object(fields)
     if registry is None:
@@ -198,8 +205,8 @@ def value_of(definition: TableDefinition, fields: Sequence[pa.Field[Any]], regis
     return registered_format(registry, definition.schema_id)
 
 
-def value_format(name: str, fields: Sequence[pa.Field[Any]]) -> ColumnFormat:
+def value_format(name: str, fields: Sequence[pa.Field[Any]], names: Mapping[str, str]) -> ColumnFormat:
     """The format of values: `json`, or the whole value as `text` or `raw` bytes."""
     if name == "json":
-        return json_object(fields)
+        return json_object(fields, names)
     return Raw(fields[0].name, pa.string() if name == "text" else pa.binary())

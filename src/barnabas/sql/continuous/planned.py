@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from barnabas.functions.definition import Function
 from barnabas.incremental.append_only import NO_STREAM, UNBOUND, reason_against
 from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Column, Input, Named, OnTime, Plan, Rows, quoted
@@ -71,21 +72,33 @@ def plan_view(query: QueryPlan, cursor: Any, names: Sequence[str] = (), *, is_fi
         found = _planned(query, cursor, names)
     except duckdb.Error as error:
         raise of_duckdb(error) from None
-    return replace(found, plan=with_watermarks(_with_functions(found.plan, query), is_final=is_final))
+    return replace(found, plan=with_watermarks(_with_functions(found.plan, query.in_python), is_final=is_final))
 
 
-def _with_functions(plan: Plan, query: QueryPlan) -> Plan:
-    """The plan with the functions of users that it calls."""
-    used = tuple(each for each in query.in_python if each.call in plan.query().lower()) if query.functions else ()
+def _with_functions(plan: Plan, functions: Sequence[Function]) -> Plan:
+    """The plan with those of the functions in Python that it calls."""
+    used = tuple(each for each in functions if each.call in plan.query().lower()) if functions else ()
     return replace(plan, functions=used) if used else plan
 
 
-def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = (), *, is_final: bool = False) -> Planned:
+class Filled(Struct, frozen=True):
+    """Columns that a job adds to those of its query, or puts in their place.
+
+    Args:
+        columns: expressions over the columns before them. They may call a clock.
+        functions: of users in Python, which the expressions call.
+    """
+
+    columns: Sequence[Named]
+    functions: Sequence[Function] = ()
+
+
+def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Filled] = (), *, is_final: bool = False) -> Planned:
     """The plan whose rows are appended: nothing identifies a row, and a row that comes late is appended like any other.
 
     Args:
         query, cursor: as for `plan_view`.
-        more: columns behind those of the query, which may call a clock.
+        more: further columns, in steps; a step sees the columns of the steps before it.
         is_final: whether a row is appended when it cannot change any more. Then rows that come late are left out, as in a join of streams.
 
     Raises:
@@ -105,10 +118,12 @@ def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = (), *, i
         why = f": {found.notices[0]}" if found.notices and reason.startswith("a part") else ""
         raise not_supported(f"a job cannot append the rows of this query: {reason}{why}", hint=_HINTS.get(reason, VIEW))
     plan = found.plan
-    if more:
-        own = tuple(Named(each.name, each.kind, quoted(each.name)) for each in plan.columns)
-        plan = Plan((*plan.nodes, Rows(len(plan.nodes) - 1, (*own, *more))))
-    return replace(found, plan=_with_functions(plan, query))
+    for step in more:
+        changed = {each.name: each for each in step.columns}
+        own = [changed.pop(each.name, Named(each.name, each.kind, quoted(each.name))) for each in plan.columns]
+        plan = Plan((*plan.nodes, Rows(len(plan.nodes) - 1, (*own, *changed.values()))))
+    functions = {each.call: each for each in (*query.in_python, *(each for step in more for each in step.functions))}
+    return replace(found, plan=_with_functions(plan, list(functions.values())))
 
 
 def _joined_streams(query: QueryPlan, cursor: Any) -> tuple[Planned, str | None]:

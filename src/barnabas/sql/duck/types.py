@@ -47,6 +47,10 @@ _PLAIN: dict[str, pa.DataType] = {
     "SQLNULL": pa.string(),
 }
 _OIDS = {"UINTEGER": b"oid", "UINTEGER[]": b"oid"}
+_VECTORS = {  # columns of the catalogue that are texts such as `1 2` for clients
+    **dict.fromkeys(("indkey", "indoption"), b"int2vector"),
+    **dict.fromkeys(("indclass", "indcollation", "proargtypes"), b"oidvector"),
+}
 _TAGGED = {"JSON": b"json", "UUID": b"uuid", "BIT": b"bit"}
 
 
@@ -56,7 +60,9 @@ def field_of(name: str, kind: Any, *, of_catalogue: bool = False) -> pa.Field[An
     Args:
         of_catalogue: whether the query reads Postgres' catalogue, where UINTEGER is an oid.
     """
-    tag = _TAGGED.get(str(kind)) or (_OIDS.get(str(kind)) if of_catalogue else None)
+    tag = _TAGGED.get(str(kind))
+    if of_catalogue:
+        tag = (_VECTORS.get(name) if str(kind) in ("SMALLINT[]", "UINTEGER[]") else None) or tag or _OIDS.get(str(kind))
     return pa.field(name, arrow_of(kind), metadata={KIND: tag} if tag else None)
 
 
@@ -93,6 +99,7 @@ def arrow_of(kind: Any) -> pa.DataType:
     return pa.string()
 
 
+JSONB = pa.json_(pa.large_string())  # the type of a parameter that is jsonb; `pa.json_()` is json
 _WORDS: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "SMALLINT",
@@ -116,6 +123,7 @@ _WORDS: dict[pa.DataType, str] = {
     pa.null(): "VARCHAR",
     pa.uuid(): "UUID",
     pa.json_(): "JSON",
+    JSONB: "JSON",
 }
 
 
@@ -158,11 +166,6 @@ _POSTGRES: dict[str, str] = {
     "TIMESTAMPTZ": "timestamp with time zone",
     "INTERVAL": "interval",
 }
-
-
-def is_row(kind: Any) -> bool:
-    """Whether a struct is what ROW makes: its fields have no names of their own."""
-    return pa.types.is_struct(kind) and all(kind.field(at).name == f"element{at + 1}" for at in range(kind.num_fields))
 
 
 UNBOUND = tuple(pa.decimal128(38, scale) for scale in (9, 18, 27))  # of `numeric` without digits, and of products of such

@@ -6,7 +6,7 @@ so the sides are looked at here: a cast to JSON, a column that is marked as JSON
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -53,9 +53,12 @@ def read_documents(tree: Any, field_of: FieldOf) -> None:
                 node.replace(_call(_PATHS[type(node)], _json(node.this), exp.Literal.string(pointer)))
         elif type(node) in _KEYS:
             node.replace(_call(_KEYS[type(node)], _call("json_keys", _json(node.this)), node.expression.copy()))
+        elif isinstance(node, exp.Bracket) and _is_json(node.this, field_of) and _is_name(node.expressions[0]):
+            node.replace(_call("json_extract", _json(node.this), node.expressions[0].copy()))
         elif type(node) in _OPERATORS:
             _operate(node, field_of)
         elif isinstance(node, exp.Anonymous):
+            _with_path(node)
             _give_rows(node)
 
 
@@ -119,6 +122,39 @@ def _pointer(path: Any) -> str | None:
     else:
         return None
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _is_name(part: Any) -> bool:
+    """Whether a subscript of a document may be the name of a field, which DuckDB takes for a place in an array."""
+    return isinstance(part, exp.Cast) or (isinstance(part, exp.Literal) and part.is_string)
+
+
+def _with_path(node: Any) -> None:
+    """`jsonb_set` of a path of literals, and `json_extract_path` with its kin."""
+    name, arguments = str(node.this).lower().replace("jsonb_", "json_", 1), node.expressions
+    if name in ("json_extract_path", "json_extract_path_text") and all(isinstance(each, exp.Literal) for each in arguments[1:]):
+        pointer = _pointer(exp.Array(expressions=[each.copy() for each in arguments[1:]]))
+        called = "json_extract_string" if name.endswith("_text") else "json_extract"
+        node.replace(_call(called, _json(arguments[0]), exp.Literal.string(pointer or "")))
+    if name != "json_set" or len(arguments) not in (3, 4):
+        return
+    steps = (
+        array_of(arguments[1].name) if isinstance(arguments[1], exp.Literal) else [each.name for each in arguments[1].expressions]
+    )
+    creates = not (len(arguments) == 4 and arguments[3].sql().upper() == "FALSE")
+    node.replace(_put(_json(arguments[0]), [str(each) for each in steps or []], _json(arguments[2]), creates=creates))
+
+
+def _put(document: Any, steps: Sequence[str], value: Any, *, creates: bool) -> Any:
+    """A document with another value at a path; a path that is not there changes nothing, but for its last step."""
+    if not steps:
+        return value
+    inner = _call("json_extract", document.copy(), exp.Literal.string("/" + steps[0].replace("~", "~0").replace("/", "~1")))
+    made = _call("__json_put", document.copy(), exp.Literal.string(steps[0]), _put(inner, steps[1:], value, creates=creates))
+    if len(steps) == 1 and creates:
+        return made
+    is_there = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=is_there, true=made)], default=document.copy()))
 
 
 def _give_rows(node: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -37,7 +37,7 @@ def answer_calls(tree: exp.Expression, facts: Mapping[str, Any], setting: Settin
             changes.append(_change(node))
             _replace(node, exp.cast(_value(changes[-1][1]), "text"), name)
         elif name in facts:
-            _replace(node, _value(facts[name]), name)
+            _replace(node, _schemas(node, facts[name]) if name == "current_schemas" else _value(facts[name]), name)
     return changes
 
 
@@ -122,6 +122,13 @@ def _setting_named_by(name: Any, setting: Setting) -> exp.Expression:
     known = [exp.If(this=exp.convert(each), true=exp.cast(_value(setting(each)), "text")) for each in NAMES]
     unknown = exp.func("error", exp.convert("unrecognized configuration parameter"))
     return exp.Case(this=named, ifs=known, default=exp.cast(unknown, "text"))
+
+
+def _schemas(node: Any, path: Sequence[str]) -> Any:
+    """`current_schemas(false)`; with `true` also the schema of Postgres' catalogue, which is looked at first."""
+    argument = node.this if isinstance(node, exp.CurrentSchemas) else next(iter(node.expressions), None)
+    has_implicit = isinstance(argument, exp.Boolean) and argument.this
+    return exp.cast(_value([*(["pg_catalog"] if has_implicit else []), *path]), "text[]")
 
 
 def _value(value: Any) -> Any:

@@ -11,7 +11,7 @@ from barnabas.sql.dialect import WRITTEN
 
 _ENCODERS = {"base64": "to_base64", "hex": "__hex"}
 _DECODERS = {"base64": "from_base64", "hex": "unhex"}
-_SPECIFIER = re.compile(r"%(?:(?P<kind>[sIL%])|.?)")
+_SPECIFIER = re.compile(r"%(?:(?P<place>\d+)\$)?(?P<left>-)?(?P<width>\d+)?(?:(?P<kind>[sIL%])|.?)")
 _QUOTES = {"I": "quote_ident", "L": "quote_nullable"}
 _CLOCKS: dict[type[exp.Expression], str] = {
     exp.CurrentTimestamp: "now",
@@ -72,7 +72,29 @@ def _renamed(node: Any) -> Any:
             return _call("first" if isinstance(node, exp.FirstValue) else "last", node.this)
         case exp.ArrayRemove():
             return _call("array_remove", node.this, node.expression)
+        case exp.JustifyDays() | exp.JustifyHours() | exp.JustifyInterval() if isinstance(node.this, exp.Literal):
+            node.set("this", exp.cast(node.this.copy(), "interval"))
+        case exp.Cbrt():
+            return _call("cbrt", node.this)
+        case exp.SimilarTo():
+            return _call("__similar", node.this, node.expression)
+        case exp.ToNumber():
+            return _call("__to_number", node.this)
+        case exp.StringToArray() if node.expression is not None:
+            return _call("__split", node.this, node.expression, *([node.args["null"]] if node.args.get("null") else []))
+        case exp.Anonymous() if str(node.this).lower() == "make_date" and len(node.expressions) == 3:
+            return _call("__make_date", *node.expressions)
+        case exp.Concat() | exp.ConcatWs():
+            _show_arguments(node)
     return None
+
+
+def _show_arguments(node: Any) -> None:
+    """Let the arguments of `concat` be texts as Postgres shows them: `t` for true."""
+    for each in node.expressions:
+        is_text = isinstance(each, exp.Literal) and each.is_string
+        if not is_text and not (isinstance(each, exp.Anonymous) and each.this == "__in_text"):
+            each.replace(_call("__in_text", each))
 
 
 def _anonymous(node: Any) -> Any:
@@ -90,8 +112,7 @@ def _anonymous(node: Any) -> Any:
     if isinstance(node.parent, (exp.Unnest, exp.Explode)):  # the groups of all matches, one by one
         if "g" not in flags:
             return _match(arguments[0], wanted)
-        groups = _groups(wanted)
-        return _call("regexp_extract_all", arguments[0], exp.Literal.string(wanted), exp.convert(groups)) if groups < 2 else None
+        return _call("flatten", _all_groups(arguments[0], wanted))
     return _matches(arguments[0], wanted, repeated="g" in flags)
 
 
@@ -111,13 +132,22 @@ def _match(text: Any, pattern: str) -> Any:
 
 
 def _matches(text: Any, pattern: str, *, repeated: bool) -> Any:
-    """A row of groups for each match; None for several groups of several matches."""
-    count = _groups(pattern)
+    """A row of groups for each match."""
     if not repeated:
         return _call("__present", _match(text, pattern))
-    return (
-        _call("__each", _call("regexp_extract_all", text, exp.Literal.string(pattern), exp.convert(count))) if count < 2 else None
-    )
+    return _call("unnest", _all_groups(text, pattern))
+
+
+def _all_groups(text: Any, pattern: str) -> Any:
+    """A list of the groups of each match."""
+    literal, count = exp.Literal.string(pattern), _groups(pattern)
+    parts = [_call("regexp_extract_all", text, literal, exp.convert(number)) for number in range(1, count + 1)]
+    if count < 2:
+        parts = [_call("regexp_extract_all", text, literal, exp.convert(count))]
+    row = exp.column("e")
+    names = [row] if count < 2 else [_call("struct_extract", row, exp.convert(number)) for number in range(1, count + 1)]
+    zipped = parts[0] if len(parts) == 1 else _call("list_zip", *parts)
+    return _call("list_transform", zipped, exp.Lambda(this=exp.Array(expressions=names), expressions=[exp.to_identifier("e")]))
 
 
 def _formatted(text: str, arguments: list[Any]) -> Any:
@@ -130,12 +160,20 @@ def _formatted(text: str, arguments: list[Any]) -> Any:
         if kind == "%":
             parts.append(exp.Literal.string("%"))
             continue
-        if kind is None or used >= len(arguments):
+        used = int(found["place"]) - 1 if found["place"] else used
+        if kind is None or not 0 <= used < len(arguments):
             return None
-        value = exp.cast(arguments[used].copy(), "text")
-        parts.append(_call(_QUOTES[kind], value) if kind in _QUOTES else value)
+        value: Any = exp.cast(arguments[used].copy(), "text")
+        value = _call(_QUOTES[kind], value) if kind in _QUOTES else value
+        parts.append(_padded(value, int(found["width"]), is_left=bool(found["left"])) if found["width"] else value)
         used += 1
     return _call("concat", *parts, exp.Literal.string(text[at:]))
+
+
+def _padded(value: Any, width: int, *, is_left: bool) -> Any:
+    """A text with spaces up to a width; a longer one stays."""
+    wanted = _call("greatest", exp.convert(width), _call("length", value))
+    return _call("rpad" if is_left else "lpad", _call("concat", value), exp.cast(wanted, "int"), exp.Literal.string(" "))
 
 
 def _part(text: Any, pattern: str) -> Any:

@@ -19,6 +19,9 @@ _SHORT = {
 }  # fmt: skip
 _YEARS = re.compile(r"([+-]?)(\d{1,9})-(\d{1,2})\Z")
 _DAYS = re.compile(r"([+-]?)(\d{1,9}) +([+-]?)(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?\Z")
+_ISO = re.compile(
+    r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?)?\Z"
+)
 _TIME = re.compile(r"([+-]?)(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?\Z")
 
 
@@ -34,7 +37,7 @@ def read_intervals(tree: Any) -> None:
         literal = node.this
         if str(getattr(node.to.this, "value", "")) == "INTERVAL" and isinstance(literal, exp.Literal) and literal.is_string:
             text = literal.name.strip()
-            found = _years(text) or (_days(text) if _DAYS.match(text) else None)
+            found = _years(text) or (_days(text) if _DAYS.match(text) else _iso(text))
             if found is not None:
                 node.set("this", exp.Literal.string(found))
 
@@ -57,6 +60,15 @@ def _read_span(node: Any, span: Any) -> None:
 def _years(text: str) -> str | None:
     found = _YEARS.match(text)
     return None if found is None else f"{found[1]}{found[2]} years {found[1]}{found[3]} months"
+
+
+def _iso(text: str) -> str | None:
+    """`P1Y2M3DT4H5M6S`, as ISO 8601 has it."""
+    found = _ISO.match(text)
+    if found is None or not any(found.groups()):
+        return None
+    units = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
+    return " ".join(f"{number} {unit}" for number, unit in zip(found.groups(), units, strict=True) if number)
 
 
 def _days(text: str) -> str | None:

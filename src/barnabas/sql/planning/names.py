@@ -63,6 +63,12 @@ def _visible(clause: exp.With, inner: Any) -> Iterator[str]:
         yield each.alias.lower()
 
 
+def table_of(name: str, alias: str | None = None) -> Any:
+    """The table with this name as definitions have it, whatever the setting `search_path` says."""
+    made = exp.table_(exp.to_identifier(name, quoted=True), db=exp.to_identifier("public", quoted=True))
+    return made if alias is None else exp.alias_(made, exp.to_identifier(alias, quoted=True), table=True)
+
+
 def parts_of(table: exp.Table) -> tuple[str, ...]:
     """The name of a table with its schema and database, from left to right."""
     return tuple(part.name for part in table.parts)

@@ -25,6 +25,7 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.StrPosition: "position",
     exp.AtTimeZone: "timezone",
     exp.Tuple: "row",
+    exp.Unhex: "bytea",
 }
 
 
@@ -36,7 +37,11 @@ def with_names(tree: Any) -> Any:
     count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
     columns = [exp.to_identifier(f"column{number}") for number in range(1, count + 1)]
     tree.set("alias", exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True), columns=columns))
-    return exp.select("*").from_(tree, copy=False)
+    clauses = {name: tree.args.pop(name, None) for name in ("order", "limit", "offset", "with_")}
+    made = exp.select("*").from_(tree, copy=False)
+    for name, clause in clauses.items():
+        made.set(name, clause)
+    return made
 
 
 def name_outputs(tree: exp.Expression) -> None:
@@ -128,6 +133,8 @@ _WORDS = {
     "FLOAT": "float4",
     "BOOLEAN": "bool",
     "DECIMAL": "numeric",
+    "VARBINARY": "bytea",
+    "TIMESTAMPNTZ": "timestamp",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.sql.duck.types import declared, duckdb_of
+from barnabas.sql.duck.types import JSONB, declared, duckdb_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import UNDEFINED_PARAMETER
 
@@ -30,6 +30,7 @@ _TEXT = (
     exp.Trim,
     exp.StrPosition,
 )
+_OF_CASTS = {"UUID": pa.uuid(), "JSON": pa.json_(), "JSONB": JSONB}  # texts for DuckDB, and types of their own for clients
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _BOOLS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
 
@@ -74,7 +75,7 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
         node, parent = parent, parent.parent
     match parent:
         case exp.Cast():
-            return _declared(parent.to)
+            return _OF_CASTS.get(str(getattr(parent.to.this, "value", ""))) or _declared(parent.to)
         case exp.Any() | exp.All():
             other = compared_with(parent, type_of_column)
             return None if other is None else pa.list_(other)

@@ -35,12 +35,14 @@ from barnabas.sql.planning.outputs import name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.routine_calls import OWN
+from barnabas.sql.planning.row_functions import read_row_functions
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
+from barnabas.tables.column_types import UUID, mark_of
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
@@ -157,10 +159,11 @@ def plan_query(
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
     read_time_windows(tree)
+    read_row_functions(tree)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     read_sequences(tree, find)
-    tree = _rewritten(tree, find)
+    tree = _rewritten(tree, find, facts.get("current_schemas", ()))
     places = parameters_of(tree)
     tables = tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
@@ -171,6 +174,8 @@ def plan_query(
 
     def type_of_column(column: exp.Column) -> pa.DataType | None:
         found = field_of(column)
+        if found is not None and mark_of(found) == UUID and isinstance(column.parent, (exp.EQ, exp.NEQ, exp.In)):
+            return pa.uuid()
         return None if found is None else arrow_type(found)
 
     plain_json = plain_json_outputs(tree, field_of)
@@ -220,7 +225,7 @@ def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation
     return inputs
 
 
-def _rewritten(tree: Any, find: Find) -> Any:
+def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
     """The query without what only Postgres' catalogue has."""
 
     def oid_of(name: str) -> int | None:
@@ -229,7 +234,7 @@ def _rewritten(tree: Any, find: Find) -> Any:
         except SqlError:
             return None
 
-    answer_catalogue(tree, oid_of)
+    answer_catalogue(tree, oid_of, path)
     return tree
 
 

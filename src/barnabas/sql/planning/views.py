@@ -12,6 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas import limits
+from barnabas.sql.catalog.postgres.relations import is_of_catalogue
 from barnabas.sql.dialect import STREAM
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import AS_OF, OF_VIEW, parts_of, position_in, tables_of, take_as_of
@@ -87,6 +88,7 @@ class Views:
         if not depth:
             raise SqlError("42P17", f"more than {MAX_DEPTH} views read each other", hint="a view may read itself")
         columns, query = found
+        _bind(query)
         for inner in tables_of(query):
             made = self._of_lasting(inner, depth - 1)
             if made is not None:
@@ -99,6 +101,13 @@ class Views:
         )
         shown = exp.select(*(exp.column(exp.to_identifier(each, quoted=True)) for each in columns), copy=False)
         return list(columns), _marked(shown.from_(exp.Subquery(this=query, alias=names), copy=False))
+
+
+def _bind(query: Any) -> None:
+    """Give the tables of a lasting view the schema that they had when it was created: without a word, it was `public`."""
+    for table in tables_of(query):
+        if not table.args.get("db") and isinstance(table.this, exp.Identifier) and not is_of_catalogue(None, table.name):
+            table.set("db", exp.to_identifier("public", quoted=True))
 
 
 def _check_no_stream(table: Any) -> None:

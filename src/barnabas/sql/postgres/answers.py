@@ -107,4 +107,13 @@ def _told(kind: bytes, severity: str, failure: SqlError, offset: int) -> bytes:
         fields.append((b"H", failure.hint))
     if failure.position is not None:
         fields.append((b"P", str(failure.position + offset)))
+    if failure.table:
+        fields += zip((b"s", b"t"), _parts(failure.table), strict=True)
+    fields += [(code, name) for code, name in ((b"c", failure.column), (b"n", failure.constraint)) if name]
     return message(kind, *(code + text(value) for code, value in fields), b"\0")
+
+
+def _parts(table: str) -> tuple[str, str]:
+    """The schema and the name of a table."""
+    schema, _, name = table.rpartition(".")
+    return schema or "public", name

@@ -6,7 +6,7 @@ Christ; then its values are written one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from barnabas.sql.duck.types import UNBOUND, is_row
+from barnabas.sql.duck.types import UNBOUND
 from barnabas.sql.postgres import binary_format, bulk_binary, bulk_text, text_format
 from barnabas.sql.postgres.arrays import Array, Field
 from barnabas.sql.postgres.documents import document
@@ -40,13 +40,15 @@ class Codec:
 def codec_of(field: Field, form: int, zone: tzinfo = UTC) -> Codec:
     """For a column in a format; timestamps with a zone are shown in `zone`."""
     described, kind = describe(field), field.type
-    element = described.element
-    values = values_of(kind)
-    if is_row(kind):
-        return _record(kind, described, form, zone)
+    element, inner = described.element, _innermost(kind)
+    values = values_of(kind, lambda struct: _values_of_record(_parts(struct, form, zone)))
     if kinds.is_null(kind):
         return Codec(described, form, values, text_format.string)
-    write, bulk = _binary(element, _innermost(kind)) if form == BINARY else _text(element, _innermost(kind), zone)
+    write: Write
+    if kinds.is_struct(inner):
+        write, bulk = _record(_parts(inner, form, zone), form), None
+    else:
+        write, bulk = _binary(element, inner) if form == BINARY else _text(element, inner, zone)
     plain = Codec(described, form, values, write, bulk)
     if not _has_lists(kind):
         return plain
@@ -59,19 +61,25 @@ def codec_of(field: Field, form: int, zone: tzinfo = UTC) -> Codec:
     return replace(plain, write=text_format.array(write), bulk=None)
 
 
-def _record(kind: Any, described: Described, form: int, zone: tzinfo) -> Codec:
-    """A row of values, each in the format of its type."""
-    parts = [codec_of(kind.field(at), form, zone) for at in range(kind.num_fields)]
+def _parts(kind: Any, form: int, zone: tzinfo) -> list[Codec]:
+    """The values of a record, each in the format of its type."""
+    return [codec_of(kind.field(at), form, zone) for at in range(kind.num_fields)]
 
+
+def _values_of_record(parts: Sequence[Codec]) -> Values:
     def values(array: Any) -> list[Any]:
         columns = [part.values(column) for part, column in zip(parts, array.flatten(), strict=True)]
         rows = list(zip(*columns, strict=True)) if columns else [()] * len(array)
         return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
 
+    return values
+
+
+def _record(parts: Sequence[Codec], form: int) -> Write:
     writes = [part.write for part in parts]
     if form == BINARY:
-        return Codec(described, form, values, binary_format.record(writes, [part.described.oid for part in parts]))
-    return Codec(described, form, values, text_format.record(writes))
+        return binary_format.record(writes, [part.described.oid for part in parts])
+    return text_format.record(writes)
 
 
 def _vector(number: PgType, form: int) -> Write:

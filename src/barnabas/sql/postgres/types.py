@@ -14,7 +14,7 @@ An Arrow field may name another type of its family in its metadata: `barnabas.ty
 | interval, duration | interval |
 | arrow.uuid · arrow.json | uuid · json |
 | list | array of its elements' type; lists of lists are arrays of two dimensions |
-| struct, map, union | json; record for what ROW makes |
+| struct · map, union | record · json |
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.schemas.arrow.shapes import WORD
-from barnabas.sql.duck.types import UNBOUND, is_row
+from barnabas.sql.duck.types import JSONB, UNBOUND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
 
@@ -65,7 +65,7 @@ _ARROW: dict[str, pa.DataType] = {
     "bool": pa.bool_(), "bytea": pa.binary(), "int8": pa.int64(), "int2": pa.int16(), "int4": pa.int32(), "float4": pa.float32(),
     "float8": pa.float64(), "date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"), "interval": pa.month_day_nano_interval(), "numeric": pa.decimal128(38, 18),
-    "json": pa.json_(), "jsonb": pa.json_(), "uuid": pa.uuid(),
+    "json": pa.json_(), "jsonb": JSONB, "uuid": pa.uuid(),
     **dict.fromkeys(NUMBERS, pa.int64()),
     **dict.fromkeys(TEXTS - {"unknown"}, pa.string()),
 }  # fmt: skip
@@ -96,7 +96,7 @@ def describe(field: Field) -> Described:
     kind, is_array = field.type, False
     while _is_list(kind):
         kind, is_array = kind.value_type, True
-    element = TYPES.get(named.removesuffix("[]")) or TYPES["record" if is_row(kind) else _name(kind)]
+    element = TYPES.get(named.removesuffix("[]")) or TYPES[_name(kind)]
     if element.name in VECTORS:
         is_array = False
     modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) and kind not in UNBOUND else -1
@@ -166,6 +166,10 @@ def _name(kind: pa.DataType) -> str:
         return "bytea"
     if kinds.is_dictionary(kind):
         return _name(kind.value_type)
+    if kinds.is_struct(kind):
+        return "record"
+    if kind == JSONB:
+        return "jsonb"
     if kinds.is_nested(kind) or isinstance(kind, pa.JsonType):
         return "json"
     return "text"

@@ -7,7 +7,8 @@
 | interval | months, days, microseconds |
 | float4 | numpy.float32, which has its own shortest digits |
 | list | a list of the values of its elements |
-| struct, map, union, json | JSON, a text |
+| struct | as its writer has it, or JSON in a map |
+| map, union, json | JSON, a text |
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ Values = Callable[[Any], list[Any]]
 _PER_US = {"s": 1_000_000, "ms": 1_000}
 
 
-def values_of(kind: Any) -> Values:
-    """The function that makes the values of arrays of this type."""
+def values_of(kind: Any, of_struct: Callable[[Any], Values] | None = None) -> Values:
+    """The function that makes the values of arrays of this type.
+
+    Args:
+        of_struct: makes the function for structs, also within lists; None: their values are JSON.
+    """
     if kinds.is_date32(kind):
         return lambda array: array.view(pa.int32()).to_pylist()
     if kinds.is_date64(kind):
@@ -49,7 +54,7 @@ def values_of(kind: Any) -> Values:
     if isinstance(kind, pa.JsonType):
         return lambda array: array.storage.to_pylist()
     if kinds.is_nested(kind):
-        return _nested(kind)
+        return _nested(kind, of_struct)
     return lambda array: array.to_pylist()
 
 
@@ -73,18 +78,20 @@ def _float4(array: Any) -> list[Any]:
     return [each if valid else None for each, valid in zip(numbers, floats.is_valid().to_pylist(), strict=True)]
 
 
-def _nested(kind: Any) -> Values:
+def _nested(kind: Any, of_struct: Callable[[Any], Values] | None) -> Values:
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        return _lists(kind)
+        return _lists(kind, of_struct)
     if kinds.is_list_view(kind) or kinds.is_large_list_view(kind):
         plain = pa.list_(kind.value_type)
-        inner = _lists(plain)
+        inner = _lists(plain, of_struct)
         return lambda array: inner(array.cast(plain))
+    if of_struct is not None and kinds.is_struct(kind):
+        return of_struct(kind)
     return lambda array: [None if each is None else _json(each, kind) for each in array.to_pylist()]
 
 
-def _lists(kind: Any) -> Values:
-    elements = values_of(kind.value_type)
+def _lists(kind: Any, of_struct: Callable[[Any], Values] | None) -> Values:
+    elements = values_of(kind.value_type, of_struct)
 
     def values(array: Any) -> list[Any]:
         flat = elements(array.flatten())  # without those of null lists

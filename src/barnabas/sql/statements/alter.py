@@ -22,8 +22,17 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
-from barnabas.sql.statements.alter_columns import check_columns_unused, with_type, without_column
+from barnabas.sql.statements.alter_columns import (
+    check_columns_unused,
+    free_field,
+    with_nulls,
+    with_renamed_column,
+    with_type,
+    without_column,
+)
+from barnabas.sql.statements.alter_constraints import check_rows_there, readable, with_added
 from barnabas.sql.statements.columns import column_of, default_text, folded
+from barnabas.sql.statements.constraints import take_constraints, with_constraints, without_constraint
 from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
@@ -124,7 +133,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         )
     if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
         return _watermark(session, statement)
-    tree = parse(statement)
+    tree = parse(readable(statement))
     if not isinstance(tree, exp.Alter):
         raise not_supported(
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
@@ -138,7 +147,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     actions = _actions(tree)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
         return done(statement.text, "ALTER TABLE", lambda: rename(session, definition.name, folded(actions[0].this.this)))
-    changes = [_change(action) for action in actions]
+    changes = [_change(action, is_valid=not tree.args.get("not_valid")) for action in actions]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -152,7 +161,9 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     def run(_: Sequence[Any]) -> Result:
         before = session.definitions.tables.get(definition.name)
         if before is not None:
-            check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, apply(before))
+            after = apply(before)
+            check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
+            check_rows_there(session, before, after, statement.text)
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
             changed(session, definition.name, partial(with_evolved_schema, session, apply))
         else:
@@ -203,35 +214,37 @@ def _actions(tree: Any) -> list[Any]:
     return found
 
 
-def _change(action: Any) -> Change:
+def _change(action: Any, *, is_valid: bool) -> Change:
     match action:
         case exp.ColumnDef():
-            return lambda made: _with_column(made, action)
+            return lambda made: _with_column(made, action.copy())
+        case exp.AddConstraint():
+            return lambda made: with_added(made, action, is_valid=is_valid)
+        case exp.RenameColumn():
+            return lambda made: with_renamed_column(made, action)
+        case exp.AlterColumn() if action.args.get("allow_null") is not None:
+            return lambda made: with_nulls(made, action)
         case exp.AlterColumn() if action.args.get("dtype") is not None:
             return lambda made: with_type(made, action)
-        case exp.AlterColumn() if action.args.get("default") is not None or _drops_default(action):
+        case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
             return lambda made: _with_default(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         return lambda made: without_column(made, action)
-    hint = "there are RENAME TO, ADD COLUMN, DROP COLUMN, ALTER COLUMN … TYPE, SET DEFAULT and DROP DEFAULT"
+    if isinstance(action, exp.Drop) and action.args["kind"] == "CONSTRAINT":
+        name = folded(action.args["tables"][0].this)
+        return lambda made: without_constraint(made, name, if_exists=bool(action.args.get("exists")))
+    hint = "there are RENAME, ADD COLUMN, DROP COLUMN, ALTER COLUMN … TYPE, DEFAULT and NOT NULL, ADD and DROP CONSTRAINT"
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
-def _drops_default(action: Any) -> bool:
-    return bool(action.args.get("drop")) and action.args.get("allow_null") is None  # DROP NOT NULL allows nulls
-
-
 def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
+    constraints = take_constraints(exp.Schema(expressions=[item]))
     column, is_primary, numbering = column_of(item)
     if made.column(column.name) is not None:
         if item.args.get("exists"):
             return made
         raise SqlError(
             DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
-        )
-    if column.name in made.dropped:
-        raise not_supported(
-            f'a column "{column.name}" was dropped, and the records still have it', position_in(item), "give it another name"
         )
     _refuse_numbers(column, item, numbering is not None)
     if is_primary:
@@ -242,7 +255,11 @@ def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
         )
     if made.format in ("text", "raw"):
         raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
-    return msgspec.structs.replace(made, columns=(*made.columns, msgspec.structs.replace(column, added=True)))
+    if constraints and not column.nullable:
+        hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
+        raise not_supported("an added column that is not null cannot have a constraint", position_in(item), hint)
+    column = msgspec.structs.replace(column, added=True, stored=free_field(made, column.name))
+    return with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
 
 
 def _refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> None:

@@ -15,9 +15,9 @@ from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
-from barnabas.sql.statements.columns import folded
+from barnabas.sql.statements.columns import RESERVED, folded
 from barnabas.sql.statements.emit import without_emit
-from barnabas.sql.states import UNDEFINED_COLUMN, not_supported
+from barnabas.sql.states import DUPLICATE_COLUMN, INVALID_TABLE, UNDEFINED_COLUMN, not_supported
 from barnabas.sql.views.dependents import DEPENDENT, users_of
 from barnabas.sql.views.insert_jobs import inserts, shown
 from barnabas.tables.column_types import mark_of, type_name
@@ -43,17 +43,105 @@ def without_column(made: TableDefinition, action: Any) -> TableDefinition:
         if each.generated is not None and column.name.lower() in each.generated.lower():
             raise SqlError(DEPENDENT, f'column "{each.name}" is generated from the column "{column.name}"')
     kept = tuple(each for each in made.columns if each is not column)
-    return msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.name))
+    made = msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.stored or column.name))
+    return msgspec.structs.replace(
+        made, unique=tuple(each for each in made.unique if column.name not in each.columns),
+        checks=tuple(each for each in made.checks if column.name not in each.columns),
+    )  # fmt: skip
 
 
-def with_type(made: TableDefinition, action: Any) -> TableDefinition:
-    """ALTER COLUMN name [SET DATA] TYPE type: a wider one of the same kind. Raises SqlError."""
-    name = folded(action.this)
+def free_field(made: TableDefinition, name: str) -> str:
+    """The name in records of an added column: another one if records may have that name from before; empty for its own."""
+    used = {*made.dropped, *(each.stored or each.name for each in made.columns)}
+    number, free = 2, name
+    while free in used:
+        number, free = number + 1, f"{name}_{number}"
+    return "" if free == name else free
+
+
+def with_renamed_column(made: TableDefinition, action: Any) -> TableDefinition:
+    """RENAME COLUMN name TO name: records keep the name that they have. Raises SqlError."""
+    old, new = folded(action.this.this), folded(action.args["to"].this)
+    column = _column(made, old, action)
+    if made.column(new) is not None:
+        raise SqlError(DUPLICATE_COLUMN, f'column "{new}" of relation "{made.name}" already exists', position=position_in(action))
+    if new.lower() in RESERVED:
+        raise SqlError("42939", f'column name "{new}" is reserved', position=position_in(action))
+    if made.is_registered:
+        raise not_supported("the names of columns with a registered schema are those of the schema", position_in(action))
+    if column.identity or (column.default or "").lower().startswith("nextval"):
+        raise not_supported(f'the column "{column.name}" with a sequence cannot be renamed', position_in(action))
+    if made.watermark is not None and made.watermark.column == column.name:
+        raise not_supported(
+            f'the column "{column.name}" of the watermark cannot be renamed', position_in(action), "ALTER TABLE … DROP WATERMARK"
+        )
+    for each in made.columns:
+        if each.generated is not None:
+            each = msgspec.structs.replace(each, generated=_with_name(each.generated, column.name, new))
+            made = msgspec.structs.replace(made, columns=tuple(each if one.name == each.name else one for one in made.columns))
+    is_whole = made.key == (column.name,) and not made.is_key_object  # nothing names it in records
+    stored = "" if is_whole or made.format != "json" or column.stored == new else column.stored or column.name
+    renamed = msgspec.structs.replace(column, name=new, stored=stored)
+    return msgspec.structs.replace(
+        made,
+        columns=tuple(renamed if each.name == column.name else each for each in made.columns),
+        key=_renamed(made.key, column.name, new),
+        unique=tuple(msgspec.structs.replace(each, columns=_renamed(each.columns, column.name, new)) for each in made.unique),
+        checks=tuple(
+            msgspec.structs.replace(
+                each, condition=_with_name(each.condition, column.name, new), columns=_renamed(each.columns, column.name, new)
+            )
+            for each in made.checks
+        ),
+    )
+
+
+def _renamed(names: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
+    return tuple(new if each == old else each for each in names)
+
+
+def _with_name(text: str, old: str, new: str) -> str:
+    """An expression with another name of a column."""
+    whole = f"SELECT {text}"
+    tree = parse_tokens(whole, tokens_of(whole)).expressions[0]
+    holder = exp.Paren(this=tree)
+    for column in holder.find_all(exp.Column):
+        if column.name.lower() == old.lower():
+            column.set("this", exp.to_identifier(new, quoted=True))
+    return str(holder.this.sql("postgres"))
+
+
+def with_nulls(made: TableDefinition, action: Any) -> TableDefinition:
+    """ALTER COLUMN name SET NOT NULL, DROP NOT NULL. Raises SqlError."""
+    column = _column(made, folded(action.this), action)
+    nullable = bool(action.args["allow_null"])
+    if column.nullable == nullable:
+        return made
+    if nullable and (column.name in made.key or column.identity):
+        kind = "is in a primary key" if column.name in made.key else "is an identity column"
+        raise SqlError(INVALID_TABLE, f'column "{column.name}" {kind}', position=position_in(action))
+    if made.is_registered or (column.added and column.default is not None):
+        raise not_supported(
+            f'whether the column "{column.name}" is null cannot be changed', position_in(action),
+            "its schema says it" if made.is_registered else "older records show its default, since it was added later",
+        )  # fmt: skip
+    changed = msgspec.structs.replace(column, nullable=nullable)
+    return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))
+
+
+def _column(made: TableDefinition, name: str, action: Any) -> ColumnDefinition:
     column = made.column(name)
     if column is None:
         raise SqlError(
             UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(action)
         )
+    return column
+
+
+def with_type(made: TableDefinition, action: Any) -> TableDefinition:
+    """ALTER COLUMN name [SET DATA] TYPE type: a wider one of the same kind. Raises SqlError."""
+    name = folded(action.this)
+    column = _column(made, name, action)
     field = declared_field(column.name, action.args["dtype"])
     if action.args.get("using") or column.name in made.key or not _is_wider(column, field):
         raise not_supported(
@@ -83,8 +171,10 @@ def check_columns_unused(
     tables: Mapping[str, TableDefinition], jobs: Mapping[str, Job], before: TableDefinition, after: TableDefinition
 ) -> None:
     """Raises SqlError 2BP01 if a view reads a column that goes, or gets another type."""
-    kinds = {each.name: each.kind for each in after.columns}
-    gone = {each.name for each in before.columns if kinds.get(each.name) != each.kind}
+    kinds = {each.name: (each.kind, each.nullable) for each in after.columns}
+    gone = {
+        each.name for each in before.columns if kinds.get(each.name) not in ((each.kind, each.nullable), (each.kind, False))
+    }  # fmt: skip
     for insert in inserts(jobs, before.topic) if gone else ():
         assert isinstance(insert.work, InsertWork)
         tables_of_it = (*insert.work.tables.values(), insert.work.target)

@@ -89,7 +89,7 @@ def _primary(item: Any) -> list[str]:
     item = _constraint_of(item)
     if isinstance(item, exp.PrimaryKey):
         return [each.name for each in item.expressions]
-    hint = "there are PRIMARY KEY, NOT NULL, DEFAULT and GENERATED … AS IDENTITY"
+    hint = "there are PRIMARY KEY, UNIQUE, CHECK, NOT NULL, DEFAULT and GENERATED"
     raise not_supported(f"the constraint {words_of(item)} is not supported", position_in(item), hint)
 
 
@@ -148,7 +148,14 @@ def _check_one_value(item: Any, name: str, default: Any, numbering: Any, generat
 def _generated(item: Any) -> str | None:
     """The text of the expression that gives the values of a column."""
     found = [each.kind for each in item.constraints if isinstance(each.kind, exp.ComputedColumnConstraint)]
-    return str(found[0].this.sql("postgres")) if found else None
+    return text_of(found[0].this) if found else None
+
+
+def text_of(expression: Any) -> str:
+    """The text of an expression, without brackets around all of it."""
+    while isinstance(expression, exp.Paren):
+        expression = expression.this
+    return str(expression.sql("postgres"))
 
 
 def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | None) -> Numbering:

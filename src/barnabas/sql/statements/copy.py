@@ -17,20 +17,22 @@ from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.copy_options import CopyOptions, options_of
 from barnabas.sql.statements.copy_reading import tables_of
 from barnabas.sql.statements.copy_writing import lines_of
-from barnabas.sql.statements.generated import with_generated
+from barnabas.sql.statements.enforcement import Constraints, Seen, without_duplicates
+from barnabas.sql.statements.generated import generated_of, plain_names, with_generated
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.numbered import Defaults
 from barnabas.sql.statements.prepared import tokens_around
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
-from barnabas.sql.statements.target import cast_to, columns_named, target_of, with_columns
+from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE
+from barnabas.sql.statements.target import cast_to, columns_named, first_of_each, target_of, with_columns
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
-from barnabas.sql.writing.records import check_rows, records_of
+from barnabas.sql.writing.records import keys_of, records_of
 
 SOURCE = "__copy"
 _FORM = "COPY name [(columns)] FROM STDIN | TO STDOUT [WITH (FORMAT csv, …)]"
@@ -81,7 +83,7 @@ def _source(statement: Statement) -> tuple[int, Any, list[Any]]:
 
 def _to(session: Host, statement: Statement, given: Any, source: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
     if isinstance(source, exp.Table):
-        items: list[Any] = [exp.column(each.copy()) for each in columns] or [exp.Star()]
+        items: list[Any] = [exp.column(each.copy()) for each in columns] or _all_columns(session, source)
         source = exp.select(*items, copy=False).from_(source)
     plan = checked(session, source, statement.text, given)
     if plan.parameters:
@@ -101,9 +103,21 @@ def _to(session: Host, statement: Statement, given: Any, source: Any, columns: S
     return Ready(statement.text, count, plan.schema, (), "out", copy_to=work, version=session.version)
 
 
+def _all_columns(session: Host, table: exp.Table) -> list[Any]:
+    """The columns that COPY of a table gives: those that it can take back."""
+    relation = None if table.name in session.views else session.find([part.name for part in table.parts], position_in(table))
+    if not isinstance(relation, TopicRelation) or not generated_of(relation):
+        return [exp.Star()]
+    return [exp.column(exp.to_identifier(name, quoted=True)) for name in plain_names(relation)]
+
+
 def _from(session: Host, statement: Statement, table: Any, columns: Sequence[Any], options: CopyOptions) -> Ready:
     relation = target_of(session, table)
-    names = columns_named(relation, columns) if columns else list(relation.columns.names)
+    names = columns_named(relation, columns) if columns else plain_names(relation)
+    for name in generated_of(relation).keys() & set(names):
+        raise SqlError(
+            "42P10", f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY.",
+        )  # fmt: skip
     loading = _Loading(session, relation, names, statement.text)
 
     def work(data: Iterator[bytes]) -> Result:
@@ -133,6 +147,7 @@ class _Loading:
             items.append(exp.alias_(cast_to(value, field), field.name, quoted=True))
         source = MemoryRelation(SOURCE, pa.schema([pa.field(name, pa.string()) for name in names]))
         self._plan = checked(session, exp.select(*items, copy=False).from_(SOURCE), text, (), {SOURCE: source})
+        self._constraints = Constraints(session, relation, text)
         self._rows = 0
 
     def load(self, pieces: Iterator[pa.Table]) -> int:
@@ -148,16 +163,31 @@ class _Loading:
             session.send((relation.topic, records_of(relation, rows)) for rows in self._checked(pieces))
         return self._rows
 
+    def _wanted(self, rows: pa.Table, seen: set[bytes]) -> pa.Table:
+        """The rows to write, by what the table says of keys that are there. Raises SqlError 23505."""
+        relation = self._relation
+        action = relation.definition.on_conflict if relation.definition is not None else ""
+        if not relation.is_keyed or action == OVERWRITE:
+            return rows
+        if action != NOTHING:
+            return without_duplicates(self._session, relation, rows, seen)
+        keys = keys_of(relation, rows)
+        rows = first_of_each(rows, keys)
+        there = self._session.existing(relation, keys) | seen
+        seen.update(keys)
+        return rows.filter(pa.array([key not in there for key in keys_of(relation, rows)], pa.bool_()))
+
     def _checked(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         seen: set[bytes] = set()
+        values: Seen = {}
         for piece in pieces:
             self._session.running.check()
             found = collected(self._session, self._plan, (), self._text, {SOURCE: piece})
             rows = with_generated(
                 session=self._session, relation=self._relation, rows=self._defaults.filled(with_columns(found, self._schema))
             )
-            check_rows(self._relation, rows)
-            if self._relation.is_keyed:
-                without_duplicates(self._session, self._relation, rows, seen)
+            self._constraints.check(rows)
+            rows = self._wanted(rows, seen)
+            self._constraints.check_unique(rows, seen=values)
             self._rows += rows.num_rows
             yield rows

@@ -17,6 +17,7 @@ from barnabas.sql.states import BAD_COPY
 
 PIECE_ROWS = 20_000
 BLOCK_BYTES = 1 << 20
+_END = re.compile(rb"\n\\\.\r?\n")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
@@ -27,7 +28,7 @@ def tables_of(data: Iterator[bytes], names: Sequence[str], options: CopyOptions)
 
 
 class _Stream(io.RawIOBase):
-    """The data as a file; a line `\\.` ends it, as Postgres has it."""
+    """The data as a file."""
 
     def __init__(self, data: Iterator[bytes]) -> None:
         self._data, self._rest = data, b""
@@ -47,8 +48,28 @@ class _Stream(io.RawIOBase):
         return count
 
 
+def _before_end(data: Iterator[bytes]) -> Iterator[bytes]:
+    """The data before a line `\\.`, which psql sends behind data in a script."""
+    held, begins_line = b"", True
+    for piece in data:
+        text = held + piece
+        found = _END.search(b"\n" + text if begins_line else text)
+        if found is not None:
+            yield text[: found.start() + (not begins_line)]
+            for _ in data:  # the client sends the rest all the same
+                pass
+            return
+        last = text[text.rfind(b"\n") + 1 :]
+        held = last if len(last) < len(b"\\.\r\n") and (begins_line or len(last) < len(text)) else b""
+        given = text[: len(text) - len(held)]
+        begins_line = given.endswith(b"\n") or (begins_line and not given)
+        yield given
+    if held.rstrip(b"\r") != b"\\.":
+        yield held
+
+
 def _csv(data: Iterator[bytes], names: Sequence[str], options: CopyOptions) -> Iterator[pa.Table]:
-    stream = io.BufferedReader(_Stream(data), BLOCK_BYTES)
+    stream = io.BufferedReader(_Stream(_before_end(data)), BLOCK_BYTES)
     if not stream.peek(1):
         return
     try:

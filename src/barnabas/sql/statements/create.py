@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from barnabas import limits
 from barnabas.client.results import LATEST, NewTopic
@@ -21,12 +20,15 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
+from barnabas.sql.statements.constraints import check_conditions, take_constraints, with_constraints
+from barnabas.sql.statements.enforcement import checks_plan
 from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.registered import found_schema, made_schema
 from barnabas.sql.statements.select import checked, collected
+from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE, say, taken_clauses
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.statements.watermarks import take_watermark, watermark_of
 from barnabas.sql.states import (
@@ -37,7 +39,7 @@ from barnabas.sql.states import (
 )
 from barnabas.tables.scan import MODES
 
-OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only")
+OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only", "on_conflict")
 LOG_CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes")  # a topic with one of them is append-only
 KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}  # of a topic whose rows have names
 KSQLDB = {"kafka_topic": "topic", "value_format": "format"}  # its names of options
@@ -65,6 +67,7 @@ class Options(NamedTuple):
     Args:
         configs: settings of a topic that is created, such as `retention.ms`.
         append_only: whether rows are only added; None if the statement does not say it.
+        on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
     """
 
     topic: str | None = None
@@ -75,6 +78,7 @@ class Options(NamedTuple):
     mode: str = "permissive"
     configs: Mapping[str, str] = {}
     append_only: bool | None = None
+    on_conflict: str = ""
 
     @property
     def can_change(self) -> bool:
@@ -96,6 +100,8 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     definition = private(session, tree, definition, options)
     check_defaults(session, definition, statement.text)
     check_generated_columns(session, definition, definition.schema, statement.text)
+    if definition.checks:
+        check_conditions(checks_plan(session, session.access.relation_of(definition), definition.checks, statement.text).schema)
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
@@ -114,34 +120,13 @@ def tree_of(statement: Statement) -> Any:
     if kind != "TABLE":
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
-    statement, is_append_only = _without_append_only(with_generated_words(statement))
+    statement, options = taken_clauses(with_generated_words(statement))
     tree = parse(statement)
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
     _refuse(tree)
-    if is_append_only:
-        say_append_only(tree)
+    say(tree, options)
     return tree
-
-
-def say_append_only(tree: Any) -> None:
-    """Give a CREATE TABLE the option that rows are only added."""
-    said = exp.Property(this=exp.var("append_only"), value=exp.Literal.string("true"))
-    properties = tree.args.get("properties") or exp.Properties(expressions=[])
-    properties.append("expressions", said)
-    tree.set("properties", properties)
-
-
-def _without_append_only(statement: Statement) -> tuple[Statement, bool]:
-    """The statement without APPEND ONLY behind the columns, and whether it was there."""
-    depth = 0
-    for at, token in enumerate(statement.tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if not depth and statement.word(at) == "APPEND" and statement.word(at + 1) == "ONLY":
-            return Statement(statement.text, [*statement.tokens[:at], *statement.tokens[at + 2 :]]), True
-        if not depth and statement.word(at) in ("AS", "SELECT"):
-            break
-    return statement, False
 
 
 def private(session: Host, tree: Any, definition: TableDefinition, options: Options) -> TableDefinition:
@@ -174,20 +159,23 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
             raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
         return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
+    constraints = take_constraints(schema)
     columns, primary, numbered = columns_of(schema)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
     if primary and options.append_only:
         raise SqlError(INVALID_TABLE, "a table with a primary key is not append-only", hint="leave out one of them")
+    if options.on_conflict and not primary:
+        raise SqlError(INVALID_TABLE, "ON CONFLICT of a table needs a primary key")
     watermark = None if mark is None else watermark_of(mark, columns, can_change=bool(primary) or options.append_only is False)
     has_names = not primary and watermark is None and names_rows(options)
     definition = TableDefinition(
         name, options.topic or name, tuple(columns), key, bool(primary) or has_names, options.format, mode=options.mode,
-        watermark=watermark, has_row_names=has_names,
+        watermark=watermark, has_row_names=has_names, on_conflict=options.on_conflict,
     )  # fmt: skip
     check(definition)
-    return definition, options, numbered
+    return with_constraints(definition, constraints), options, numbered
 
 
 def names_rows(options: Options) -> bool:
@@ -210,7 +198,10 @@ def table_name(session: Host, table: Any) -> str:
     """The name of a table to make: folded to lower case unless it is quoted, and behind the name of its schema. Raises SqlError."""
     parts = [folded(part) for part in table.parts]
     session.definitions.refresh(session.running)
-    schema = parts[-2] if len(parts) > 1 else (session.access.path() or [PUBLIC])[0]
+    schema = parts[-2] if len(parts) > 1 else next(iter(session.access.path()), None)
+    if schema is None:
+        hint = "SET search_path = public, or write the schema before the name"
+        raise SqlError("3F000", "no schema has been selected to create in", position=position_in(table), hint=hint)
     if schema != PUBLIC and schema not in session.definitions.schemas:
         session.definitions.refresh(session.running, max_age_s=0)
     if schema != PUBLIC and schema not in session.definitions.schemas:
@@ -258,7 +249,7 @@ def options_of(properties: Any) -> Options:
     key = tuple(part.strip() for part in found.get("key", "").split(",") if part.strip())
     return Options(
         found.get("topic"), key, found.get("format", "json"), _number(found, "partitions"), _number(found, "replicas"),
-        found.get("mode", "permissive"), configs, _switch(found, "append_only"),
+        found.get("mode", "permissive"), configs, _switch(found, "append_only"), _conflict(found),
     )  # fmt: skip
 
 
@@ -277,6 +268,13 @@ def _switch(found: Mapping[str, str], name: str) -> bool | None:
     if text.lower() not in ("true", "false", "on", "off"):
         raise SqlError(INVALID_PARAMETER, f'the option {name} is "{text}"; it can be true or false')
     return text.lower() in ("true", "on")
+
+
+def _conflict(found: Mapping[str, str]) -> str:
+    text = found.get("on_conflict", "").lower()
+    if text not in ("", OVERWRITE, NOTHING):
+        raise SqlError(INVALID_PARAMETER, f'the option on_conflict is "{text}"; it can be {OVERWRITE} or {NOTHING}')
+    return text
 
 
 def _number(found: Mapping[str, str], name: str) -> int:

@@ -34,6 +34,11 @@ def emits_final(statement: Statement) -> bool:
     return _FORMS.get(_words(statement), False)
 
 
+def has_emit(statement: Statement) -> bool:
+    """Whether EMIT is at its end."""
+    return bool(_words(statement))
+
+
 def refused_emit(statement: Statement) -> SqlError | None:
     """The error of EMIT at the end of a query that is no view."""
     words = _words(statement)

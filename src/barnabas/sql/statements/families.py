@@ -19,6 +19,7 @@ from barnabas.sql.statements import (
     modify,
     on_spark,
     prepared,
+    rights,
     transaction_control,
     utility,
     view_control,
@@ -31,6 +32,7 @@ from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index
 from barnabas.sql.statements.insert import insert
+from barnabas.sql.statements.kept_tables import kept_table
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.schemas import create_schema, drop_schema
@@ -75,7 +77,7 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
         return create_sequence(session, statement)
-    if (statement.word(1), statement.word(2)) == ("STREAMING", "TABLE"):  # Databricks' words
+    if "STREAMING" in (statement.word(1), statement.word(3)):  # Databricks' words
         return create_stream(session, as_stream_statement(statement))
     if "STREAM" in (statement.word(1), statement.word(2), statement.word(3)) and statement.word(1) in _BEFORE_STREAM:
         return create_stream(session, statement)
@@ -83,6 +85,9 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
+    kept = kept_table(session, statement)
+    if kept is not None:
+        return materialized.create(session, kept)
     refused = refused_emit(statement)
     if refused is not None:
         raise refused
@@ -112,6 +117,8 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
 
 def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """ALTER of a table, a view or a sequence."""
+    if [statement.word(at) for at in range(len(statement.tokens) - 3, len(statement.tokens) - 1)] == ["OWNER", "TO"]:
+        return rights.owner_to(session, statement)
     if statement.word(1) == "SEQUENCE":
         return alter_sequence(session, statement)
     if "VIEW" in (statement.word(1), statement.word(2)) and statement.word(1) in ("VIEW", "MATERIALIZED"):
@@ -155,9 +162,9 @@ _FAMILIES: dict[str, Make] = {
     "COMMENT": alter.comment,
     "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
+    "GRANT": rights.grant,
 }
 _LACKING = {
-    "GRANT": "rights are the cluster's access control lists: see `barnabas acl`",
     "REVOKE": "rights are the cluster's access control lists: see `barnabas acl`",
     "LISTEN": "read the topic with a consumer",
     "NOTIFY": "INSERT a row",

@@ -28,11 +28,17 @@ def generated_of(relation: TopicRelation) -> dict[str, str]:
     return {each.name: each.generated for each in definition.columns if each.generated is not None} if definition else {}
 
 
+def plain_names(relation: TopicRelation) -> list[str]:
+    """The columns that are not generated."""
+    generated = generated_of(relation)
+    return [each for each in relation.columns.names if each not in generated]
+
+
 def given_names(relation: TopicRelation, source: Any) -> list[str]:
     """The columns that an INSERT without a list of columns brings: all, or those that are not generated if it has as many values."""
     names = list(relation.columns.names)
     generated = generated_of(relation)
-    plain = [each for each in names if each not in generated]
+    plain = plain_names(relation)
     if not generated:
         return names
     if isinstance(source, exp.Values):
@@ -55,7 +61,7 @@ def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa
         return rows
     source = MemoryRelation(ROWS, pa.schema([each for each in relation.columns if each.name not in generated]))
     items = [
-        exp.alias_(cast_to(_expression(text), relation.columns.field(name)), name, quoted=True)
+        exp.alias_(cast_to(expression_of(text), relation.columns.field(name)), name, quoted=True)
         for name, text in generated.items()
     ]
     plan = checked(session, exp.select(*items, copy=False).from_(ROWS), "", (), {ROWS: source})
@@ -76,7 +82,7 @@ def check_generated_columns(session: Host, definition: TableDefinition, schema: 
     source = MemoryRelation(ROWS, pa.schema([each for each in schema if each.name not in generated]))
     items = []
     for name, expression in generated.items():
-        tree = _expression(expression)
+        tree = expression_of(expression)
         for node in tree.walk():
             if isinstance(node, exp.Column) and any(node.name.lower() == each.lower() for each in generated):
                 raise SqlError(
@@ -91,7 +97,8 @@ def check_generated_columns(session: Host, definition: TableDefinition, schema: 
     checked(session, exp.select(*items, copy=False).from_(ROWS), text, (), {ROWS: source})
 
 
-def _expression(text: str) -> Any:
+def expression_of(text: str) -> Any:
+    """The tree of the expression of a column."""
     whole = f"SELECT {text}"
     return parse_tokens(whole, tokens_of(whole)).expressions[0]
 

@@ -1,32 +1,35 @@
-"""CREATE INDEX and DROP INDEX: names without effect, since a table in memory is read by key without an index."""
+"""CREATE INDEX and DROP INDEX: names without effect, since a table in memory is read by key without an index. A unique one is kept as
+UNIQUE is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from barnabas import limits
+from barnabas.sql.catalog.constraints import free_name
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import Statement
+from barnabas.sql.dialect import Statement, parse, statement_of
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done
+from barnabas.sql.statements.alter_constraints import check_rows_there
+from barnabas.sql.statements.constraints import UNNAMED, take_constraints, with_constraints
 from barnabas.sql.statements.create import exists
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_OBJECT, not_supported, syntax_error
+from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_OBJECT, WRONG_OBJECT, not_supported, syntax_error
 
 EFFECT = Notice("an index has no effect: rows are found by key, or by a scan of columns", "NOTICE", "00000")
 
 
 def create_index(session: Host, statement: Statement) -> Ready:
-    """CREATE INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table …: what follows the table has no effect."""
-    at = 1
-    if statement.word(at) == "UNIQUE":
-        raise not_supported("CREATE UNIQUE INDEX is not supported", statement.position(1), "declare a PRIMARY KEY")
+    """CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table …: of a plain one the columns have no effect."""
+    at, is_unique = 1, statement.word(1) == "UNIQUE"
+    at += is_unique
     at += 2 if statement.word(at + 1) == "CONCURRENTLY" else 1
     if_not_exists = [statement.word(at + place) for place in range(3)] == ["IF", "NOT", "EXISTS"]
     at += 3 if if_not_exists else 0
@@ -42,38 +45,100 @@ def create_index(session: Host, statement: Statement) -> Ready:
     relation = session.find(parts, statement.position(place))
     while at < len(statement.tokens) and statement.tokens[at].text != "(":
         at += 1
+    if is_unique:
+        return _unique(session, statement, relation, at, given, if_not_exists=if_not_exists)
     words = [statement.word(number) for number in range(at + 1, len(statement.tokens))]
     columns = [each for each in words if each[:1].isalpha()]
     name = given or f"{relation.name}_{columns[0].lower() if columns else 'expr'}_idx"
 
     def run(_: Sequence[Any]) -> Result:
         definition = relation.definition if isinstance(relation, TopicRelation) else None
-        if definition is not None and not _add(session, definition.name, name, if_not_exists=if_not_exists or given is None):
-            session.notify(Notice(f'relation "{name}" already exists, skipping', sqlstate="42P07"))
+        if definition is not None:
+            _add(session, definition.name, name, lambda made: made, if_not_exists=if_not_exists or given is None)
         session.notify(EFFECT)
         return Done("CREATE INDEX")
 
     return Ready(statement.text, run)
 
 
-def _add(session: Host, table: str, name: str, *, if_not_exists: bool) -> bool:
+def _unique(
+    session: Host, statement: Statement, relation: Any, at: int, given: str | None, *, if_not_exists: bool
+) -> Ready:  # fmt: skip
+    """CREATE UNIQUE INDEX … (columns) [NULLS NOT DISTINCT], which is kept as UNIQUE is. Raises SqlError."""
+    definition: TableDefinition | None = relation.definition if isinstance(relation, TopicRelation) else None
+    if definition is None or definition.view is not None:
+        raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no declared table', hint="CREATE TABLE declares one")
+    columns, at = _columns(statement, at)
+    words = [statement.word(number) for number in range(at, len(statement.tokens))]
+    if words not in ([], ["NULLS", "NOT", "DISTINCT"], ["NULLS", "DISTINCT"]):
+        raise not_supported(f"{words[0] or 'this'} of a unique index is not supported", statement.position(at))
+    clause = f"{'NULLS NOT DISTINCT ' if 'NOT' in words else ''}({', '.join(columns)})"
+    tree = parse(statement_of(f"CREATE TABLE t (x int, CONSTRAINT {given or UNNAMED} UNIQUE {clause})")).this
+    found = take_constraints(tree)
+    name = given or free_name(definition.plain_name, [each.strip('"') for each in columns], "idx", definition.indexes)
+
+    def change(made: TableDefinition) -> TableDefinition:
+        found_names = {each.name for each in made.unique}
+        made = with_constraints(made, [msgspec.structs.replace(each, name=name) for each in found])
+        unique = tuple(
+            each if each.name in found_names else msgspec.structs.replace(each, is_index=True) for each in made.unique
+        )  # fmt: skip
+        return msgspec.structs.replace(made, unique=unique)
+
+    change(msgspec.structs.replace(definition, unique=(), checks=(), indexes=()))
+
+    def run(_: Sequence[Any]) -> Result:
+        session.definitions.refresh(session.running, max_age_s=0)
+        before = session.definitions.tables.get(definition.name, definition)
+        if name not in before.indexes:
+            check_rows_there(session, before, change(before), statement.text)
+        _add(session, definition.name, name, change, if_not_exists=if_not_exists)
+        return Done("CREATE INDEX")
+
+    return Ready(statement.text, run)
+
+
+def _columns(statement: Statement, at: int) -> tuple[list[str], int]:
+    """The columns of a unique index as they are written, and where their list ends. Raises SqlError for an expression."""
+    found = []
+    while at < len(statement.tokens) and statement.tokens[at].text != ")":
+        place = at + 1
+        end = place
+        while end < len(statement.tokens) and statement.tokens[end].text not in (",", ")"):
+            if statement.tokens[end].text == "(":
+                raise not_supported("a unique index of an expression is not supported", statement.position(end), "name columns")
+            end += 1
+        order = {statement.word(number) for number in range(place + 1, end)}
+        if end == place or not order <= {"ASC", "DESC", "NULLS", "FIRST", "LAST"}:
+            raise not_supported("this part of a unique index is not supported", statement.position(place + 1), "name columns")
+        found.append(statement.raw(place, place + 1))
+        at = end
+    return found, at + 1
+
+
+Change = Callable[[TableDefinition], TableDefinition]
+
+
+def _add(session: Host, table: str, name: str, change: Change, *, if_not_exists: bool) -> None:
+    """Add an index to the definition of a table; an index that is there gets a notice or an error. Raises SqlError."""
     already = False
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         nonlocal already
         if table not in tables:
             raise SqlError("42P01", f'relation "{table}" does not exist')
-        already = name in tables or any(name in each.indexes for each in tables.values())
+        already = name in tables or any(name in each.indexes or name in each.constraint_names for each in tables.values())
         if already and not if_not_exists:
             raise exists(name)
         made = tables[table]
         if len(made.indexes) >= limits.MAX_SQL_INDEXES:
             raise SqlError(LIMIT_EXCEEDED, f"a table can have at most {limits.MAX_SQL_INDEXES} indexes")
-        return {} if already else {table: msgspec.structs.replace(made, indexes=(*made.indexes, name))}
+        return {} if already else {table: msgspec.structs.replace(change(made), indexes=(*made.indexes, name))}
 
     session.check_writable()
     session.definitions.change(session.client, session.running, decide)
-    return not already
+    if already:
+        session.notify(Notice(f'relation "{name}" already exists, skipping', sqlstate="42P07"))
 
 
 def drop_index(session: Host, statement: Statement) -> Ready:
@@ -101,7 +166,10 @@ def drop_index(session: Host, statement: Statement) -> Ready:
                 raise SqlError(UNDEFINED_OBJECT, f'index "{name}" does not exist')
             if owner is not None:
                 made = changes.get(owner.name) or owner
-                changes[owner.name] = msgspec.structs.replace(made, indexes=tuple(each for each in made.indexes if each != name))
+                changes[owner.name] = msgspec.structs.replace(
+                    made, indexes=tuple(each for each in made.indexes if each != name),
+                    unique=tuple(each for each in made.unique if each.name != name),
+                )  # fmt: skip
         return changes
 
     def run(_: Sequence[Any]) -> Result:

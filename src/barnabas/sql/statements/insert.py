@@ -11,11 +11,12 @@ from sqlglot import exp
 from barnabas import limits
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
-from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.interface import Result
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
-from barnabas.sql.statements.conflict import Conflict
+from barnabas.sql.statements.conflict import Conflict, clause_of
 from barnabas.sql.statements.emit import taken_emit
+from barnabas.sql.statements.enforcement import Constraints, without_duplicates
 from barnabas.sql.statements.generated import given_names, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.inserting import continuous, reads_stream, without_options
@@ -23,9 +24,8 @@ from barnabas.sql.statements.numbered import check_generated, let_generate
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
-from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
+from barnabas.sql.states import not_supported
 from barnabas.sql.writing.one_row import RowEncoder
-from barnabas.sql.writing.records import check_rows, keys_of
 
 
 def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
@@ -80,10 +80,12 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if overriding != "SYSTEM":
         check_generated(relation, names, source)
     rows = NewRows(session, relation, names, source, statement.text, given)
+    constraints = Constraints(session, relation, statement.text)
     alias = table.alias_or_name
     conflict = None
-    if tree.args.get("conflict") is not None:
-        conflict = Conflict(session, relation, tree.args["conflict"], alias, statement.text, given)
+    clause = tree.args.get("conflict") or clause_of(relation)
+    if clause is not None:
+        conflict = Conflict(session, relation, clause, alias, statement.text, given, constraints)
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
 
@@ -114,7 +116,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return Done("INSERT 0 1")
 
     def bring(made: pa.Table, values: Sequence[Any]) -> Result:
-        made = _kept(session, relation, made, conflict, values)
+        made = _kept(session, relation, made, conflict, constraints, values)
         session.write(relation, made)
         return returning.result(made, values)
 
@@ -124,13 +126,19 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     return ready
 
 
-def _kept(session: Host, relation: TopicRelation, made: pa.Table, conflict: Conflict | None, values: Sequence[Any]) -> pa.Table:
+def _kept(
+    session: Host, relation: TopicRelation, made: pa.Table, conflict: Conflict | None, constraints: Constraints, values: Sequence[Any]
+) -> pa.Table:  # fmt: skip
     """The rows to write, of those that the statement brings. Raises SqlError."""
     made = with_generated(session, relation, made)
-    check_rows(relation, made)
+    constraints.check(made)
     if conflict is not None:
-        return with_generated(session, relation, conflict.resolved(made, values))
-    return without_duplicates(session, relation, made) if relation.is_keyed else made
+        made = with_generated(session, relation, conflict.resolved(made, values))
+        constraints.check(made)
+    elif relation.is_keyed:
+        made = without_duplicates(session, relation, made)
+    constraints.check_unique(made)
+    return made
 
 
 def _is_constant(source: Any) -> bool:
@@ -140,42 +148,3 @@ def _is_constant(source: Any) -> bool:
     kinds = (exp.Values, exp.Tuple, exp.Paren, exp.Literal, exp.Parameter, exp.Null, exp.Boolean, exp.Neg, exp.Var)
     cells = [cell for row in source.expressions for cell in (row.expressions if isinstance(row, exp.Tuple) else [row])]
     return all(is_default(cell) or all(isinstance(node, kinds) for node in cell.walk()) for cell in cells)
-
-
-def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:
-    """The rows. Raises SqlError 23505 if one of the keys is there already, or twice among them.
-
-    Args:
-        seen: the keys of earlier rows of the statement; those of these rows are added.
-    """
-    if relation.has_row_names:
-        return rows
-    keys = keys_of(relation, rows)
-    seen = set() if seen is None else seen
-    for place, key in enumerate(keys):
-        if key in seen:
-            raise duplicate(relation, rows, place)
-        seen.add(key)
-    if len(seen) > limits.MAX_SQL_COPY_KEYS:
-        raise SqlError(
-            LIMIT_EXCEEDED,
-            f"one statement brings at most {limits.MAX_SQL_COPY_KEYS} rows to a table with a primary key",
-            hint="bring them in parts",
-        )
-    existing = session.existing(relation, keys)
-    if existing:
-        raise duplicate(relation, rows, next(place for place, key in enumerate(keys) if key in existing))
-    return rows
-
-
-def duplicate(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
-    """The error of a key that is there already."""
-    row = rows.slice(place, 1).to_pylist()[0]
-    names = ", ".join(relation.keys)
-    shown = ", ".join(str(row[name])[:100] for name in relation.keys)
-    return SqlError(
-        UNIQUE,
-        f'duplicate key value violates unique constraint "{relation.name}_pkey"',
-        detail=f"Key ({names})=({shown}) already exists.",
-        hint="ON CONFLICT DO UPDATE or DO NOTHING says what to do",
-    )

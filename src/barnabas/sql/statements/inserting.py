@@ -17,22 +17,23 @@ from sqlglot.tokenizer_core import TokenType
 
 from barnabas.engine.jobs import InsertWork, Job
 from barnabas.engine.operations import JobError, check_name
-from barnabas.incremental.plan import Named
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_appends
 from barnabas.sql.continuous.refusals import TEMPORARY
-from barnabas.sql.dialect import STREAM, Statement, to_duckdb
-from barnabas.sql.duck.types import duckdb_of
+from barnabas.sql.dialect import STREAM, Statement
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
 from barnabas.sql.planning.time_windows import is_stream, tables_in_windows
 from barnabas.sql.results import Done
+from barnabas.sql.statements.constraints import refuse_in_jobs
+from barnabas.sql.statements.filling import filled
+from barnabas.sql.statements.generated import given_names
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import view_sources
-from barnabas.sql.statements.numbered import check_generated, sequence_of
+from barnabas.sql.statements.numbered import check_generated
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
-from barnabas.sql.statements.target import cast_to, columns_named, default_of, target_of
+from barnabas.sql.statements.target import cast_to, columns_named, target_of
 from barnabas.sql.states import DUPLICATE_TABLE, INVALID_PARAMETER, not_supported, syntax_error
 from barnabas.sql.views import layout
 from barnabas.sql.views.insert_jobs import check_no_loop, free_job_name
@@ -142,7 +143,7 @@ def planned_insert(
     relation = target_of(session, table)
     if relation.name.startswith(TEMPORARY):
         raise not_supported("a job cannot write to a temporary table", position_in(table), "it ends with its session")
-    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else relation.columns.names
+    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else given_names(relation, source)
     check_generated(relation, names, source)
     late = is_latest(options.get("start", "earliest"))
     made = insert_of(session, statement, relation, source, names, is_late=late, is_final=is_final)
@@ -169,7 +170,7 @@ def insert_of(
         creates: the stream that is created with the job.
         is_final: whether a row is inserted when it cannot change any more.
     """
-    _refuse_generated(relation)
+    refuse_in_jobs(relation.definition)
     mark_streams(session, source)
     view_sources(session, source, "a job")
     inner = checked(session, source.copy(), statement.text, with_pending=False)
@@ -180,7 +181,7 @@ def insert_of(
     plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
     cursor = session.planner(plan.in_python)
     try:
-        planned = plan_appends(plan, cursor, _defaults(session, relation, given, statement.text), is_final=is_final)
+        planned = plan_appends(plan, cursor, filled(session, relation, given, statement.text), is_final=is_final)
     finally:
         cursor.close()
     definition = relation.definition
@@ -230,27 +231,6 @@ def _cast(relation: TopicRelation, source: Any, names: Sequence[str], kinds: Seq
     ]
     alias = exp.TableAlias(this=exp.to_identifier("s"), columns=[exp.to_identifier(each) for each in aliases])
     return exp.select(*items, copy=False).from_(exp.Subquery(this=source, alias=alias), copy=False)
-
-
-def _defaults(session: Host, relation: TopicRelation, given: Sequence[str], text: str) -> list[Named]:
-    """The columns that the query does not give, as DuckDB makes them in each micro-batch. Raises SqlError."""
-    found = []
-    for field in relation.columns:
-        if field.name in given:
-            continue
-        if sequence_of(relation, field.name) is not None:
-            hint = "give it a value, such as one of the stream's columns"
-            raise not_supported(f'a job cannot number the column "{field.name}" by a sequence', hint=hint)
-        value = cast_to(default_of(relation, field.name), field)
-        plan = checked(session, exp.select(exp.alias_(value, field.name, quoted=True)), text)
-        found.append(Named(field.name, duckdb_of(field.type), to_duckdb(plan.tree.expressions[0].unalias())))
-    return found
-
-
-def _refuse_generated(relation: TopicRelation) -> None:
-    for each in relation.definition.columns if relation.definition is not None else ():
-        if each.generated is not None:
-            raise not_supported(f'a job cannot fill the generated column "{each.name}"', hint="let the query compute it")
 
 
 def check_rights(session: Host, made: Insert) -> None:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
-from barnabas.sql.catalog.definitions import ALWAYS, ColumnDefinition, TableDefinition
-from barnabas.sql.catalog.sequences import default_text
-from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.engine.jobs import InsertWork
+from barnabas.sql.catalog.access import TEMPORARY
+from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements import job_control, streams
+from barnabas.sql.statements.create_text import create_text
+from barnabas.sql.statements.filters import filter_of
 from barnabas.sql.statements.functions import SHOWN as SHOWN_FUNCTIONS
 from barnabas.sql.statements.functions import listed as functions_listed
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
-from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported, syntax_error
+from barnabas.sql.states import UNDEFINED_FUNCTION, syntax_error
 from barnabas.sql.views.dependents import kind_of
-from barnabas.tables.column_types import quoted, type_name
+from barnabas.tables.column_types import type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
+_VIEWS = ("name", "kind", "state", "error", "query")
 _COLUMNS = ("column", "type", "nullable", "key", "default", "comment", "watermark")
 
 
@@ -41,25 +44,21 @@ def _listing(text: str, names: Sequence[str], rows: Any) -> Ready:
 def show(session: Host, statement: Statement, given: Any) -> Ready:
     """SHOW TABLES | TOPICS | DATABASES | SCHEMAS | COLUMNS FROM name | CREATE TABLE name, or a parameter."""
     word, text = statement.word(1), statement.text
+    if word in _LISTS or (word, statement.word(2)) == ("MATERIALIZED", "VIEWS"):
+        return _listed(session, statement)
     match word:
-        case "TABLES" | "TOPICS" | "DATABASES" | "SCHEMAS" | "NAMESPACES" if len(statement.tokens) > 2:
-            hint = "use WHERE: SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'a%'"
-            raise not_supported(f"SHOW {word} {statement.tokens[2].text} is not supported", statement.position(2), hint)
-        case "MATERIALIZED" | "VIEWS":
-            if word == "MATERIALIZED" and statement.word(2) != "VIEWS":
-                raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
-            return _listing(text, ("name", "kind", "state", "error", "query"), lambda: _views(session, plain=word == "VIEWS"))
-        case "STREAMS" | "JOBS" if len(statement.tokens) == 2:
-            names, made = (streams.STREAMS, streams.listed) if word == "STREAMS" else (job_control.JOBS, job_control.listed)
-            schema = pa.schema([pa.field(name, pa.string()) for name in names])
-            return Ready(text, lambda _: made(session), schema=schema)
-        case "DATABASES":
+        case "MATERIALIZED":
+            raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
+        case "JOBS" if len(statement.tokens) == 2:
+            schema = pa.schema([pa.field(name, pa.string()) for name in job_control.JOBS])
+            return Ready(text, lambda _: job_control.listed(session), schema=schema)
+        case "DATABASES" if len(statement.tokens) == 2:
             return _listing(text, ("name",), lambda: [(session.caller.database,)])
-        case "TABLES" | "TOPICS":
-            return _listing(text, _TABLES, lambda: _tables(session))
+        case "USER" if len(statement.tokens) == 2:
+            return _listing(text, ("user",), lambda: [(session.caller.user,)])
         case "FUNCTIONS" | "INDEXES" | "INDEX" | "INDICES":
             return _show_functions_or_indexes(session, statement)
-        case "SCHEMAS" | "NAMESPACES":
+        case "SCHEMAS" | "NAMESPACES" if len(statement.tokens) == 2:
             return _listing(text, ("name",), lambda: _schemas(session))
         case "COLUMNS":
             at = 3 if statement.word(2) in ("FROM", "IN") else 2
@@ -71,6 +70,14 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
                 "SHOW needs TABLES, COLUMNS FROM a table, CREATE TABLE a table, or a parameter", statement.position(1)
             )
     return show_parameter(session, statement, given)
+
+
+def _listed(session: Host, statement: Statement) -> Ready:
+    """SHOW TABLES, VIEWS, … [FROM schema] [LIKE 'pattern']: the first column has the name."""
+    word = statement.word(1)
+    names, rows = _LISTS[word]
+    is_listed = filter_of(session, statement, 3 if word == "MATERIALIZED" else 2)
+    return _listing(statement.text, names, lambda: [row for row in rows(session) if is_listed(str(row[0]))])
 
 
 def _show_functions_or_indexes(session: Host, statement: Statement) -> Ready:
@@ -86,7 +93,7 @@ def _show_create(session: Host, statement: Statement) -> Ready:
         return _shown_function(session, statement)
     at = 4 if statement.word(2) == "MATERIALIZED" else 3 if statement.word(2) in ("TABLE", "VIEW", "STREAM") else 2
     relation = session.find(_name(statement, at), statement.position(at))
-    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(relation))])
+    return _listing(statement.text, ("table", "statement"), lambda: [(relation.name, create_text(session, relation))])
 
 
 def _shown_function(session: Host, statement: Statement) -> Ready:
@@ -128,6 +135,31 @@ def _tables(session: Host) -> list[tuple[str | None, ...]]:
     return rows
 
 
+def _sources(session: Host) -> list[tuple[str | None, ...]]:
+    """The tables over topics that were there, and streams without a query: others write to them."""
+    return [(each.name, each.topic, each.format) for each in _declared(session) if each.view is None and _is_source(each)]
+
+
+def _is_source(definition: TableDefinition) -> bool:
+    stream = definition.stream
+    return not stream.query if stream is not None else not definition.owns_topic
+
+
+def _sinks(session: Host) -> list[tuple[str | None, ...]]:
+    """The jobs of INSERT, and the topics that they write to."""
+    jobs = session.view_jobs.jobs()
+    return [
+        (name, job.work.topic, job.work.sql)
+        for name, job in sorted(jobs.items())
+        if isinstance(job.work, InsertWork) and job.work.creates is None
+    ]
+
+
+def _declared(session: Host) -> list[TableDefinition]:
+    session.definitions.refresh(session.running, max_age_s=0)
+    return [each for _, each in sorted(session.definitions.tables.items()) if not each.name.startswith(TEMPORARY)]
+
+
 def describe(session: Host, statement: Statement, given: Any) -> Ready:
     """DESCRIBE [TABLE] name, or a query: its columns."""
     at = 2 if statement.word(1) in ("TABLE", "STREAM", "EXTENDED", "FORMATTED") and len(statement.tokens) > 2 else 1
@@ -164,15 +196,19 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
     rows: list[tuple[str | None, ...]] = []
     for each in relation.columns:
         column = definition.column(each.name) if definition is not None else None
-        key = "primary key" if definition and definition.is_keyed and each.name in definition.key else None
-        if key is None and definition and each.name in definition.key:
-            key = "key"
+        key = _key(definition, each.name) if definition is not None else None
         default, comment = (column.default, column.comment) if column is not None else (None, None)
         nullable = "yes" if column is None or column.nullable else "no"
         own = definition.watermark if definition is not None else None
         mark = own.value if own is not None and own.column == each.name else None
         rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
     return rows
+
+
+def _key(definition: TableDefinition, name: str) -> str | None:
+    if name in definition.key:
+        return "primary key" if definition.is_keyed else "key"
+    return "unique" if any(each.columns == (name,) for each in definition.unique) else None
 
 
 def _name(statement: Statement, at: int) -> list[str]:
@@ -187,67 +223,13 @@ def _name(statement: Statement, at: int) -> list[str]:
     return parts
 
 
-_SERIALS = {"smallint": "smallserial", "int": "serial", "bigint": "bigserial"}
-
-
-def _column_text(table: str, each: ColumnDefinition) -> str:
-    """A column as CREATE TABLE has it; one with a sequence of its own gets another there."""
-    rest = "" if each.nullable else " NOT NULL"
-    if each.identity:
-        rest += f" GENERATED {'ALWAYS' if each.identity == ALWAYS else 'BY DEFAULT'} AS IDENTITY"
-    elif each.default == default_text(f"{table}_{each.name}_seq") and not each.nullable and each.kind in _SERIALS:
-        return f"{quoted(each.name)} {_SERIALS[each.kind]}"
-    elif each.generated is not None:
-        rest += f" GENERATED ALWAYS AS ({each.generated}) STORED"
-    elif each.default is not None:
-        rest += f" DEFAULT {each.default}"
-    return f"{quoted(each.name)} {each.kind}{rest}"
-
-
-def create_text(relation: Any) -> str:
-    """The statement that makes a table."""
-    definition: TableDefinition | None = relation.definition if isinstance(relation, TopicRelation) else None
-    if definition is None:
-        columns = ", ".join(f"{quoted(each.name)} {type_name(each)}" for each in relation.columns)
-        return f"-- no definition; as it is read:\nCREATE TABLE {quoted(relation.name)} ({columns})"
-    if definition.view is not None:
-        return _view_text(definition)
-    if definition.stream is not None and definition.stream.query:
-        return _stream_text(definition, definition.stream.query)
-    lines = [f"  {_column_text(definition.name, each)}" for each in definition.columns]
-    if definition.key and definition.is_keyed:
-        lines.append(f"  PRIMARY KEY ({', '.join(quoted(name) for name in definition.key)})")
-    if definition.watermark is not None:
-        lines.append(f"  {definition.watermark.text}")
-    options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
-    if definition.has_row_names:
-        options = [] if definition.topic == definition.name else options[:1]
-        options += [f"format = '{definition.format}'"] if definition.format != "json" else []
-        options += ["append_only = 'false'"] if not definition.owns_topic else []
-    elif not definition.key and definition.watermark is None and definition.stream is None:
-        options.append("append_only = 'true'")
-    if definition.key and not definition.is_keyed:
-        options.append(f"key = '{', '.join(definition.key)}'")
-    if definition.mode != "permissive":
-        options.append(f"mode = '{definition.mode}'")
-    kind = kind_of(definition).upper()
-    rest = f" WITH ({', '.join(options)})" if options else ""
-    return f"CREATE {kind} {quoted(definition.name)} (\n" + ",\n".join(lines) + f"\n){rest}"
-
-
-def _stream_text(definition: TableDefinition, query: str) -> str:
-    columns = ", ".join(quoted(each.name) for each in definition.columns)
-    options = [f"topic = '{definition.topic}'"] if definition.topic != definition.name else []
-    options += [f"format = '{definition.format}'"] if definition.format != "json" else []
-    options += [f"key = '{', '.join(definition.key)}'"] if definition.key else []
-    given = f" WITH ({', '.join(options)})" if options else ""
-    return f"CREATE STREAM {quoted(definition.name)} ({columns}){given} AS\n{query}"
-
-
-def _view_text(definition: TableDefinition) -> str:
-    view = definition.view
-    assert view is not None
-    shown = ", ".join(quoted(each.name) for each in definition.columns if each.name not in view.hidden)
-    kind = kind_of(definition).upper()
-    options = f" WITH (topic = '{definition.topic}')" if view.is_materialized and definition.topic != definition.name else ""
-    return f"CREATE {kind} {quoted(definition.name)} ({shown}){options} AS\n{view.query}"
+Rows = Sequence[tuple[str | None, ...]]
+_LISTS: dict[str, tuple[Sequence[str], Callable[[Host], Rows]]] = {
+    "TABLES": (_TABLES, _tables),
+    "TOPICS": (_TABLES, _tables),
+    "VIEWS": (_VIEWS, lambda session: _views(session, plain=True)),
+    "MATERIALIZED": (_VIEWS, lambda session: _views(session, plain=False)),
+    "STREAMS": (streams.STREAMS, streams.rows),
+    "SOURCES": (("name", "topic", "format"), _sources),
+    "SINKS": (("name", "topic", "statement"), _sinks),
+}

@@ -19,15 +19,16 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
-from barnabas.sql.statements.generated import with_generated
+from barnabas.sql.statements.enforcement import Constraints, without_duplicates
+from barnabas.sql.statements.generated import given_names, with_generated
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.insert import without_duplicates
 from barnabas.sql.statements.modify import check_count, own_column
+from barnabas.sql.statements.numbered import check_generated
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import assignments, cast_to, columns_named, default_of, is_default, keyed_target, with_columns
 from barnabas.sql.states import CARDINALITY, not_supported, syntax_error
-from barnabas.sql.writing.records import check_rows, keys_of
+from barnabas.sql.writing.records import keys_of
 
 KIND = "__kind"
 INSERT, UPDATE, DELETE, NOTHING = "insert", "update", "delete", "nothing"
@@ -44,6 +45,7 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     actions = [_Action(relation, each, tree.this) for each in tree.args["whens"].expressions]
     plan = checked(session, _query(relation, tree, actions), statement.text, given)
     schema = pa.schema([each.with_nullable(True) for each in relation.identified])
+    constraints = Constraints(session, relation, statement.text)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
@@ -56,9 +58,11 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         _once(relation, pa.concat_tables([parts[UPDATE], parts[DELETE]]))
         for kind in (INSERT, UPDATE):
             parts[kind] = with_generated(session, relation, parts[kind])
-            check_rows(relation, parts[kind])
+            constraints.check(parts[kind])
         without_duplicates(session, relation, parts[INSERT])
-        session.write_all(relation, pa.concat_tables([parts[INSERT], parts[UPDATE]]), parts[DELETE])
+        written = pa.concat_tables([parts[INSERT], parts[UPDATE]])
+        constraints.check_unique(written, parts[DELETE])
+        session.write_all(relation, written, parts[DELETE])
         return Done(f"MERGE {sum(each.num_rows for each in parts.values())}")
 
     return Ready(statement.text, run, None, plan.parameters, version=session.version)
@@ -106,7 +110,9 @@ class _Action:
 def _inserted(relation: TopicRelation, then: Any) -> dict[str, Any]:
     if not isinstance(then.expression, exp.Tuple):
         raise not_supported("INSERT of MERGE needs VALUES", position_in(then), "INSERT (columns) VALUES (…)")
-    names = columns_named(relation, then.this.expressions) if isinstance(then.this, exp.Tuple) else relation.columns.names
+    row = exp.Values(expressions=[then.expression])
+    names = columns_named(relation, then.this.expressions) if isinstance(then.this, exp.Tuple) else given_names(relation, row)
+    check_generated(relation, names, row)
     cells = then.expression.expressions
     if len(cells) > len(names) or (isinstance(then.this, exp.Tuple) and len(cells) != len(names)):
         raise syntax_error("INSERT has not as many values as columns", position_in(then))

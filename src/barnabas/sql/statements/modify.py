@@ -13,14 +13,16 @@ from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.names import table_of
 from barnabas.sql.planning.query import check_values
-from barnabas.sql.statements.generated import with_generated
+from barnabas.sql.statements.enforcement import Constraints
+from barnabas.sql.statements.generated import generated_of, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import Returning, assignments, cast_to, first_of_each, keyed_target, together, with_columns
 from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
-from barnabas.sql.writing.records import check_rows, keys_of
+from barnabas.sql.writing.records import keys_of
 
 
 def update(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
@@ -36,7 +38,8 @@ def update(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         made = own_column(tree.this, field.name) if value is None else cast_to(value.copy(), field)
         items.append(exp.alias_(made, field.name, quoted=True))
     query = _query(tree, items, tree.args.get("from_"))
-    return _ready(session, statement, given, relation, query, tree, deleted=False)
+    constraints = Constraints(session, relation, statement.text, {*changes, *generated_of(relation)})
+    return _ready(session, statement, given, relation, query, tree, constraints)
 
 
 def delete(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
@@ -49,7 +52,7 @@ def delete(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     query = _query(tree, items, None)
     for other in tree.args.get("using") or []:
         query = query.join(other.copy(), join_type="cross")
-    return _ready(session, statement, given, relation, query, tree, deleted=True)
+    return _ready(session, statement, given, relation, query, tree, None)
 
 
 def own_column(table: Any, name: str) -> exp.Column:
@@ -75,9 +78,10 @@ def _ready(
     relation: TopicRelation,
     query: Any,
     tree: Any,
-    *,
-    deleted: bool,
+    constraints: Constraints | None,
 ) -> Ready:
+    """An UPDATE with the constraints of its table, or a DELETE without any."""
+    deleted = constraints is None
     plan = checked(session, query, statement.text, given)
     tag = "DELETE %d" if deleted else "UPDATE %d"
     alias = tree.this.alias_or_name
@@ -90,9 +94,10 @@ def _ready(
         found = with_columns(collected(session, plan, values, statement.text), schema)
         check_count(found)
         rows = first_of_each(found, keys_of(relation, found))
-        if not deleted:
+        if constraints is not None:
             rows = with_generated(session, relation, rows)
-            check_rows(relation, rows)
+            constraints.check(rows)
+            constraints.check_unique(rows)
         session.write(relation, rows, deleted=deleted)
         return returning.result(rows.select(relation.columns.names), values)
 
@@ -113,7 +118,7 @@ def delete_all(session: Host, definition: TableDefinition) -> None:
     """Delete every row of a table with a primary key."""
     relation = session.access.relation_of(definition)
     names = [exp.column(exp.to_identifier(each, quoted=True)) for each in relation.identified.names]
-    query = exp.select(*names).from_(exp.table_(exp.to_identifier(definition.name, quoted=True)))
+    query = exp.select(*names).from_(table_of(definition.name))
     plan = checked(session, query, "")
     rows = with_columns(collected(session, plan, (), ""), pa.schema([each.with_nullable(True) for each in relation.identified]))
     check_count(rows)

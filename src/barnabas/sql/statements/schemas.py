@@ -32,11 +32,17 @@ def create_schema(session: Host, statement: Statement) -> Ready:
         raise SqlError("42939", f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.')
     already = False
 
-    def decide(_: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
+    def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         nonlocal already
         already = name in SYSTEM or name in session.definitions.schemas
         if already and not if_not_exists:
             raise SqlError(DUPLICATE_SCHEMA, f'schema "{name}" already exists')
+        taken = [] if already else _inside(tables, name)
+        if taken:
+            raise SqlError(
+                DUPLICATE_SCHEMA, f'the schema "{name}" would take tables of the schema "public"',
+                detail=f"there is {', '.join(taken[:5])}", hint="ALTER TABLE … RENAME TO gives them names without the dot",
+            )  # fmt: skip
         made = schema_marker(name)
         return {} if already else {made.name: made}
 

@@ -16,9 +16,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import StreamDefinition, TableDefinition
 from barnabas.sql.catalog.topics import declared
-from barnabas.sql.dialect import Statement
+from barnabas.sql.dialect import Statement, tokens_of
 from barnabas.sql.interface import Notice, Result, SqlError
-from barnabas.sql.results import Done, Listing
+from barnabas.sql.results import Done
 from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.create import (
     Options,
@@ -26,7 +26,6 @@ from barnabas.sql.statements.create import (
     definition_of,
     make_table,
     options_of,
-    say_append_only,
     tree_of,
 )
 from barnabas.sql.statements.create_as import definition_as
@@ -36,6 +35,7 @@ from barnabas.sql.statements.inserting import Insert, check_rights, insert_of, i
 from barnabas.sql.statements.materialized import query_text
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
+from barnabas.sql.statements.table_clauses import say
 from barnabas.sql.states import INVALID_TABLE, not_supported
 from barnabas.sql.views.insert_jobs import job_of_stream
 
@@ -49,7 +49,10 @@ def create_stream(session: Host, statement: Statement) -> Ready:
         words = " ".join(statement.word(at) for at in range(1, 4)).partition(" STREAM")[0]
         raise not_supported(f"CREATE {words} STREAM is not supported", statement.position(1), FORM)
     told, late = without_start(statement)
-    tree = tree_of(as_table(told, 1))
+    plain, key = _without_key(told)
+    tree = tree_of(as_table(plain, 1))
+    if key:
+        _say_key(tree, key)
     if isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):
         return _of_query(session, statement, tree, late=late, is_final=is_final)
     if is_final:
@@ -58,7 +61,7 @@ def create_stream(session: Host, statement: Statement) -> Ready:
         )
     if told is not statement:
         raise not_supported("a stream without a query has no start", statement.position(1), "CREATE STREAM … AS query")
-    say_append_only(tree)
+    say(tree, {"append_only": "true"})
     definition, options, numbered = definition_of(session, tree)
     if definition.is_keyed:
         hint = "CREATE TABLE … PRIMARY KEY has one row for each key; STREAM t reads its changes"
@@ -82,11 +85,41 @@ def as_table(statement: Statement, at: int) -> Statement:
     return Statement(statement.text, [*statement.tokens[:at], table, *statement.tokens[at + 1 :]])
 
 
+def _without_key(statement: Statement) -> tuple[Statement, list[str]]:
+    """The statement without the word KEY behind columns (of ksqlDB), and the names of these columns."""
+    tokens, found = list[Any](), list[str]()
+    depth, column = 0, ""
+    for at, token in enumerate(statement.tokens):
+        word = statement.word(at)
+        if depth == 0 and word in ("AS", "WITH"):
+            return Statement(statement.text, [*tokens, *statement.tokens[at:]]), found
+        if depth == 1 and statement.tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA):
+            column = str(token.text)
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        ends = at + 1 < len(statement.tokens) and statement.tokens[at + 1].token_type in (TokenType.COMMA, TokenType.R_PAREN)
+        if depth == 1 and ends and word == "KEY" and statement.word(at - 1) != "PRIMARY" and column != str(token.text):
+            found.append(column)
+        else:
+            tokens.append(token)
+    return Statement(statement.text, tokens), found
+
+
+def _say_key(tree: Any, columns: Sequence[str]) -> None:
+    """Give a CREATE TABLE the option with the columns of the record's key."""
+    said = exp.Property(this=exp.var("key"), value=exp.Literal.string(", ".join(columns)))
+    properties = tree.args.get("properties") or exp.Properties(expressions=[])
+    properties.append("expressions", said)
+    tree.set("properties", properties)
+
+
 def as_stream_statement(statement: Statement) -> Statement:
-    """CREATE STREAMING TABLE as CREATE STREAM."""
-    word = statement.tokens[1]
-    stream = Token(TokenType.STREAM, "STREAM", word.line, word.col, word.start, word.end)
-    return Statement(statement.text, [statement.tokens[0], stream, *statement.tokens[3:]])
+    """CREATE [OR REFRESH] STREAMING TABLE as CREATE STREAM; OR REFRESH leaves a stream that is there as it is."""
+    at = next(at for at in range(1, 5) if statement.word(at) == "STREAMING")
+    word = statement.tokens[at]
+    made = [Token(TokenType.STREAM, "STREAM", word.line, word.col, word.start, word.end)]
+    if at > 1 and statement.word(at + 2) != "IF":
+        made += tokens_of("IF NOT EXISTS")
+    return Statement(statement.text, [statement.tokens[0], *made, *statement.tokens[at + 2 :]])
 
 
 def _tell_of(session: Host, definition: TableDefinition) -> None:
@@ -111,7 +144,7 @@ def planned_stream(
         is_final: whether a row is appended when it cannot change any more.
     """
     source = tree.args["expression"]
-    say_append_only(tree)
+    say(tree, {"append_only": "true"})
     options = options_of(tree.args.get("properties"))
     mark_streams(session, source)
     plan = checked(session, source.copy(), statement.text, with_pending=False)
@@ -170,11 +203,11 @@ def _of_query(session: Host, statement: Statement, tree: Any, *, late: bool, is_
 STREAMS = ("name", "topic", "format", "state", "error", "query")
 
 
-def listed(session: Host) -> Listing:
+def rows(session: Host) -> list[tuple[str | None, ...]]:
     """SHOW STREAMS: the streams, with the states of their jobs."""
     session.definitions.refresh(session.running, max_age_s=0)
     jobs, states = session.view_jobs.jobs(), session.view_jobs.states()
-    rows: list[tuple[str | None, ...]] = []
+    found: list[tuple[str | None, ...]] = []
     for name, each in sorted(session.definitions.tables.items()):
         if each.stream is None:
             continue
@@ -183,5 +216,5 @@ def listed(session: Host) -> Listing:
         told = (None, None) if state is None else (str(state.state), state.error)
         if job is None and each.stream.query:
             told = "incomplete", "it has no job; DROP removes it"
-        rows.append((name, each.topic, each.format, *told, each.stream.query or None))
-    return Listing.of("SHOW", {name: [row[place] for row in rows] for place, name in enumerate(STREAMS)})
+        found.append((name, each.topic, each.format, *told, each.stream.query or None))
+    return found

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
@@ -21,7 +22,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import DUPLICATE_COLUMN, GENERATED_ALWAYS, UNDEFINED_COLUMN, WRONG_OBJECT, not_supported
 from barnabas.sql.views.dependents import kind_of
-from barnabas.tables.column_types import UUID, mark_of
+from barnabas.tables.column_types import JSON, UUID, mark_of
 
 
 def target_of(session: Host, table: Any) -> TopicRelation:
@@ -103,8 +104,11 @@ def is_default(cell: Any) -> bool:
 
 
 def cast_to(cell: Any, field: pa.Field[Any]) -> exp.Expression:
-    """An expression as a value of a column; `uncast` undoes it."""
-    if mark_of(field) == UUID:
+    """An expression as a value of a column; `uncast` undoes it. A parameter gets the type of the column, which clients are told."""
+    mark = mark_of(field)
+    if mark == JSON and isinstance(cell, exp.Parameter):
+        cell = exp.cast(cell, (field.metadata or {}).get(WORD, JSON.encode()).decode())
+    if mark == UUID:
         cell = exp.cast(cell, UUID, dialect="duckdb")  # of the texts of one UUID, columns have that in lower case
     return exp.cast(cell, duckdb_of(field.type), dialect="duckdb")
 
@@ -235,6 +239,12 @@ def _values_of(source: Any) -> list[Any]:
 def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with the columns and types of a relation."""
     return pa.table([rows.column(each.name).cast(each.type) for each in schema], schema=schema)
+
+
+def last_of_each(rows: pa.Table, keys: Sequence[bytes]) -> pa.Table:
+    """The last row of each key."""
+    places = {key: place for place, key in enumerate(keys)}
+    return rows if len(places) == len(keys) else rows.take(pa.array(sorted(places.values()), pa.int64()))
 
 
 def first_of_each(rows: pa.Table, keys: Sequence[bytes]) -> pa.Table:

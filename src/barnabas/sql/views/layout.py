@@ -118,7 +118,7 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
     if definition.is_key_object:
         key = f"json ({key})"
     plain = definition.format == "json"
-    renamed = {} if plain or definition.is_registered else {values[0].name: "value"}
+    renamed = definition.stored_names if plain or definition.is_registered else {values[0].name: "value"}
     return InputTable(
         definition.topic, definition.format, names, columns=declaration(values) if plain else None, key=key, mode=definition.mode,
         is_keyed=relation.is_keyed, renamed=renamed, skips_deletions=relation.layout.skips_deletions,
@@ -137,4 +137,4 @@ def _undeclared(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
 
 def declaration(columns: Sequence[ColumnDefinition]) -> str:
     """Columns in the words of `tables.declared.columns_of`."""
-    return ", ".join(f"{quoted(each.name)} {each.kind}{'' if each.nullable else ' not null'}" for each in columns)
+    return ", ".join(f"{quoted(each.stored or each.name)} {each.kind}{'' if each.nullable else ' not null'}" for each in columns)

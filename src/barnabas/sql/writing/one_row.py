@@ -42,15 +42,20 @@ class RowEncoder:
         definition = relation.definition
         optional = {each.name for each in definition.columns if each.nullable} if definition is not None else set(names)
         self._keys = [names.index(each.name) for each in relation.layout.key.fields if each.name in names]
-        self._values = [(each.name, names.index(each.name)) for each in relation.layout.value.fields]
+        value = relation.layout.value
+        assert isinstance(value, JsonFormat)
+        self._values = [(value.name_of(each.name), names.index(each.name)) for each in value.fields]
         self._required = [place for place, name in enumerate(names) if name not in optional or place in self._keys]
 
     @classmethod
     def of(cls, relation: TopicRelation) -> RowEncoder | None:
-        """For a table of plain types; None for others, and where something must be added to a row."""
+        """For a table of plain types; None for others, and where something must be added to a row, or checked."""
         key, definition = relation.layout.key, relation.definition
         if definition is not None and (
-            definition.is_registered or any(each.generated is not None for each in definition.columns)
+            definition.is_registered
+            or definition.unique
+            or definition.checks
+            or any(each.generated is not None for each in definition.columns)
         ):
             return None
         if not isinstance(relation.layout.value, JsonFormat) or not isinstance(key, (ScalarFormat, Raw, JsonFormat, RowNames)):
@@ -78,7 +83,7 @@ class RowEncoder:
     def _key(self, made: Sequence[Any]) -> bytes | None:
         key = self._layout.key
         if isinstance(key, JsonFormat):
-            return text_of({field.name: made[place] for field, place in zip(key.fields, self._keys, strict=True)})
+            return text_of({key.name_of(field.name): made[place] for field, place in zip(key.fields, self._keys, strict=True)})
         return key.payload_of(key.fields[0].name, made[self._keys[0]]) if self._keys else None
 
 

@@ -102,10 +102,16 @@ def check_rows(relation: TopicRelation, rows: pa.Table) -> None:
 
 def _null(relation: TopicRelation, rows: pa.Table, name: str) -> SqlError:
     place = pc.index(rows.column(name).is_null(), True).as_py()
-    row = rows.slice(place, 1).to_pylist()[0]
-    shown = ", ".join("null" if value is None else str(value)[:100] for value in list(row.values())[:SHOWN_VALUES])
     return SqlError(
         NOT_NULL,
         f'null value in column "{name}" of relation "{relation.name}" violates not-null constraint',
-        detail=f"Failing row contains ({shown}).",
+        detail=f"Failing row contains ({shown_row(relation, rows, place)}).",
+        table=relation.name,
+        column=name,
     )
+
+
+def shown_row(relation: TopicRelation, rows: pa.Table, place: int) -> str:
+    """The values of a row for an error."""
+    row = rows.select(relation.columns.names).slice(place, 1).to_pylist()[0]
+    return ", ".join("null" if value is None else str(value)[:100] for value in list(row.values())[:SHOWN_VALUES])

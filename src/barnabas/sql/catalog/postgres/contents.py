@@ -50,10 +50,6 @@ class Described(Struct, frozen=True):
         return number_of(self.name)
 
     @property
-    def index_oid(self) -> int:
-        return number_of(f"{self.name}_pkey")
-
-    @property
     def kind(self) -> str:
         """A letter, as `pg_class.relkind` has it."""
         view = self.definition.view if self.definition is not None else None
@@ -71,9 +67,10 @@ class Described(Struct, frozen=True):
         keys = self.definition.key if self.definition is not None and self.definition.is_keyed else ()
         return keys if all(name in self.columns.names and not self.columns.field(name).nullable for name in keys) else ()
 
-    def places(self) -> list[int]:
-        """Of the primary key's columns, from 1 on."""
-        return [self.columns.names.index(name) + 1 for name in self.keys]
+    @property
+    def has_index(self) -> bool:
+        """Whether an index belongs to it."""
+        return bool(self.keys or (self.definition is not None and self.definition.unique))
 
 
 class Facts(Struct, frozen=True):
@@ -122,16 +119,11 @@ CLASS_ROW: Row = {
 def _classes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         yield {
-            **CLASS_ROW, "oid": each.oid, "relname": each.shown, "relam": HEAP, "relfilenode": each.oid, "relhasindex": bool(each.keys),
+            **CLASS_ROW, "oid": each.oid, "relname": each.shown, "relam": HEAP, "relfilenode": each.oid, "relhasindex": each.has_index,
             "relnamespace": each.namespace, "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d",
             "relhasrules": each.kind == "v",
+            "relchecks": len(each.definition.checks) if each.definition is not None else 0,
         }  # fmt: skip
-        if each.keys:
-            yield {
-                **CLASS_ROW, "oid": each.index_oid, "relname": f"{each.shown}_pkey", "relnamespace": each.namespace, "relam": BTREE,
-                "relfilenode": each.index_oid,
-                "relhasindex": False, "relkind": "i", "relnatts": len(each.keys), "relreplident": "n",
-            }  # fmt: skip
     for (schema, name), columns in shapes().items():
         yield {
             **CLASS_ROW, "oid": system_number(schema, name), "relname": name, "relam": HEAP, "relfilenode": 0, "relhasindex": False,
@@ -179,11 +171,11 @@ def _attributes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, field in enumerate(each.columns, 1):
             column = each.definition.column(field.name) if each.definition is not None else None
-            has_default = column is not None and column.default is not None and not column.identity
+            has_default = column is not None and column.shown_default is not None
             row = attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
-            yield row | {"attidentity": column.identity} if column is not None else row
-        for place, name in enumerate(each.keys, 1):
-            yield attribute(each.index_oid, place, each.columns.field(name), not_null=False, has_default=False)
+            if column is not None:
+                row |= {"attidentity": column.identity, "attgenerated": "" if column.generated is None else "s"}
+            yield row
     for (schema, name), columns in shapes().items():
         for place, field in enumerate(columns, 1):
             yield attribute(system_number(schema, name), place, field, not_null=False, has_default=False)
@@ -214,39 +206,15 @@ def _types(_: Facts) -> Iterable[Row]:
             }  # fmt: skip
 
 
-def _indexes(facts: Facts) -> Iterable[Row]:
-    for each in facts.tables:
-        if each.keys:
-            places = each.places()
-            yield {
-                "indexrelid": each.index_oid, "indrelid": each.oid, "indnatts": len(places), "indnkeyatts": len(places),
-                "indisunique": True, "indnullsnotdistinct": False, "indisprimary": True, "indisexclusion": False, "indimmediate": True,
-                "indisclustered": False, "indisvalid": True, "indcheckxmin": False, "indisready": True, "indislive": True,
-                "indisreplident": False, "indkey": places, "indcollation": [0] * len(places), "indclass": [0] * len(places),
-                "indoption": [0] * len(places),
-            }  # fmt: skip
-
-
-def _constraints(facts: Facts) -> Iterable[Row]:
-    for each in facts.tables:
-        if each.keys:
-            yield {
-                "oid": number_of(f"{each.name}_pkey constraint"), "conname": f"{each.name}_pkey", "connamespace": PUBLIC,
-                "contype": "p", "condeferrable": False, "condeferred": False, "convalidated": True, "conrelid": each.oid,
-                "contypid": 0, "conindid": each.index_oid, "conparentid": 0, "confrelid": 0, "confupdtype": " ", "confdeltype": " ",
-                "confmatchtype": " ", "conislocal": True, "coninhcount": 0, "connoinherit": True, "conkey": each.places(),
-            }  # fmt: skip
-
-
 def _defaults(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, column in enumerate(each.definition.columns if each.definition is not None else (), 1):
-            if column.default is not None and not column.identity:
+            if column.shown_default is not None:
                 yield {
                     "oid": number_of(f"{each.name}.{column.name} default"),
                     "adrelid": each.oid,
                     "adnum": place,
-                    "adbin": column.default,
+                    "adbin": column.shown_default,
                 }
 
 
@@ -295,7 +263,7 @@ def _tables(facts: Facts) -> Iterable[Row]:
     plain = {"hasrules": False, "hastriggers": False, "rowsecurity": False, "tableowner": facts.user}
     for each in facts.tables:
         if each.kind == "r":
-            yield {**plain, "schemaname": each.schema, "tablename": each.shown, "hasindexes": bool(each.keys)}
+            yield {**plain, "schemaname": each.schema, "tablename": each.shown, "hasindexes": each.has_index}
     for schema, name in shapes():
         if schema == "pg_catalog":
             yield {**plain, "schemaname": schema, "tablename": name, "hasindexes": False}
@@ -311,25 +279,9 @@ def _materialized_views(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         if each.kind == "m":
             yield {
-                "schemaname": each.schema, "matviewname": each.shown, "matviewowner": facts.user, "hasindexes": bool(each.keys),
+                "schemaname": each.schema, "matviewname": each.shown, "matviewowner": facts.user, "hasindexes": each.has_index,
                 "ispopulated": True, "definition": each.query,
             }  # fmt: skip
-
-
-def index_text(each: Described) -> str:
-    """`pg_get_indexdef` of a primary key."""
-    return f"CREATE UNIQUE INDEX {each.shown}_pkey ON {each.schema}.{each.shown} USING btree ({', '.join(each.keys)})"
-
-
-def _index_texts(facts: Facts) -> Iterable[Row]:
-    for each in facts.tables:
-        if each.keys:
-            yield {
-                "schemaname": each.schema,
-                "tablename": each.shown,
-                "indexname": f"{each.shown}_pkey",
-                "indexdef": index_text(each),
-            }
 
 
 def _methods(_: Facts) -> Iterable[Row]:
@@ -365,8 +317,6 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_class": _classes,
         "pg_attribute": _attributes,
         "pg_type": _types,
-        "pg_index": _indexes,
-        "pg_constraint": _constraints,
         "pg_attrdef": _defaults,
         "pg_description": _descriptions,
         "pg_database": _databases,
@@ -377,7 +327,6 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_tables": _tables,
         "pg_views": _views,
         "pg_matviews": _materialized_views,
-        "pg_indexes": _index_texts,
         "pg_am": _methods,
         "pg_tablespace": _tablespaces,
         "pg_collation": _collations,

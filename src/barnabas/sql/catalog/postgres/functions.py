@@ -30,11 +30,12 @@ _TYPE = (
     " WHERE __n = lower({0}) OR format_type(__o, NULL) = lower({0}))"
 )
 _NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
-_ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
-_KEY = (
-    "(SELECT 'PRIMARY KEY (' || max(__c) || ')' FROM (SELECT k.oid AS __o, string_agg(a.attname, ', ' ORDER BY a.attnum) AS __c"
-    " FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conindid GROUP BY k.oid) WHERE __o = {0})"
+_VISIBLE = (
+    "(SELECT max(__v) FROM (SELECT c.oid AS __o, n.nspname IN (%s) AS __v FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n"
+    " ON n.oid = c.relnamespace) WHERE __o = {0})"
 )
+_ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
+_CONSTRAINT = "(SELECT max(__d) FROM (SELECT oid AS __o, definition AS __d FROM pg_catalog.barnabas_constraints) WHERE __o = {0})"
 _INDEX = (
     "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x JOIN pg_catalog.pg_class c"
     " ON c.relname = x.indexname) WHERE __o = {0})"
@@ -71,7 +72,7 @@ _QUERIES = {
     "obj_description": _DESCRIPTION % "0",
     "col_description": _DESCRIPTION % "{1}",
     "pg_get_userbyid": _ROLE,
-    "pg_get_constraintdef": _KEY,
+    "pg_get_constraintdef": _CONSTRAINT,
     "pg_get_expr": "({0})",
     "to_regclass": _CLASS % ("__o", "__n = split_part({0}, '.', -1)"),
     "to_regtype": _TYPE,
@@ -91,16 +92,17 @@ _PLAIN = {
 }  # fmt: skip
 
 
-def answer_catalogue(tree: Any, find: FindOid) -> None:
+def answer_catalogue(tree: Any, find: FindOid, path: Sequence[str]) -> None:
     """Rewrite a query. Raises SqlError for a table or type that `::regclass` or `::regtype` does not find.
 
     Args:
         find: the number of a table by its name.
+        path: the schemas whose tables need no schema before their names.
     """
     for node in reversed(list(tree.walk())):
         match node:
             case exp.Anonymous():
-                _call(node)
+                _call(node, path)
             case exp.Cast():
                 _cast(node, find)
             case exp.Operator():
@@ -109,10 +111,12 @@ def answer_catalogue(tree: Any, find: FindOid) -> None:
                 node.replace(node.this.copy())
 
 
-def _call(node: exp.Anonymous) -> None:
+def _call(node: exp.Anonymous, path: Sequence[str]) -> None:
     name = str(node.this).lower()
     arguments = node.expressions
     template = _QUERIES.get(name)
+    if name == "pg_table_is_visible":
+        template = _VISIBLE % ", ".join("'" + each.replace("'", "''") + "'" for each in ("pg_catalog", *path))
     if name == "pg_get_indexdef":
         template = _INDEX if len(arguments) == 1 else _INDEX_COLUMN
     if template is not None and len(arguments) >= 1 + ("{1}" in template):

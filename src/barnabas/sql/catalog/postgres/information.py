@@ -42,6 +42,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
             yield {
                 **_of(facts, each), **_typed(facts, field), "ordinal_position": place, "dtd_identifier": str(place),
                 "column_default": column.default if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
+                **_generated(column),
                 **(_identity(facts, each.name, column) if column is not None and column.identity else {}),
             }  # fmt: skip
     for (schema, name), columns in shapes().items():
@@ -50,6 +51,12 @@ def _columns(facts: Facts) -> Iterable[Row]:
                 "table_catalog": facts.database, "table_schema": schema, "table_name": name, **_typed(facts, field),
                 "ordinal_position": place, "dtd_identifier": str(place), "is_updatable": "NO",
             }  # fmt: skip
+
+
+def _generated(column: ColumnDefinition | None) -> Row:
+    if column is None or column.generated is None:
+        return {}
+    return {"is_generated": "ALWAYS", "generation_expression": column.generated, "column_default": None}
 
 
 def _identity(facts: Facts, table: str, column: ColumnDefinition) -> Row:
@@ -98,30 +105,6 @@ def _views(facts: Facts) -> Iterable[Row]:
             yield {**_of(facts, each), "view_definition": each.query, "check_option": "NONE", **dict.fromkeys(no, "NO")}
 
 
-def _constraint(facts: Facts, each: Described) -> Row:
-    return {
-        "constraint_catalog": facts.database,
-        "constraint_schema": "public",
-        "constraint_name": f"{each.name}_pkey",
-        **_of(facts, each),
-    }
-
-
-def _constraints(facts: Facts) -> Iterable[Row]:
-    for each in facts.tables:
-        if each.keys:
-            yield {
-                **_constraint(facts, each), "constraint_type": "PRIMARY KEY", "is_deferrable": "NO", "initially_deferred": "NO",
-                "enforced": "YES",
-            }  # fmt: skip
-
-
-def _key_columns(facts: Facts) -> Iterable[Row]:
-    for each in facts.tables:
-        for place, name in enumerate(each.keys, 1):
-            yield {**_constraint(facts, each), "column_name": name, "ordinal_position": place}
-
-
 def _privileges(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for privilege in ("INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE"):
@@ -136,9 +119,6 @@ MAKERS: Mapping[str, Make] = {
     "tables": _tables,
     "columns": _columns,
     "views": _views,
-    "table_constraints": _constraints,
-    "key_column_usage": _key_columns,
-    "constraint_column_usage": _key_columns,
     "table_privileges": _privileges,
     "role_table_grants": _privileges,
     "enabled_roles": lambda facts: [{"role_name": facts.user}],

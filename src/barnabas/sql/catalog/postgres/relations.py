@@ -7,25 +7,33 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from msgspec import Struct
 
-from barnabas.sql.catalog.postgres import contents, information, numbered, routines
+from barnabas.sql.catalog.postgres import constraints, contents, information, numbered, routines
 from barnabas.sql.catalog.postgres.contents import Facts
 from barnabas.sql.catalog.postgres.shapes import shapes
 
 SCHEMAS = ("pg_catalog", "information_schema")
 
 
-def _after(first: contents.Make, second: contents.Make) -> contents.Make:
-    return lambda facts: [*first(facts), *second(facts)]
+def _together(*makers: contents.Make) -> contents.Make:
+    return lambda facts: [row for make in makers for row in make(facts)]
 
 
 _MAKERS = {
-    **{f"pg_catalog.{name}": make for name, make in {**contents.MAKERS, **numbered.MAKERS, **routines.MAKERS}.items()},
+    **{
+        f"pg_catalog.{name}": make
+        for name, make in {**contents.MAKERS, **constraints.MAKERS, **numbered.MAKERS, **routines.MAKERS}.items()
+    },
     **{
         f"information_schema.{name}": make
-        for name, make in {**information.MAKERS, **numbered.OF_INFORMATION, **routines.OF_INFORMATION}.items()
+        for name, make in {
+            **information.MAKERS,
+            **constraints.OF_INFORMATION,
+            **numbered.OF_INFORMATION,
+            **routines.OF_INFORMATION,
+        }.items()
     },
-    "pg_catalog.pg_class": _after(contents.MAKERS["pg_class"], numbered.classes),
-    "pg_catalog.pg_attribute": _after(contents.MAKERS["pg_attribute"], numbered.attributes),
+    "pg_catalog.pg_class": _together(contents.MAKERS["pg_class"], constraints.classes, numbered.classes),
+    "pg_catalog.pg_attribute": _together(contents.MAKERS["pg_attribute"], constraints.attributes, numbered.attributes),
 }
 
 

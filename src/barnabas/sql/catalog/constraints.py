@@ -1,0 +1,61 @@
+"""The constraints of a table: what its definition keeps of UNIQUE and CHECK. The statements that write to the table keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from barnabas.sql.catalog.names import shown_name
+
+MOST_NAME_BYTES = 63  # of a name that is made, as in Postgres
+
+
+class UniqueDefinition(Struct, frozen=True, omit_defaults=True):
+    """Columns whose values no two rows have in common.
+
+    Args:
+        is_nullable: whether rows with a null never have the same values; otherwise nulls are equal (NULLS NOT DISTINCT).
+        is_index: whether CREATE UNIQUE INDEX made it; then it is no constraint.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    is_nullable: bool = True
+    is_index: bool = False
+
+    @property
+    def text(self) -> str:
+        """As CREATE TABLE has it, behind CONSTRAINT and the name."""
+        return f"UNIQUE {'' if self.is_nullable else 'NULLS NOT DISTINCT '}({', '.join(map(shown_name, self.columns))})"
+
+
+class CheckDefinition(Struct, frozen=True, omit_defaults=True):
+    """A condition that no row makes false.
+
+    Args:
+        condition: the text of an expression of the columns.
+        columns: those that it names.
+        is_valid: whether the rows that were there before it were looked at.
+    """
+
+    name: str
+    condition: str
+    columns: tuple[str, ...] = ()
+    is_valid: bool = True
+
+    @property
+    def text(self) -> str:
+        """As CREATE TABLE has it, behind CONSTRAINT and the name."""
+        return f"CHECK ({self.condition})"
+
+
+def free_name(table: str, columns: Sequence[str], ending: str, used: Collection[str]) -> str:
+    """The name of a constraint that has none, as Postgres makes it: `table_column_key`, with a number if need be."""
+    middle = "".join(f"_{each}" for each in columns)
+    for number in range(len(used) + 1):
+        tail = f"_{ending}{number or ''}"
+        name = f"{table}{middle}"[: MOST_NAME_BYTES - len(tail)] + tail
+        if name not in used:
+            break
+    return name

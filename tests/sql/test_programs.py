@@ -1,0 +1,136 @@
+"""The commonest programs of Postgres' clients, on a broker: types of parameters, errors of constraints, mapped classes, reflection."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import insert as insert_of_postgres
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+
+from barnabas.client.config import ClientConfig
+from barnabas.sql.engine import SqlEngine
+from barnabas.testing import Broker
+from tests.sql.postgres.running import Running, running
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with Broker() as broker:
+        engine = SqlEngine(ClientConfig.from_options({"bootstrap.servers": broker.bootstrap_servers}))
+        with running(engine=engine) as found:
+            yield found
+
+
+def test_errors_of_constraints_name_them(server: Running) -> None:
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute("create table mails (id serial primary key, mail text unique not null, constraint pos check (id > 0))")
+        assert connection.execute("insert into mails (mail) values ('a') returning id").fetchone() == (1,)
+        with pytest.raises(psycopg.errors.UniqueViolation) as unique:
+            connection.execute("insert into mails (mail) values ('a')")
+        told = unique.value.diag
+        assert (told.constraint_name, told.table_name, told.schema_name) == ("mails_mail_key", "mails", "public")
+        with pytest.raises(psycopg.errors.NotNullViolation) as null:
+            connection.execute("insert into mails (mail) values (null)")
+        assert null.value.diag.column_name == "mail"
+        with pytest.raises(psycopg.errors.CheckViolation) as check:
+            connection.execute("insert into mails values (-1, 'b')")
+        assert check.value.diag.constraint_name == "pos"
+        connection.execute("drop table mails")
+
+
+async def test_asyncpg_sends_objects_of_python(server: Running) -> None:
+    connection = await asyncpg.connect(host="127.0.0.1", port=server.port, user="anna", database="flights")
+    try:
+        await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+        await connection.execute(
+            "create table sent (i int primary key, a int[], j json, b jsonb, u uuid, v interval, n numeric, z timestamptz, d date)"
+        )
+        row = (
+            1, [1, None], '{"x": 1}', {"y": [2]}, uuid.UUID(int=7), timedelta(days=1), Decimal("1.25"), datetime(2026, 1, 1, tzinfo=UTC),
+            date(2026, 1, 1),
+        )  # fmt: skip
+        await connection.execute("insert into sent values ($1, $2, $3, $4, $5, $6, $7, $8, $9)", *row)
+        assert tuple(await connection.fetchrow("select * from sent")) == row
+        assert await connection.fetchval("select i from sent where u = $1", uuid.UUID(int=7)) == 1
+        await connection.execute("update sent set b = $1 where i = $2", {"z": None}, 1)
+        assert await connection.fetchval("select b from sent") == {"z": None}
+        prepared = await connection.prepare("select $1::json, $2::jsonb, $3::uuid")
+        assert [each.name for each in prepared.get_parameters()] == ["json", "jsonb", "uuid"]
+        await connection.copy_records_to_table("sent", records=[(2,), (3,)], columns=["i"])
+        with pytest.raises(asyncpg.UniqueViolationError) as unique:
+            await connection.execute("insert into sent (i) values (3)")
+        assert unique.value.constraint_name == "sent_pkey"
+        await connection.execute("drop table sent")
+    finally:
+        await connection.close()
+
+
+class Base(DeclarativeBase):
+    """The mapped classes."""
+
+
+class Parent(Base):
+    __tablename__ = "parents"
+    __table_args__ = (sa.Index("parents_by_age", "age"), sa.UniqueConstraint("name", "age", name="name_and_age"))
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(sa.String(50), unique=True)
+    age: Mapped[int | None] = mapped_column(sa.CheckConstraint("age > 0", name="age_positive"))
+    data: Mapped[Any] = mapped_column(JSONB, nullable=True)
+    tags: Mapped[Any] = mapped_column(ARRAY(sa.Text), nullable=True)
+    at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True), server_default=sa.func.now())
+    children: Mapped[list[Child]] = relationship(back_populates="parent")
+
+
+class Child(Base):
+    __tablename__ = "children"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    parent_id: Mapped[int] = mapped_column(sa.ForeignKey("parents.id"))
+    parent: Mapped[Parent] = relationship(back_populates="children")
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_mapped_classes_of_sqlalchemy(server: Running, driver: str) -> None:
+    engine = sa.create_engine(f"postgresql+{driver}://anna@127.0.0.1:{server.port}/flights", poolclass=sa.NullPool)
+    Base.metadata.drop_all(engine)
+    Base.metadata.create_all(engine)
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        ann = Parent(name="ann", age=5, data={"a": [1]}, tags=["x", "y"], children=[Child(), Child()])
+        session.add(ann)
+        session.commit()
+        assert (ann.id, ann.tags) == (1, ["x", "y"])
+        ann.age = 6
+        session.add_all([Parent(name=f"n{number}", age=number + 1) for number in range(4)])
+        session.commit()
+        of_document = sa.select(Parent).join(Child).where(Parent.data["a"][0].as_integer() == 1)
+        assert {each.name for each in session.scalars(of_document)} == {"ann"}
+        upsert = insert_of_postgres(Parent).values(name="ann", age=9)
+        session.execute(upsert.on_conflict_do_update(index_elements=["name"], set_={"age": upsert.excluded.age + 90}))
+        session.execute(sa.update(Parent).where(Parent.name.like("n%")).values(age=Parent.age + 10))
+        session.execute(sa.delete(Parent).where(Parent.name == "n3"))
+        session.commit()
+        ages = sa.select(Parent.name, Parent.age).order_by(Parent.id)
+        assert [tuple(each) for each in session.execute(ages)] == [("ann", 99), ("n0", 11), ("n1", 12), ("n2", 13)]
+        session.add(Parent(name="ann"))
+        with pytest.raises(sa.exc.IntegrityError):
+            session.commit()
+    found = sa.MetaData()
+    found.reflect(engine, only=["parents"])
+    assert [each.name for each in found.tables["parents"].primary_key] == ["id"]
+    seen = sa.inspect(engine)
+    assert sorted(tuple(each["column_names"]) for each in seen.get_unique_constraints("parents")) == [("name",), ("name", "age")]
+    assert [each["name"] for each in seen.get_check_constraints("parents")] == ["age_positive"]
+    Base.metadata.drop_all(engine)
+    engine.dispose()
