@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.columnar.decode import SCHEMA
-from barnabas.sql.live.few_records import Few, are_canonical
+from barnabas.columnar.few_records import Few
+from barnabas.sql.live.canonical import are_canonical
 from barnabas.sql.live.slots import Slots
 from barnabas.tables.formats import ColumnFormat
 
@@ -131,6 +132,7 @@ class LiveRows:
         self.partitions: dict[int, LivePartition] = {}
         self.is_canonical = True
         self.changes = 0
+        self.seen_at_s = 0.0  # when a look that has succeeded began, in seconds since 1970
 
     @property
     def size(self) -> int:
