@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -200,8 +201,12 @@ class LiveTables:
 
 def name_of(relation: TopicRelation, topic_id: UUID) -> Name:
     """Of the rows of a relation: relations with other keys have others."""
-    key = relation.layout.key
-    return relation.topic, topic_id.hex, repr((type(key).__name__, key.fields))
+    return relation.topic, topic_id.hex, _format_of(relation.layout.key)  # type: ignore[arg-type]  # formats are compared by identity
+
+
+@lru_cache(limits.MAX_SQL_LIVE_TABLES)
+def _format_of(key: ColumnFormat) -> str:
+    return repr((type(key).__name__, key.fields))
 
 
 def reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:
