@@ -19,6 +19,7 @@ from barnabas.sql.live import stored
 from barnabas.sql.live.reading import NewRecords
 from barnabas.sql.live.rows import LivePartition, LiveRows
 from barnabas.sql.live.stored import AGE_S, Name, StoredRows
+from barnabas.tables.row_names import RowNames
 from barnabas.tables.scalar_format import ScalarFormat
 from barnabas.testing import Broker
 from tests.sql.live.records import records
@@ -61,6 +62,18 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     assert (found.is_canonical, found.seen_at_s) == (True, 1_000.0)
     found.take(0, records([(b"9", b"more", 20)]))
     assert found.having([b"9", b"2", b"1"]) == {b"9", b"1"}
+
+
+def test_rows_with_names_keep_their_names(tmp_path: Path) -> None:
+    files, made = StoredRows(tmp_path, lambda: 1_001.0), LiveRows(RowNames())
+    made.partitions[1] = LivePartition()
+    made.seen_at_s = 1_000.0
+    made.take(1, records([(None, b"a", 0), (b"k", b"b", 1), (b"k", b"c", 2), (None, b"d", 3)], 1))
+    files.save(NAME, made)
+    found = files.load(NAME, RowNames(), DAY_S)
+    assert found is not None
+    assert list(found.partitions[1].rows) == list(made.partitions[1].rows)
+    assert len(found.partitions[1].rows) == 4
 
 
 def test_few_rows_old_rows_and_those_of_another_table_are_not_stored_or_not_taken(tmp_path: Path) -> None:

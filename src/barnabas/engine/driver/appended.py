@@ -29,6 +29,7 @@ from barnabas.incremental.appending import AppendFlow
 from barnabas.incremental.interface import FlowError
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
+from barnabas.tables.row_names import KEY_WORD, ROW
 from barnabas.tables.scan import HEADERS
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
@@ -127,10 +128,15 @@ class Appended:
     def _parts(self, sources: Mapping[str, ClientSource], taken: Mapping[str, Snapshot]) -> Iterator[dict[str, pa.Table]]:
         """The rows of the tables at the beginning, batch by batch."""
         for name, given in self._tables.items():
-            table = Table(sources[given.topic], columns_of(given.topic), taken[given.topic], newest=given.is_keyed)
+            has_names = given.key == KEY_WORD
+            layout = columns_of(given.topic, key=KEY_WORD if has_names else None)
+            table = Table(sources[given.topic], layout, taken[given.topic], newest=given.is_keyed)
             rows = self._beside.rows(name)
-            names = [*RECORDS, *([HEADERS] if rows.uses_headers else [])]
+            names = [*RECORDS, *([HEADERS] if rows.uses_headers else []), *([ROW] if has_names else [])]
             for batch in table.batches(names):
+                if has_names:  # their records' own keys name no rows that nothing changed
+                    named = layout.key.encode(batch.select([ROW]))
+                    batch = batch.drop_columns([ROW]).set_column(0, "_key", named)
                 renamed = [RECORDS.get(each, each.removeprefix("_")) for each in batch.schema.names]
                 yield {name: rows.of(pa.Table.from_batches([batch]).rename_columns(renamed))}
 

@@ -138,6 +138,9 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes, *, judges_time: bool) -
     mark = getattr(getattr(relation, "definition", None), "watermark", None) if judges_time else None
     if mark is not None:
         wanted.setdefault(mark.column, everything[mark.column])
+    if KEY in wanted and relation.keys:
+        text = f'a view cannot have the column "{KEY}" of a table whose rows can change'
+        raise not_supported(text, hint="an update takes it away; STREAM t has it, and so has a table with APPEND ONLY")
     for name in wanted:
         if name != ROW or name not in relation.keys:  # a view without a key has rows with this one
             _check_name(name)

@@ -131,7 +131,7 @@ def _rows_of(reader: pa.RecordBatchFileReader, state: _State, key: ColumnFormat)
         part = rows.partitions[number] = LivePartition(position)
         part.log_start = log_start
         for place in range(at, at + batches):
-            part.take(reader.get_batch(place))
+            rows.restore(number, reader.get_batch(place))
         at += batches
     rows.is_canonical, rows.seen_at_s = state.is_canonical, state.seen_at_s
     return rows

@@ -199,9 +199,14 @@ class LiveTables:
             return limits.MAX_SQL_LIVE_BYTES - used + sizes.get(followed, 0)
 
 
-def name_of(relation: TopicRelation, topic_id: UUID) -> Name:
-    """Of the rows of a relation: relations with other keys have others."""
-    return relation.topic, topic_id.hex, _format_of(relation.layout.key)  # type: ignore[arg-type]  # formats are compared by identity
+def name_of(relation: TopicRelation, topic_id: UUID | None) -> Name:
+    """Of the rows of a relation: relations with other keys have others.
+
+    Args:
+        topic_id: None for a name within one statement.
+    """
+    key = _format_of(relation.layout.key)  # type: ignore[arg-type]  # formats are compared by identity
+    return relation.topic, topic_id.hex if topic_id is not None else "", key
 
 
 @lru_cache(limits.MAX_SQL_LIVE_TABLES)

@@ -107,7 +107,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return None
         session.check_writable(relation.name)
         key, value = record
-        is_checked = relation.is_keyed and not relation.has_row_ids and conflict is None
+        is_checked = relation.is_keyed and not relation.has_row_names and conflict is None
         if is_checked and key is not None and session.existing(relation, [key]):
             return None
         session.send_one(relation.topic, key, value)
@@ -148,7 +148,7 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
     Args:
         seen: the keys of earlier rows of the statement; those of these rows are added.
     """
-    if relation.has_row_ids:
+    if relation.has_row_names:
         return rows
     keys = keys_of(relation, rows)
     seen = set() if seen is None else seen
