@@ -34,6 +34,7 @@ OURS, PLAIN = "a view of barnabas", "Spark alone"
 CONSUMER, SESSION = "a consumer of its topic", "a SQL session"
 FOLLOWS, SPARK, REST = "the view follows again", "of it the start of Spark", "of it all else"
 SQL, BROKER = "SQL", "broker"
+AGAIN = "the same, with the rows that another one stored"
 NEWS = 1_000  # records that come while the engine is down
 BACKLOG_KEYS = 100_000
 COUNTED = "SELECT k, count(*) AS n, sum(x) AS s FROM stream GROUP BY k"
@@ -236,10 +237,11 @@ class Run:
         for label, value in ((FOLLOWS, seconds), (SPARK, self._engine.spark_s), (REST, seconds - self._engine.spark_s)):
             self._add("restart", label, value)
         self._expect("SELECT count(*), sum(n) FROM whole", (self._amounts.large_keys, records))
-        began = time.perf_counter()
-        with SqlServer(self._bootstrap) as server, server.connect() as client:
-            assert len(client.execute("SELECT * FROM whole WHERE id = 1000000007").fetchall()) == 1
-            self._add("serve", "one row by its key", time.perf_counter() - began)
+        for label in ("one row by its key", AGAIN):  # the first one stores the rows
+            began = time.perf_counter()
+            with SqlServer(self._bootstrap, self._folder / "sql") as server, server.connect() as client:
+                assert len(client.execute("SELECT * FROM whole WHERE id = 1000000007").fetchall()) == 1
+                self._add("serve", label, time.perf_counter() - began)
         self._execute("DROP MATERIALIZED VIEW whole")
 
     def ten(self) -> None:

@@ -5,6 +5,7 @@ They are for kernels: numba and the code that it compiled take half a second to 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -20,3 +21,8 @@ class LazyModule:
         if self._module is None:
             self._module = import_module(self._name)
         return getattr(self._module, attribute)
+
+
+def is_loaded(name: str) -> bool:
+    """Whether a module was imported."""
+    return name in sys.modules

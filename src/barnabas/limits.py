@@ -198,7 +198,7 @@ MAX_FOUND_ABORTS = (
 MAX_KEY_INDEX_BYTES = 8 << 30  # of all indexes of keys in a folder; a record takes five
 MAX_INDEXED_KEYS = 1_000  # keys of one condition that are looked for in an index; more of them would be in most of its blocks
 MAX_SQL_LIVE_BYTES = (
-    256 * 1024 * 1024
+    512 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
 MAX_SQL_INDEXES = 64  # names of indexes that a table has, though they have no effect
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps

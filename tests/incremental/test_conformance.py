@@ -75,6 +75,17 @@ JOINED = Join(
 )
 
 
+def test_the_note_of_a_step_is_there_once_it_is_committed(opener: Opener) -> None:
+    flow = opener(planned(BIDS, SUMMED))
+    assert flow.note == ""
+    flow.step(0, bids((1, 2)), "first")
+    flow.rollback()
+    assert flow.note == ""
+    flow.step(0, bids((1, 2)), "second")
+    flow.commit()
+    assert flow.note == "second"
+
+
 def test_newest_row_of_each_key(opener: Opener) -> None:
     flow = opener(planned(PEOPLE))
     first = stepped(flow, people((b"1", 1, "old"), (b"2", 2, "b"), (b"1", 1, "new"), (b"3", 3, "c"), b"3"))

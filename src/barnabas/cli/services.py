@@ -102,8 +102,8 @@ def registry_start(listener: str, **options: Any) -> int:
               help="Where it accepts HTTP, http:// or https://; port 0 takes a free port.")  # fmt: skip
 @click.option("--postgres", "postgres_listener", metavar=ADDRESS, type=Text(checked(parse_listening)), default=DEFAULT_POSTGRES,
               show_default=True, help="Where it accepts Postgres clients; port 0 takes a free port.")  # fmt: skip
-@click.option("--data-dir", metavar="DIR", help="Where queries put rows that their memory does not hold.  [default: a temporary "
-              "folder]")  # fmt: skip
+@click.option("--data-dir", metavar="DIR", help="Where queries put rows that their memory does not hold, and where the index of "
+              "keys and the rows of tables in memory stay for the next start.  [default: a temporary folder; nothing stays]")  # fmt: skip
 @_host_options
 def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **options: Any) -> int:
     """Run SQL over topics until it is told to stop.

@@ -22,7 +22,8 @@ from barnabas.sql.listening import DEFAULT_POSTGRES, POSTGRES
 
 # not passed on: the broker's listener with SASL requests no client certificate, the service does
 OF_THE_BROKER = frozenset({"ssl.client.auth"})
-ENGINE_FOLDER, REGISTRY = "engine.data.dir", "schema.registry.url"
+FOLDERS = {"engine": "engine.data.dir", "sql": "sql.data.dir"}  # of services, beside that of the broker
+REGISTRY = "schema.registry.url"
 SUBJECT_CLAIM = "sasl.oauthbearer.sub.claim.name"
 
 if TYPE_CHECKING:
@@ -125,8 +126,9 @@ def _supervisor(
         if admin_file is not None:
             settings["postgres.authentication.method"] = "SCRAM"
     logs = properties.get("log.dirs") or properties.get("log.dir")
-    if "engine" in listeners and logs:
-        settings[ENGINE_FOLDER] = f"{logs.split(',')[0].strip().rstrip('/')}-engine"
+    if logs:
+        beside_logs = logs.split(",")[0].strip().rstrip("/")
+        settings |= {key: f"{beside_logs}-{name}" for name, key in FOLDERS.items() if name in listeners}
     settings |= read_properties_file(asked.config_file) if asked.config_file else {}
     protocol = properties["listeners"].split(",")[0].partition("://")[0].strip().upper()
     if protocol != "PLAINTEXT" and "security.protocol" not in settings:

@@ -16,6 +16,7 @@ Rules
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,9 @@ from barnabas.columnar.batches import (
     visible_batches,
 )
 from barnabas.columnar.codecs import OutputBuffer
+from barnabas.columnar.few_records import few_records
 from barnabas.errors import BarnabasError
-from barnabas.lazy_module import LazyModule
+from barnabas.lazy_module import LazyModule, is_loaded
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.protocol.base_message import Buffer
 
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
     from barnabas.protocol.records import kernels as k
 else:
     k = LazyModule("barnabas.protocol.records.kernels")
+
+KERNELS = "barnabas.protocol.records.kernels"
+FEW_BYTES, FEW_RECORDS = 256 * 1024, 2_000  # some 40 ms in plain Python; the kernels take 300 ms to load
+CREATE_TIME = 0  # of the column timestampType
 
 PIECE_BYTES = 16 << 20  # decompressed bytes in one Arrow batch, unless one record batch has more
 SPARE_BYTES = 4 << 20  # extra space, so that the last batch of a piece rarely has to be decompressed twice
@@ -125,6 +131,10 @@ class RecordDecoder:
             CorruptBatch: bad CRC, codec or lengths, or a format older than v2.
             BadTimestamp: a record's time does not fit the column.
         """
+        few = None if aborted or self._include_headers or is_loaded(KERNELS) else self._few(records, start, end)
+        if few is not None:
+            yield from few
+            return
         table = batch_table(records)
         table = table[(table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA] >= start) & (table[:, k.BASE_OFFSET] < end)]
         if not len(table):
@@ -135,6 +145,22 @@ class RecordDecoder:
             batch = self._arrow_batch(data, sections, start, end)
             if batch.num_rows:
                 yield batch
+
+    def _few(self, records: Buffer, start: int, end: int) -> list[pa.RecordBatch] | None:
+        """The records without the kernels, which take longer to load than few records to read; None if they are many, or unusual."""
+        few = few_records(records, start, most_bytes=FEW_BYTES, most_records=FEW_RECORDS)
+        if few is None:
+            return None
+        count = bisect_left(few.offsets, end)
+        if not count:
+            return []
+        topics, partitions = self._constants(count)
+        columns = [
+            pa.array(few.keys[:count], pa.binary()), pa.array(few.values[:count], pa.binary()), topics, partitions,
+            pa.array(few.offsets[:count], pa.int64()), pa.array(few.times[:count], pa.timestamp("us", tz="UTC")),
+            pa.array([CREATE_TIME] * count, pa.int32()),
+        ]  # fmt: skip
+        return [pa.RecordBatch.from_arrays(columns, schema=self.schema)]
 
     def _corrupt(self, row: Longs, reason: str) -> CorruptBatch:
         return CorruptBatch(self.topic, self.partition, int(row[k.BASE_OFFSET]), reason)

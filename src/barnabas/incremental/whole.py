@@ -37,6 +37,7 @@ class Open(Struct):
     marks: dict[int, Any]
     late: int
     looked: dict[int, Looked]
+    note: str
 
 
 class WholeFlow:
@@ -57,12 +58,13 @@ class WholeFlow:
         self._marks: dict[int, Any] = dict.fromkeys(plan.marks)
         self._late = 0
         self._open: Open | None = None
+        self.note = ""
         nothing: dict[str, Rows] = {name: [] for name in plan.tables}
         self._looked: dict[int, Looked] = {}
         self._looked = self._looking(nothing)
         self._schema = self._query(nothing, self._marks, self._looked).schema
 
-    def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
+    def step(self, number: int, inputs: Mapping[str, pa.Table], note: str = "") -> pa.Table:
         if number != self.position + 1:
             raise FlowError(f"step {number} does not follow step {self.position}")
         marks, late, on_time = dict(self._marks), 0, dict(inputs)
@@ -74,7 +76,7 @@ class WholeFlow:
         tables = {name: self._applied(self.plan.tables[name], rows, on_time.get(name)) for name, rows in self._tables.items()}
         looked = self._looking(tables)
         result = self._by_key(self._query(tables, marks, looked))
-        self._open = Open(number, tables, result, marks, self._late + late, looked)
+        self._open = Open(number, tables, result, marks, self._late + late, looked, note)
         changed = [{**row, DELETED: False} for key, row in result.items() if self._result.get(key) != row]
         names = self.plan.key or (ROW,)
         gone = [{**{name: row[name] for name in names}, DELETED: True} for key, row in self._result.items() if key not in result]
@@ -186,6 +188,7 @@ class WholeFlow:
         assert self._open is not None
         self.position, self._tables, self._result = self._open.number, self._open.tables, self._open.result
         self._marks, self._late, self._looked = self._open.marks, self._open.late, self._open.looked
+        self.note = self._open.note
         self._open = None
 
     def rollback(self) -> None:

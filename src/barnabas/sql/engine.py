@@ -21,6 +21,8 @@ from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.duck.pool import Instances, QueryLimits
 from barnabas.sql.interface import Caller, SqlError
+from barnabas.sql.live.stored import StoredRows
+from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.session import SqlSession
 from barnabas.sql.settings import DIALECTS
 from barnabas.sql.shared import Shared
@@ -38,6 +40,7 @@ class SqlEngine:
         dialect: `spark` or `postgres`, for sessions that do not choose: what `7 / 2` is, and where nulls are in an order.
         registry: of schemas: topics without a definition then have the columns of their newest schema.
         key_index: the folder of the indexes of keys of topics; None: no index.
+        live_rows: the folder where tables in memory are kept for the next server; None: it reads their topics.
         runs_python: whether users' functions in Python run here, and may be made here.
 
     Raises:
@@ -53,6 +56,7 @@ class SqlEngine:
         dialect: str = "spark",
         registry: RegistryAddress | str | None = None,
         key_index: Path | None = None,
+        live_rows: Path | None = None,
         runs_python: bool = True,
     ) -> None:
         if dialect not in DIALECTS:
@@ -61,9 +65,10 @@ class SqlEngine:
         bounds_of_queries = limits or QueryLimits()
         instances = Instances(bounds_of_queries, f"CREATE MACRO format_type(kind, modifier) AS {type_cases()};")
         address = RegistryAddress(registry) if isinstance(registry, str) else registry
+        live = LiveTables(None if live_rows is None else StoredRows(live_rows))
         self.shared = Shared(
             own, bounds_of_queries, dialect, instances, DefinitionStore(own), SequenceStore(own), FunctionStore(own),
-            Samples(address), ViewJobs(own), key_index=key_index, runs_python=runs_python,
+            Samples(address), ViewJobs(own), live, key_index=key_index, runs_python=runs_python,
         )  # fmt: skip
         self._most = sessions
         self._numbers = itertools.count(1)

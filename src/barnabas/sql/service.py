@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
@@ -39,6 +40,8 @@ REGISTRY = "schema.registry.url"
 CONNECTING = ("ssl.", "security.protocol")  # settings of connections to the cluster, besides the log-in
 DATA_DIR = "sql.data.dir"
 FUNCTIONS = "sql.python.functions"
+KERNELS = ("barnabas.columnar.decode", "barnabas.protocol.records.kernels", "barnabas.tables.kernels.json_times")
+KERNELS_AFTER_S = 1.0  # the first query may come before, and needs the processor
 NUMBERS = {  # settings: fields of QueryLimits, the unit of the setting, and its smallest value
     "sql.query.memory.bytes": ("memory_bytes", 1, 1 << 20),
     "sql.query.spill.bytes": ("spill_bytes", 1, 0),
@@ -54,7 +57,7 @@ class SqlService:
     Args:
         context: of the host. Settings: `postgres.listener` (HOST:PORT; without it there is no Postgres port),
             `postgres.authentication.method` (`TRUST`, `PASSWORD` or `SCRAM`), `sql.data.dir` (for queries that need more than their
-            memory), `sql.preload`, `sql.python.functions`, and the limits of queries in `NUMBERS`.
+            memory, the index of keys, and tables in memory), `sql.preload`, `sql.python.functions`, and the limits of queries in `NUMBERS`.
 
     Raises:
         ConfigError: a setting that cannot hold.
@@ -65,7 +68,7 @@ class SqlService:
         self._limits = _limits(context.settings)
         self._registry = context.settings.get(REGISTRY)
         self._runs_python = _runs_python(context)
-        self._spill_folder = _folder(context.settings.get(DATA_DIR))
+        self._folder = _folder(context.settings.get(DATA_DIR))
         address = context.settings.get(POSTGRES)
         self._postgres_at = postgres_address(address) if address else None
         self._method = _method(context)
@@ -79,6 +82,7 @@ class SqlService:
         self._postgres: Server | None = None
         self._listening: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._preloading: asyncio.Task[None] | None = None
         self.router: Router = self._surface.router
         self.ready_lines: list[str] = []
 
@@ -87,10 +91,17 @@ class SqlService:
         from barnabas.sql.duck.pool import QueryLimits
         from barnabas.sql.engine import SqlEngine
 
-        limits = QueryLimits(spill_folder=self._spill_folder, **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
-        key_index = None if self._spill_folder is None else Path(self._spill_folder) / "keys"
+        folder = self._folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        limits = QueryLimits(spill_folder=None if folder is None else str(folder), **self._limits)  # type: ignore[arg-type]  # whole numbers where the fields are
         return SqlEngine(
-            self._context.client, limits=limits, registry=self._registry, key_index=key_index, runs_python=self._runs_python
+            self._context.client,
+            limits=limits,
+            registry=self._registry,
+            key_index=None if folder is None else folder / "keys",
+            live_rows=None if folder is None else folder / "live",
+            runs_python=self._runs_python,
         )
 
     async def start(self) -> None:
@@ -101,7 +112,7 @@ class SqlService:
             self.ready_lines.append(f"barnabas Postgres port accepts connections on {address}")
         self._surface.engine = self._engine
         if self._preloads:
-            self._run(self._preload())
+            self._preloading = self._run(self._preload())
 
     def _first_connection(self) -> None:
         self._stop_waiting()
@@ -130,11 +141,15 @@ class SqlService:
 
     async def _preload(self) -> None:
         await asyncio.to_thread(self._engine.loaded)
+        await asyncio.sleep(KERNELS_AFTER_S)
+        for name in KERNELS:
+            await asyncio.to_thread(import_module, name)
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -146,6 +161,8 @@ class SqlService:
         self._surface.engine = None
         if self._postgres is None:
             self._stop_waiting()
+        if self._preloading is not None:
+            self._preloading.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._postgres is not None:
             await self._postgres.close()
@@ -203,15 +220,15 @@ def _is_own(host: str) -> bool:
         return False
 
 
-def _folder(path: str | None) -> str | None:
-    """A folder, which is made if it is missing. Raises ConfigError."""
+def _folder(path: str | None) -> Path | None:
+    """A folder, which is made with the first session. Raises ConfigError if it cannot be made."""
     if path is None:
         return None
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise ConfigError(DATA_DIR, path, f"a folder ({getattr(error, 'strerror', None) or error})") from None
-    return path
+    folder = Path(path).absolute()
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise ConfigError(DATA_DIR, path, f"a folder ({existing} is {'not writable' if existing.is_dir() else 'a file'})")
+    return folder
 
 
 def _method(context: ServiceContext) -> str:

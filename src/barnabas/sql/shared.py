@@ -41,8 +41,8 @@ class Shared:
     functions: FunctionStore
     samples: Samples
     views: ViewJobs
+    live: LiveTables
     deadlines: Deadlines = field(default_factory=Deadlines)
-    live: LiveTables = field(default_factory=LiveTables)
     key_index: Path | None = None
     runs_python: bool = True
     spark_places: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(limits.MAX_SQL_SPARK_SESSIONS))
@@ -71,3 +71,4 @@ class Shared:
         self.sequences.close()
         self.functions.close()
         self.instances.close()
+        self.live.close()

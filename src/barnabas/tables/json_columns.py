@@ -32,6 +32,7 @@ else:
     syntax = LazyModule("barnabas.tables.kernels.json_syntax")
     times = LazyModule("barnabas.tables.kernels.json_times")
 
+KERNELS = "barnabas.tables.kernels.json_spans"
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

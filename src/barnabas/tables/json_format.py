@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.lazy_module import is_loaded
 from barnabas.tables.column_types import Field, table_field
 from barnabas.tables.formats import Array, Decoded, by_slices, columns_for, replaced, without_deleted
-from barnabas.tables.json_columns import decode_objects
-from barnabas.tables.json_encoding import rows_of
+from barnabas.tables.json_columns import KERNELS, decode_objects
+from barnabas.tables.json_encoding import FEW_ROWS, rows_of
 from barnabas.tables.json_values import row_converter
 
 
@@ -52,6 +53,9 @@ def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> De
     """Columns of payloads that have so many bytes before their JSON objects."""
     if not fields:
         return Decoded([])
+
+    if len(payloads) <= FEW_ROWS and not is_loaded(KERNELS):  # to load them would take longer
+        return decode_each(fields, pc.binary_slice(payloads, prefix) if prefix else payloads)
 
     def decode(some: Array, headers: None) -> Decoded:
         columns, later = decode_objects(fields, some, prefix)

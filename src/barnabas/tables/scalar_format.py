@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from barnabas.lazy_module import LazyModule
+from barnabas.lazy_module import LazyModule, is_loaded
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, table_field, type_name
 from barnabas.tables.formats import Array, Decoded, Raw, columns_for, replaced, without_deleted
-from barnabas.tables.json_columns import column, decode_values
-from barnabas.tables.json_encoding import texts_of
+from barnabas.tables.json_columns import KERNELS, column, decode_values
+from barnabas.tables.json_encoding import FEW_ROWS, texts_of
 from barnabas.tables.json_text import Misfit, parse
 from barnabas.tables.json_values import converter
 
@@ -66,7 +66,7 @@ class ScalarFormat:
         if self._raw is not None:
             return self._raw.decode(payloads, headers, wanted)
         if self._mark == JSON or not self._is_exact:
-            return self._json(payloads)
+            return self._each(payloads) if len(payloads) <= FEW_ROWS and not is_loaded(KERNELS) else self._json(payloads)
         found = self._at_once(payloads)
         return self._each(payloads) if found is None else Decoded([found])
 

@@ -178,7 +178,7 @@ def test_names_are_taken_by_one_kind_of_relation(ask: Asking) -> None:
     ("drop sequence kept_id_seq", "2BP01"), ("drop sequence kept_b_seq", "2BP01"), ("drop sequence kept_b_seq cascade", "2BP01"),
     ("drop sequence kept", "42809"), ("drop table kept_id_seq", "42809"), ("insert into kept_id_seq values (1)", "42809"),
     ("alter sequence kept restart", "42809"), ("alter sequence nosuch restart", "42P01"), ("drop sequence nosuch", "42P01"),
-    ("alter sequence kept_id_seq", "42601"), ("alter sequence kept_id_seq owner to ann", "0A000"),
+    ("alter sequence kept_id_seq", "42601"), ("alter sequence kept_id_seq set schema other", "0A000"),
     ("alter sequence kept_id_seq maxvalue 1 start 2", "22023"), ("create sequence bad increment 0", "22023"),
     ("create sequence bad minvalue 5 maxvalue 4", "22023"), ("create sequence bad start 0", "22023"),
     ("create sequence bad as smallint maxvalue 40000", "22023"), ("create sequence bad cache 0", "22023"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.columnar.decode import SCHEMA
-from barnabas.sql.live.few_records import Few
+from barnabas.columnar.few_records import Few
 from barnabas.sql.live.rows import LivePartition, LiveRows
 from barnabas.tables.declared import columns_of
 from barnabas.tables.memory_scan import MemoryScan

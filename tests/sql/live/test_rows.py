@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.columnar.few_records import Few
 from barnabas.sql.live import rows, slots
-from barnabas.sql.live.few_records import Few
 from barnabas.sql.live.rows import LivePartition, LiveRows, together
 from barnabas.tables.formats import Raw
 from tests.sql.live.records import Triple, records

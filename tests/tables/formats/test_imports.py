@@ -8,6 +8,7 @@ import sys
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.tables.json_encoding import FEW_ROWS
 from barnabas.testing import Broker
 
 LOADED = """
@@ -29,7 +30,8 @@ def reading(broker: Broker, **options: str) -> str:
 @pytest.fixture(scope="module")
 def topic(broker: Broker) -> Broker:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    producer.produce("imports", b'{"a": 1}', b"7")
+    for _ in range(2 * FEW_ROWS):
+        producer.produce("imports", b'{"a": 1}', b"7")
     assert producer.flush(30) == 0
     return broker
 

@@ -29,7 +29,8 @@ from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, sho
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import LiveRows
-from barnabas.sql.live.tables import Name, name_of
+from barnabas.sql.live.stored import Name
+from barnabas.sql.live.tables import name_of
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -161,7 +162,7 @@ class Look:
         rows, client = self.followed.rows, self._client
         if rows is None:
             return []
-        positions = {number: each.position for number, each in list(rows.partitions.items())}
+        began_s, positions = time.time(), {number: each.position for number, each in list(rows.partitions.items())}
         await self._learn(list(positions))
         topic = client.cluster.topics.get(self._topic)
         if topic is None or topic.topic_id != self._topic_id or len(topic.partitions) != len(positions):
@@ -177,6 +178,7 @@ class Look:
         try:
             if self.followed.rows is not rows or not self._taken(rows, positions, answers):
                 return []
+            rows.seen_at_s = began_s
             decoded = self._live.decoded(rows)
             size = decoded.size
             found = [_answer(rows, decoded, each) for each in asked]

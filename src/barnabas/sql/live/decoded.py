@@ -1,7 +1,7 @@
 """Rows of a live table in a form that a query of one row needs: as Arrow, or as bytes of a protocol.
 
 Making the form of one record costs as much as that of some hundreds at once. So that of the rows around it is made with it, and a query for
-one of them finds it ready.
+one of them finds it ready. Before the kernels are loaded, only that of the one record is made.
 
 Rules
   1. A form counts only as long as its record is the newest of its key: it has the slot of that record.
@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from barnabas.lazy_module import is_loaded
 from barnabas.sql.live.rows import LivePartition, LiveRows
+from barnabas.tables.json_columns import KERNELS
 
 AHEAD, AHEAD_BYTES = 256, 1 << 20  # rows that are looked at to be made too, and about their bytes
 ENTRY_BYTES = 250  # of memory for a row, besides its values
@@ -145,7 +147,7 @@ class DecodedRows:
             forms, self.size = _Forms(), 0
         self._kinds[kind] = forms
         walk = forms.walks.setdefault(number, _Walk())
-        most = AHEAD_BYTES * len(partition.rows) // max(1, partition.size)
+        most = AHEAD_BYTES * len(partition.rows) // max(1, partition.size) if is_loaded(KERNELS) else 0
         chosen = [(key, slot), *(each for each in walk.next(partition, forms.places)[:most] if each[0] != key)]
         made = make(partition.records(number, [each for _, each in chosen]))
         size = made.size + len(chosen) * ENTRY_BYTES

@@ -6,6 +6,7 @@ the caller's right to read. So a look at a table without news takes one round tr
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -21,8 +22,8 @@ from barnabas.client.operations import fetch_calls, known, receive_fetch
 from barnabas.client.plans import Plan, retrying
 from barnabas.client.results import EARLIEST, Fetched
 from barnabas.columnar.decode import RecordDecoder
+from barnabas.columnar.few_records import few_records
 from barnabas.error_codes import ErrorCode
-from barnabas.sql.live.few_records import few_records
 from barnabas.sql.live.rows import LivePartition, LiveRows
 
 
@@ -54,6 +55,7 @@ class NewRecords:
             PartitionError, ClientError: the cluster refused, or did not answer.
         """
         ends: dict[int, int] = {}
+        began_s = time.time()
         for partition in self.partitions():
             if partition not in rows.partitions:
                 start = self._client.list_offsets({(self._topic, partition): EARLIEST})[self._topic, partition].offset
@@ -65,6 +67,7 @@ class NewRecords:
                 if index not in ends or each.position < ends[index]
             }
             if not behind:
+                rows.seen_at_s = began_s
                 return True
             answers = self._client.run(self.fetch(behind))
             with lock:
@@ -125,7 +128,7 @@ def take(rows: LiveRows, topic: str, partition: int, asked: int, answer: Fetched
         return
     if answer.last_stable_offset < asked:
         raise TableChanged
-    few = few_records(answer, start) if len(answer.records) else None
+    few = few_records(answer.records, start) if len(answer.records) and not answer.aborted else None
     if few is not None:
         rows.take_few(partition, few)
         part.position = few.end

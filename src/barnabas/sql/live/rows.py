@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.columnar.decode import SCHEMA
-from barnabas.sql.live.few_records import Few, are_canonical
+from barnabas.columnar.few_records import Few
+from barnabas.sql.live.canonical import are_canonical
 from barnabas.sql.live.slots import Slots
 from barnabas.tables.formats import ColumnFormat
 from barnabas.tables.row_names import RowNames, name_of, names_of
@@ -143,6 +144,7 @@ class LiveRows:
         self.partitions: dict[int, LivePartition] = {}
         self.is_canonical = True
         self.changes = 0
+        self.seen_at_s = 0.0  # when a look that has succeeded began, in seconds since 1970
 
     @property
     def size(self) -> int:
@@ -158,8 +160,12 @@ class LiveRows:
         self.is_canonical = self.is_canonical and _is_canonical(self._key, records.column("key"))
         self.partitions[partition].take(records)
 
+    def restore(self, partition: int, records: pa.RecordBatch) -> None:
+        """Records that rows had before; `is_canonical` stays."""
+        self.partitions[partition].take(records, names_of(records) if self._has_names else None)
+
     def take_few(self, partition: int, few: Few) -> None:
-        """The same, of few records."""
+        """The same as `take`, of few records."""
         if not few.keys:
             return
         self.changes += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -16,16 +17,17 @@ from weakref import WeakKeyDictionary
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
+from barnabas.errors import KafkaError
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.live.decoded import DecodedRows
 from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.sql.live.rows import LiveRows
+from barnabas.sql.live.stored import Name, StoredRows
 from barnabas.sql.running import Running
 from barnabas.sql.turns import Turns
 from barnabas.tables.formats import ColumnFormat
 
 R = TypeVar("R")
-Name = tuple[str, str, str]  # a topic, its id, the format of its keys
 ATTEMPTS = 5
 WAIT_S = 0.002  # between two looks for offsets that a session wrote
 
@@ -44,6 +46,7 @@ class Followed:
         self.lock = threading.Lock()
         self.rows: LiveRows | None = LiveRows(key)
         self.looks = Looks()
+        self.was_sought = False  # its file
 
 
 class Looks:
@@ -73,9 +76,14 @@ class Looks:
 
 
 class LiveTables:
-    """Owns the rows of the tables that are followed; the one that was used least recently goes first."""
+    """Owns the rows of the tables that are followed; the one that was used least recently goes first.
 
-    def __init__(self) -> None:
+    Args:
+        stored: the files of rows from earlier servers; None: no files.
+    """
+
+    def __init__(self, stored: StoredRows | None = None) -> None:
+        self._stored = stored
         self._tables: dict[Name, Followed] = {}
         self._lock = threading.Lock()
         self._decoded: WeakKeyDictionary[LiveRows, DecodedRows] = WeakKeyDictionary()
@@ -108,12 +116,14 @@ class LiveTables:
         if topic is None or not topic.topic_id.int:
             return None
         for _ in range(ATTEMPTS):
-            followed = self._followed(name_of(relation, topic.topic_id), relation)
+            name = name_of(relation, topic.topic_id)
+            followed = self._followed(name, relation)
             looks, awaited = followed.looks, written.get(topic.topic_id.hex, {})
             ticket = looks.ticket()
             with followed.turns.turn(running):
                 if followed.rows is None:
                     return None
+                self._take_stored(name, followed, client, relation)
                 if looks.serve(ticket, client.config) and reaches(followed.rows, awaited):
                     with followed.lock:
                         return use(followed.rows)
@@ -137,6 +147,31 @@ class LiveTables:
                 return None
             topic = found
         return None
+
+    def _take_stored(self, name: Name, followed: Followed, client: BlockingClient, relation: TopicRelation) -> None:
+        """Begin with the rows of a file. Called by the session that has the turn."""
+        if followed.was_sought:
+            return
+        followed.was_sought = True
+        if self._stored is None or not self._stored.has(name):
+            return
+        try:
+            stay_ms = int(client.describe_topic_config(relation.topic).get("delete.retention.ms") or 0)
+        except KafkaError:  # the caller may not see it
+            return
+        found = self._stored.load(name, relation.layout.key, stay_ms / 1000)
+        if found is not None:
+            with followed.lock:
+                followed.rows = found
+
+    def close(self) -> None:
+        """Store the rows for the next server. Nobody uses them any more."""
+        with self._lock:
+            tables, self._tables = self._tables, {}
+        if self._stored is not None:
+            for name, followed in tables.items():
+                if followed.rows is not None:
+                    self._stored.save(name, followed.rows)
 
     def followed(self, name: Name) -> Followed | None:
         """A topic that is followed already and fits into memory."""
@@ -170,8 +205,13 @@ def name_of(relation: TopicRelation, topic_id: UUID | None) -> Name:
     Args:
         topic_id: None for a name within one statement.
     """
-    key = relation.layout.key
-    return relation.topic, topic_id.hex if topic_id is not None else "", repr((type(key).__name__, key.fields))
+    key = _format_of(relation.layout.key)  # type: ignore[arg-type]  # formats are compared by identity
+    return relation.topic, topic_id.hex if topic_id is not None else "", key
+
+
+@lru_cache(limits.MAX_SQL_LIVE_TABLES)
+def _format_of(key: ColumnFormat) -> str:
+    return repr((type(key).__name__, key.fields))
 
 
 def reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:

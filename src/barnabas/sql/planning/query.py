@@ -25,7 +25,7 @@ from barnabas.sql.duck.types import KIND
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import plain_json_outputs, read_documents
-from barnabas.sql.planning.environment import Setting, answer_calls
+from barnabas.sql.planning.environment import Change, Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_compared_arrays, read_literals
@@ -152,40 +152,16 @@ def plan_query(
         pending: relations with rows in the open transaction.
         functions: of users, which the tree calls.
     """
-    _refuse(tree)
-    for table in tree.find_all(exp.Table):
-        take_as_of(table)
-    tree = with_names(tree)
-    read_literals(tree, is_spark=is_spark)
-    read_intervals(tree)
-    read_time_windows(tree)
-    read_row_functions(tree)
-    order_stars(tree)
-    changes = answer_calls(tree, facts, setting)
-    read_sequences(tree, find)
-    tree = _rewritten(tree, find, facts.get("current_schemas", ()))
-    places = parameters_of(tree)
-    tables = tables_of(tree)
+    tree, changes = _read(tree, find, facts, setting, is_spark=is_spark)
+    places, tables = parameters_of(tree), tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
     has_point = len(relations) == 1 and relations[0].name not in pending
     point = point_of(tree, relations[0]) if has_point else None
     inputs = _inputs(tree, tables, relations, pending)
     field_of = _columns(tables, relations)
-
-    def type_of_column(column: exp.Column) -> pa.DataType | None:
-        found = field_of(column)
-        if found is not None and mark_of(found) == UUID and isinstance(column.parent, (exp.EQ, exp.NEQ, exp.In)):
-            return pa.uuid()
-        return None if found is None else arrow_type(found)
-
     plain_json = plain_json_outputs(tree, field_of)
-    types = infer(places, given, type_of_column)
-    read_compared_arrays(tree, lambda node: compared_with(node, type_of_column))
-    name_outputs(tree)
-    read_document_aggregates(tree)
-    read_documents(tree, field_of)
-    read_values(tree, field_of, is_spark=is_spark)
-    read_functions(tree, is_spark=is_spark)
+    types = infer(places, given, _types_of(field_of))
+    _translate(tree, field_of, is_spark=is_spark)
     for table, made in zip(tables, inputs, strict=True):
         _exclude_hidden(table, made)
     for table, made in zip(tables, inputs, strict=True):
@@ -199,6 +175,49 @@ def plan_query(
         to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, functions=functions,
         plain_json=plain_json,
     )  # fmt: skip
+
+
+def _read(
+    tree: Any, find: Find, facts: Mapping[str, Any], setting: Setting, *, is_spark: bool
+) -> tuple[Any, list[Change]]:  # fmt: skip
+    """The query without what can be read before its tables are known, and the settings that it changes. Raises SqlError."""
+    _refuse(tree)
+    for table in tree.find_all(exp.Table):
+        take_as_of(table)
+    tree = with_names(tree)
+    read_literals(tree, is_spark=is_spark)
+    read_intervals(tree)
+    read_time_windows(tree)
+    read_row_functions(tree)
+    order_stars(tree)
+    changes = answer_calls(tree, facts, setting)
+    read_sequences(tree, find)
+    return _rewritten(tree, find, facts.get("current_schemas", ())), changes
+
+
+Field = Callable[[exp.Column], "pa.Field[Any] | None"]
+
+
+def _types_of(field_of: Field) -> Callable[[exp.Column], pa.DataType | None]:
+    """The types that columns give to the parameters beside them."""
+
+    def type_of_column(column: exp.Column) -> pa.DataType | None:
+        found = field_of(column)
+        if found is not None and mark_of(found) == UUID and isinstance(column.parent, (exp.EQ, exp.NEQ, exp.In)):
+            return pa.uuid()
+        return None if found is None else arrow_type(found)
+
+    return type_of_column
+
+
+def _translate(tree: Any, field_of: Field, *, is_spark: bool) -> None:
+    """Write functions and operators as DuckDB has them, by the types of the columns."""
+    read_compared_arrays(tree, lambda node: compared_with(node, _types_of(field_of)))
+    name_outputs(tree)
+    read_document_aggregates(tree)
+    read_documents(tree, field_of)
+    read_values(tree, field_of, is_spark=is_spark)
+    read_functions(tree, is_spark=is_spark)
 
 
 def relation_of(table: Any, find: Find) -> Relation:

@@ -19,7 +19,8 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import Looks
 from barnabas.sql.live.at_once import AtOnce, Question
 from barnabas.sql.live.decoded import Made
-from barnabas.sql.live.tables import Followed, LiveTables, Name, name_of
+from barnabas.sql.live.stored import Name
+from barnabas.sql.live.tables import Followed, LiveTables, name_of
 from barnabas.sql.planning.point import Point
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.tables.column_types import mark_of

@@ -1,0 +1,401 @@
+"""The session as its statements see it: what they find, read, write and tell.
+
+Owns the caller's connections to the cluster, the parameters, the open transaction, the temporary tables, and the offsets that the session
+wrote: its next statement waits until they can be read.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from barnabas import limits
+from barnabas.client.blocking import BlockingClient
+from barnabas.engine.spark_queries import SparkQueries
+from barnabas.errors import BarnabasError
+from barnabas.functions.definition import PYTHON, Function
+from barnabas.sql import states
+from barnabas.sql.catalog.access import TEMPORARY, Access
+from barnabas.sql.catalog.function_store import FunctionStore, may_alter_cluster
+from barnabas.sql.catalog.postgres.relations import is_of_catalogue
+from barnabas.sql.catalog.relations import Relation
+from barnabas.sql.catalog.sequence_store import SequenceStore
+from barnabas.sql.catalog.store import DefinitionStore
+from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.dialect import Statement, parse, statement_of, with_own_functions
+from barnabas.sql.duck.pool import Lease
+from barnabas.sql.interface import Caller, Notice, SqlError
+from barnabas.sql.numbers import SessionNumbers
+from barnabas.sql.planning.names import parts_of
+from barnabas.sql.planning.outputs import with_names
+from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.routines import Routines
+from barnabas.sql.planning.views import Views
+from barnabas.sql.running import Running
+from barnabas.sql.settings import SERVER_VERSION, Settings
+from barnabas.sql.shared import Shared
+from barnabas.sql.statements.alter import drop_table
+from barnabas.sql.statements.families import ready as checked
+from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.sequences import drop_sequences
+from barnabas.sql.views.jobs import ViewJobs
+from barnabas.sql.views.waiting import CatchingUp
+from barnabas.sql.writing.buffer import Buffer
+from barnabas.sql.writing.producing import Producers, Records
+from barnabas.sql.writing.records import records_of
+
+logger = logging.getLogger(__name__)
+CLOSE_S = 5.0  # for a session's end to drop its temporary tables
+VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
+
+
+class StatementHost:
+    """Keeps the seam `statements.host.Host` for one session.
+
+    Args:
+        number: of the session.
+    """
+
+    def __init__(self, shared: Shared, caller: Caller, number: int) -> None:
+        self._shared, self.caller, self.number = shared, caller, number
+        self._notices: list[Notice] = []
+        self._listener: Callable[[Notice], None] | None = None
+        self.settings = Settings(caller.parameters, user=caller.user, dialect=shared.dialect, notify=self.notify)
+        self.running = Running(shared.deadlines)
+        self.client = BlockingClient(replace(shared.config_of(caller), interruption=self.running.interruption))
+        self.access = Access(shared, self.client, caller.user, self.settings, self.running)
+        self.numbers = SessionNumbers(
+            shared, self.client, self.running, self.find, self.check_writable, has_rights=bool(caller.settings)
+        )
+        self.producers = Producers(self.client)
+        self.buffer = Buffer()
+        self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
+        self.views = Views(self._lasting_view)
+        self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
+        self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
+        self.catching_up = CatchingUp(self)
+        self._spark: SparkQueries | None = None
+        self._state = "I"
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether Spark's rules hold where Postgres has others: the division of integers, the place of nulls."""
+        return self.settings.get("sql_dialect") == "spark"
+
+    @property
+    def version(self) -> tuple[int, int, int, int, bool]:
+        """Of all that plans depend on: a prepared statement is checked again when it has changed."""
+        shared = self._shared
+        return shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark
+
+    @property
+    def definitions(self) -> DefinitionStore:
+        """The declared tables of the cluster."""
+        return self._shared.definitions
+
+    @property
+    def sequences(self) -> SequenceStore:
+        """The sequences of the cluster."""
+        return self._shared.sequences
+
+    @property
+    def functions(self) -> FunctionStore:
+        """The functions of users."""
+        return self._shared.functions
+
+    def _functions_named(self, name: str) -> Sequence[Function]:
+        if not self.functions.named(name):
+            self.functions.refresh(self.running)
+        return self.functions.named(name)
+
+    def _fields_of(self, table: Any) -> Sequence[pa.Field[Any]]:
+        relation = self.find(parts_of(table), None)
+        return [*relation.columns, *relation.hidden]
+
+    def _statement(self, text: str) -> Statement:
+        """The statement of a text, with users' functions in mind."""
+        found = statement_of(text)
+        return with_own_functions(found, self.functions.by_name.keys()) if self.functions.stored else found
+
+    def _parsed(self, text: str) -> Any:
+        return parse(self._statement(text), spark_order=self.is_spark)
+
+    def check_functions(self, functions: Sequence[Function]) -> None:
+        """Raises SqlError if this server runs no functions of users in Python."""
+        if not self._shared.runs_python and any(each.language == PYTHON for each in functions):
+            raise states.not_supported(
+                "this server runs no functions in Python", hint="its operator turns them on: sql.python.functions=true"
+            )
+
+    def check_code(self) -> None:
+        """Raises SqlError 42501 if the caller may not choose code that servers run, KafkaError, ClientError."""
+        if not self._shared.runs_python:
+            raise SqlError(
+                states.INSUFFICIENT_PRIVILEGE, "this server takes no functions in Python",
+                hint="its operator turns them on: sql.python.functions=true",
+            )  # fmt: skip
+        if not may_alter_cluster(self.client):
+            raise SqlError(
+                states.INSUFFICIENT_PRIVILEGE, "a function in Python needs the right ALTER on the cluster",
+                hint="its code runs in the servers",
+            )  # fmt: skip
+
+    @property
+    def view_jobs(self) -> ViewJobs:
+        """The jobs of views."""
+        return self._shared.views
+
+    def _lasting_view(self, parts: Sequence[str]) -> tuple[Sequence[str], Any] | None:
+        """The columns and the query of a lasting view; None for every other name."""
+        if is_of_catalogue(parts[-2] if len(parts) > 1 else None, parts[-1]):
+            return None
+        found = self.access.plain_view(parts, self.caller.database)
+        if found is None or found.view is None:
+            return None
+        query = with_names(self._parsed(found.view.query))
+        return [each.name for each in found.columns], query
+
+    def check_readable(self, relation: Relation) -> None:
+        """Raises PartitionError if the caller may not read a table."""
+        if isinstance(relation, TopicRelation):
+            self.access.check_readable(relation.topic)
+
+    @property
+    def max_rows(self) -> int:
+        """Of a result; 0 for no limit."""
+        own = int(self.settings.get("max_rows") or 0)
+        most = self._shared.limits.rows
+        return min(own or most, most or own)
+
+    def spark_queries(self) -> SparkQueries:
+        """Spark, for the queries of this session. Raises SqlError 53300 if too many sessions have it."""
+        if self._spark is None:
+            if not self._shared.spark_places.acquire(blocking=False):
+                most = limits.MAX_SQL_SPARK_SESSIONS
+                raise SqlError(
+                    states.TOO_MANY, f"{most} sessions use Spark already", hint="SET engine = duckdb, or try again later"
+                )
+            servers = ",".join(f"{host}:{port}" for host, port in self._shared.config.bootstrap_servers)
+            self._spark = SparkQueries({"bootstrap.servers": servers, **self.caller.settings})
+        return self._spark
+
+    def _end_spark(self) -> None:
+        found, self._spark = self._spark, None
+        if found is not None:
+            found.close()
+            self._shared.spark_places.release()
+
+    def notify(self, notice: Notice) -> None:
+        """Tell the caller something with the statement that runs."""
+        if self._listener is not None:
+            self._listener(notice)
+            return
+        if len(self._notices) < limits.MAX_SQL_NOTICES:
+            self._notices.append(notice)
+
+    def forget(self) -> None:
+        """As a session that just began."""
+        self.settings.reset()
+        self.prepared.clear()
+        self.views.clear()
+        self.numbers.clear()
+        self._end_spark()
+        self.drop_temporary()
+
+    def temporary_name(self, name: str) -> str:
+        """The name of a temporary table as its definition has it; from now on `find` knows it by the plain name."""
+        self.numbers.forget_names()
+        return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
+
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables and sequences, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
+
+        A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been
+        cancelled.
+        """
+        if not self.temporary:
+            return
+        running = Running(self._shared.deadlines)
+        running.start(CLOSE_S)
+        with BlockingClient(replace(self.client.config, interruption=running.interruption)) as client:
+            for name in self.temporary.values():
+                try:
+                    drop_table(self.definitions, self.sequences, client, running, name)
+                except BarnabasError as error:
+                    logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
+            try:
+                drop_sequences(self.sequences, client, running, set(self.temporary.values()))
+            except BarnabasError as error:
+                logger.warning("event=temporary-sequences-left error=%r", str(error))
+        running.stop()
+        self.temporary.clear()
+
+    def facts(self) -> dict[str, Any]:
+        """The values of functions about the session."""
+        user = self.caller.user
+        return {
+            **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
+            **dict.fromkeys(("current_database", "current_catalog"), self.caller.database),
+            "current_schema": next(iter(self.access.path()), None),
+            "current_schemas": self.access.path(),
+            "version": VERSION,
+            "pg_backend_pid": self.number,
+        }
+
+    def ready(self, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+        """Check a statement within a statement. Raises SqlError."""
+        return checked(self, statement, given)
+
+    def names(self) -> list[str]:
+        """The names of all tables."""
+        return self.access.names()
+
+    def find(self, parts: Sequence[str], position: int | None) -> Relation:
+        """The relation of a name. Raises SqlError 42P01."""
+        own = self.temporary.get(parts[-1]) or self.temporary.get(parts[-1].lower())
+        known = own in self.definitions.tables or own in self.sequences.sequences
+        if own is not None and known and (len(parts) == 1 or parts[-2].lower() == "pg_temp"):
+            parts = [own]
+        return self.access.find(parts, position, self.caller.database)
+
+    def planner(self, functions: Sequence[Function] = ()) -> Any:
+        """A cursor to check statements with, which knows the types of users' functions."""
+        return self._shared.instances.planner(functions)
+
+    def borrow(self) -> Lease:
+        """An instance of DuckDB for a query."""
+        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
+        lease.calls.numbers = self.numbers
+        lease.functions.is_cancelled, lease.functions.note = lambda: self.running.is_cancelled, self.running.note
+        self.running.hold(lease)
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """Give it back."""
+        self.running.release(lease)
+
+    def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
+        """The data for each input, as DuckDB scans it."""
+        self._catch_up(inputs)
+        return self.access.datasets(inputs, self.buffer, memory)
+
+    def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
+        """The rows that a query for one key needs; None if it needs others, or the table is not in memory."""
+        if plan.point is None:
+            return None
+        key = plan.point.key(values)
+        relation = plan.inputs[0].relation
+        if key is None or not isinstance(relation, TopicRelation):
+            return None
+        self._catch_up(plan.inputs)
+        return self.access.point(relation, plan.inputs[0].schema.names, key)
+
+    def _catch_up(self, inputs: Sequence[Input]) -> None:
+        """Let views and streams have what the session wrote, if it wants that."""
+        names = {each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation) and each.relation.has_job}
+        if self.access.writes and names and self.settings.get("read_your_writes") == "on":
+            self.catching_up.before_reading(names)
+
+    def _must_catch_up(self, view: str) -> bool:
+        return self.settings.get("read_your_writes") == "on" and not self.catching_up.is_done(view)
+
+    def check_writable(self, name: str | None = None) -> None:
+        if self.settings.is_read_only and (name is None or name not in self.temporary.values()):
+            raise SqlError(states.READ_ONLY, "the statement cannot write: the transaction is read-only")
+
+    def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
+        """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable(relation.name)
+        if not rows.num_rows:
+            return
+        if self._state == "T":
+            self.buffer.add(relation, rows, deleted=deleted)
+        else:
+            self.send([(relation.topic, records_of(relation, rows, deleted))])
+
+    def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
+        """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
+        self.check_writable(relation.name)
+        if self._state == "T":
+            self.write(relation, rows)
+            self.write(relation, deleted, deleted=True)
+        elif rows.num_rows or deleted.num_rows:
+            self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
+
+    def send(self, records: Iterable[Records]) -> None:
+        """Write records, all or none."""
+        self.running.check()
+        for (topic, partition), end in self.producers.write(records).items():
+            self.access.wrote(topic, {partition: end})
+
+    def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write one record at once, outside of a transaction. Raises SqlError, KafkaError, ClientError."""
+        self.running.check()
+        for (_, partition), end in self.producers.write_one(topic, key, value).items():
+            self.access.wrote(topic, {partition: end})
+
+    def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that a row has, the open transaction's rows among them."""
+        own = self.buffer.keys(relation.name)
+        unknown = [key for key in keys if key not in own]
+        found = self.access.existing(relation, unknown) if unknown else set()
+        return found.union(key for key in keys if own.get(key))
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._state = "T"
+        self.settings.begin_transaction()
+
+    def commit(self) -> bool:
+        """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""
+        failed = self._state == "E"
+        try:
+            if not failed and self.buffer:
+                self.send(self.buffer.records())
+        finally:
+            self.rollback()
+        return not failed
+
+    def rollback(self) -> None:
+        """Forget the transaction's rows."""
+        self.buffer.clear()
+        self.settings.end_transaction()
+        self._state = "I"
+
+    def recover(self) -> None:
+        """A transaction that failed goes on: it went back to a savepoint."""
+        self._state = "T"
+
+    def translated(self, error: Exception, text: str) -> SqlError:
+        """An error of DuckDB or of the cluster as a `SqlError`."""
+        if isinstance(error, SqlError):
+            return error
+        if self.running.is_cancelled:
+            return self.running.error()
+        cause = self.running.fault or _cause(error)
+        if cause is not None:
+            return states.of_failure(cause)
+        if isinstance(error, (duckdb.Error, OSError, RuntimeError, pa.ArrowException)):
+            found = states.of_duckdb(error, text)
+            found.message = self.functions.readable(found.message)
+            return found
+        return SqlError(states.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+def _cause(error: BaseException | None) -> BarnabasError | None:
+    """The error of barnabas that a library has wrapped."""
+    for _ in range(10):
+        if error is None or isinstance(error, BarnabasError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
