@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.connect.aliases import enriched
+from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import (
     ConfigDef,
     ConfigError,
@@ -22,7 +23,6 @@ from barnabas.connect.config_def import (
     report,
 )
 from barnabas.connect.definitions import connector, topics_errors
-from barnabas.connect.plugin import Kind
 
 
 @pytest.mark.parametrize(

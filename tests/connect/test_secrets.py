@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import barnabas
-from barnabas.connect import plugin
+from barnabas.connect import catalog
 from barnabas.connect.api import Source
+from barnabas.connect.catalog import Kind, Plugin
 from barnabas.connect.config_def import ConfigDef, Type
 from barnabas.connect.herder.validation import check, validate
-from barnabas.connect.plugin import Kind, Plugin
 from barnabas.connect.references import Resolver
 from barnabas.connect.worker import masked, unmasked
 from barnabas.web.routing import HttpError
@@ -33,8 +33,8 @@ class Vault(Source):
 @pytest.fixture(autouse=True)
 def vault(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Plugin("Vault", Kind.SOURCE, (), barnabas.__version__, lambda: Vault)
-    installed = plugin._installed()
-    monkeypatch.setattr(plugin, "_installed", lambda: (*installed, made))
+    installed = catalog._installed()
+    monkeypatch.setattr(catalog, "_installed", lambda: (*installed, made))
 
 
 def test_a_password_is_hidden_and_comes_back() -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import barnabas
-from barnabas.connect import plugin
+from barnabas.connect import catalog
+from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import NO_DEFAULT, Checked, ConfigDef, ConfigError, Importance, Recommender, Type, Width
 from barnabas.connect.config_types import invalid, parse
 from barnabas.connect.definitions import PREDICATES, TRANSFORMS, VERSION
-from barnabas.connect.plugin import Kind
 
 
 class _Family(NamedTuple):
@@ -44,7 +44,7 @@ def _add(made: ConfigDef, family: _Family, alias: str, props: Mapping[str, str])
         f"{prefix}type", Type.CLASS, NO_DEFAULT, importance=Importance.HIGH, group=group, order_in_group=0, width=Width.LONG,
         documentation=f"Class for the '{alias}' {what}.", display_name=f"{family.title} type for {alias}",
         validator=Checked(lambda name, value: _check(family, prefix, props, name, value), f"valid configs for {alias} {what}"),
-        recommender=Recommender(lambda _name, _parsed: [each.name for each in plugin.plugins() if each.kind is family.kind]),
+        recommender=Recommender(lambda _name, _parsed: [each.name for each in catalog.plugins() if each.kind is family.kind]),
     )  # fmt: skip
     made.define(
         f"{prefix}{VERSION}", Type.STRING, version, importance=Importance.HIGH, group=group, order_in_group=1, width=Width.LONG,
@@ -62,7 +62,7 @@ def _check(family: _Family, prefix: str, props: Mapping[str, str], name: str, va
         raise ConfigError(
             f"Config '{prefix}{NEGATE}' was provided but there is no config '{prefix}{PREDICATE}' defining a predicate to be negated."
         )
-    if plugin.find(value).kind is not family.kind:
+    if catalog.find(value).kind is not family.kind:
         raise invalid(name, f"class {value}", f"Not a {family.title}")
 
 
@@ -71,8 +71,8 @@ def _config_of(family: _Family, name: str | None) -> ConfigDef | None:
     if name is None:
         return None
     try:
-        found = plugin.find(name.strip(), [family.kind])
-    except plugin.UnknownPlugin:
+        found = catalog.find(name.strip(), [family.kind])
+    except catalog.UnknownPlugin:
         return None
     made = ConfigDef()
     if family.kind is Kind.TRANSFORMATION:

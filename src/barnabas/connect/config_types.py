@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from barnabas.connect import plugin
+from barnabas.connect import catalog
 from barnabas.errors import BarnabasError
 
 HIDDEN = "[hidden]"
@@ -150,8 +150,8 @@ def _list(_name: str, text: str) -> list[str]:
 
 def _class(name: str, text: str) -> str:
     try:
-        return plugin.find(text.strip()).name
-    except plugin.UnknownPlugin:
+        return catalog.find(text.strip()).name
+    except catalog.UnknownPlugin:
         raise invalid(name, text, f"Class {text} could not be found.") from None
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import barnabas
-from barnabas.connect import plugin
+from barnabas.connect import catalog
+from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import ConfigDef, Importance, Range, Recommender, Type, Width, one_of
 from barnabas.connect.config_types import ConfigError, invalid
-from barnabas.connect.plugin import Kind
 from barnabas.connect.validators import Checked, NonEmptyStringWithoutControlChars, UniqueAliases, Validator
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -160,13 +160,13 @@ def _add(made: ConfigDef, group: str, first: int, rows: Iterable[tuple[Any, ...]
 def _class_of(name: str) -> str | None:
     """The full name of a worker's class; None for one that is not there: then each connector must name its own."""
     try:
-        return plugin.find(name).name
-    except plugin.UnknownPlugin:
+        return catalog.find(name).name
+    except catalog.UnknownPlugin:
         return None
 
 
 def _plugins(kind: Kind) -> Recommender:
-    return Recommender(lambda _name, _parsed: [each.name for each in plugin.plugins() if each.kind is kind])
+    return Recommender(lambda _name, _parsed: [each.name for each in catalog.plugins() if each.kind is kind])
 
 
 def _versions(*, is_known: bool = True) -> Recommender:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import barnabas
-from barnabas.connect import plugin
+from barnabas.connect import catalog
 from barnabas.connect.aliases import enriched
 from barnabas.connect.api import Source
+from barnabas.connect.catalog import Kind, Plugin, UnknownPlugin
 from barnabas.connect.config_def import ConfigDef, ConfigError, ConfigValue, Type, report
 from barnabas.connect.config_types import HIDDEN
 from barnabas.connect.definitions import CONVERTERS, connector, topics_errors
@@ -17,7 +18,6 @@ from barnabas.connect.herder import errors
 from barnabas.connect.herder.offsets import Item
 from barnabas.connect.herder.planning import Kinds
 from barnabas.connect.herder.state import Config
-from barnabas.connect.plugin import Kind, Plugin, UnknownPlugin
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
@@ -33,9 +33,9 @@ def plugin_of(config: Config) -> Plugin:
         shown = ", ".join(f"{key}={value if key == 'name' else HIDDEN}" for key, value in config.items())
         raise errors.bad(f"Connector config {{{shown}}} contains no connector type")
     try:
-        return plugin.find(name.strip(), (Kind.SOURCE, Kind.SINK))
+        return catalog.find(name.strip(), (Kind.SOURCE, Kind.SINK))
     except UnknownPlugin:
-        known = ", ".join(each.name for each in plugin.plugins() if each.kind in (Kind.SOURCE, Kind.SINK))
+        known = ", ".join(each.name for each in catalog.plugins() if each.kind in (Kind.SOURCE, Kind.SINK))
         raise errors.bad(
             f"Failed to find any class that implements Connector and which name matches {name}, available connectors are: {known}"
         ) from None
@@ -44,7 +44,7 @@ def plugin_of(config: Config) -> Plugin:
 def kinds_of(config: Config) -> Kinds | None:
     """Class and kind of a connector; None if its class is not installed."""
     try:
-        found = plugin.find((config.get(CLASS) or "").strip(), (Kind.SOURCE, Kind.SINK))
+        found = catalog.find((config.get(CLASS) or "").strip(), (Kind.SOURCE, Kind.SINK))
     except UnknownPlugin:
         return None
     return Kinds(found.name, "source" if found.kind is Kind.SOURCE else "sink")
@@ -65,7 +65,7 @@ def _add_converter(made: ConfigDef, key: str, config: Mapping[str, str]) -> None
     if key not in config:
         return
     try:
-        its = getattr(plugin.find(config[key].strip(), [CONVERTERS[key][1]]).load(), "config", None)
+        its = getattr(catalog.find(config[key].strip(), [CONVERTERS[key][1]]).load(), "config", None)
     except UnknownPlugin:
         return
     for each in its or ():
@@ -159,7 +159,7 @@ def secrets_of(config: Config) -> set[str]:
 def definitions_shown(name: str, version: str | None) -> list[dict[str, Any]]:
     """The definitions of a plug-in, as the REST interface lists them. Raises HttpError 404, 400."""
     try:
-        found = plugin.find(name)
+        found = catalog.find(name)
     except UnknownPlugin:
         raise HttpError(404, f"Unknown plugin {name}.") from None
     if version is not None and version != found.version:
@@ -178,5 +178,5 @@ def definitions_shown(name: str, version: str | None) -> list[dict[str, Any]]:
 def plugins_shown(*, connectors_only: bool) -> list[dict[str, str]]:
     """The plug-ins, as the REST interface lists them."""
     kinds = (Kind.SOURCE, Kind.SINK) if connectors_only else tuple(Kind)
-    ordered = sorted((each for each in plugin.plugins() if each.kind in kinds), key=lambda each: (each.kind.value, each.name))
+    ordered = sorted((each for each in catalog.plugins() if each.kind in kinds), key=lambda each: (each.kind.value, each.name))
     return [{"class": each.name, "type": each.kind.value, "version": each.version or barnabas.__version__} for each in ordered]

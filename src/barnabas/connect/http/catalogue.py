@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from barnabas.connect.catalog import Kind, UnknownPlugin, find
 from barnabas.connect.herder import errors
 from barnabas.connect.herder.validation import CLASS, definitions_shown, plugins_shown
 from barnabas.connect.http.exchange import answer, body_of, config_of, flag, nothing
 from barnabas.connect.http.surface import Surface
 from barnabas.connect.levels import LEVELS
-from barnabas.connect.plugin import Kind, UnknownPlugin, find
 from barnabas.web.routing import HttpError, Request, Response
 
 

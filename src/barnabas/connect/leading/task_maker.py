@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Mapping
 
-from barnabas.connect import plugin
+from barnabas.connect import catalog
+from barnabas.connect.catalog import Kind
 from barnabas.connect.definitions import connector
 from barnabas.connect.functions import connector_class
 from barnabas.connect.herder.state import Config
 from barnabas.connect.herder.validation import CLASS
-from barnabas.connect.plugin import Kind
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 
@@ -105,7 +105,7 @@ def task_configs(config: Config, worker: Mapping[str, str], resolver: Resolver) 
     """
     raw = {key: value for key, value in config.items() if value is not None}
     given = resolver.resolved(raw)
-    found = plugin.find(raw.get(CLASS, "").strip(), (Kind.SOURCE, Kind.SINK))
+    found = catalog.find(raw.get(CLASS, "").strip(), (Kind.SOURCE, Kind.SINK))
     cls = connector_class(found.load())
     common = connector(worker, found.kind).parse(given)
     most, enforced = common["tasks.max"], common["tasks.max.enforce"]

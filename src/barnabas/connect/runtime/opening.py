@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from barnabas.connect.api import Sink, Source
+from barnabas.connect.catalog import Kind, find
 from barnabas.connect.functions import connector_class
-from barnabas.connect.plugin import Kind, find
 from barnabas.connect.references import Resolver
 from barnabas.connect.runtime.settings import TaskSettings
 from barnabas.connect.runtime.sink_task import SinkTask

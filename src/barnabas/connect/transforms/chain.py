@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.connect.catalog import Kind, UnknownPlugin, find
 from barnabas.connect.config_types import ConfigError
-from barnabas.connect.plugin import Kind, UnknownPlugin, find
 from barnabas.connect.transforms.interface import Predicate, Transform
 
 NAMES = ("transforms", "predicates")
