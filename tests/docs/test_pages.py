@@ -15,6 +15,7 @@ PAGES = [
     "README.md",
     "docs/getting-started.md",
     "docs/guides/connect.md",
+    "docs/guides/databases.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
     "docs/guides/moving-from-kafka.md",

@@ -386,3 +386,16 @@ def test_a_large_transaction_goes_on_within(capture: Capture, monkeypatch: pytes
         capture.run("INSERT INTO t VALUES (-1)")
         found = capture.until("t", 4002, task)
     assert [after["v"] for _, _, after in found] == [0, *range(1, 2001), *range(1, 2001), -1]
+
+
+@pytest.mark.parametrize(
+    ("offset", "found"),
+    [
+        ({"lsn": 5}, {"lsn": 5}),
+        ({"lsn_proc": 9, "lsn_commit": 7, "lsn": 9, "txId": 1, "ts_usec": 2}, {"lsn": 7}),
+        ({"lsn": 5, "snapshot": True, "last_snapshot_record": True}, {"lsn": 5}),
+        ({"lsn": 5, "snapshot": True, "last_snapshot_record": False}, None),
+    ],
+)
+def test_offsets_of_debezium_are_read(offset: dict[str, Any], found: dict[str, Any] | None) -> None:
+    assert source._of_debezium(offset) == found

@@ -8,12 +8,17 @@ from typing import Any
 from zlib import crc32
 
 import msgspec
+import pyarrow as pa
 import pytest
 
+from barnabas.connect.api import Identity
 from barnabas.connect.errors import ConnectError
-from barnabas.engine.jobs import Job
+from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
+from barnabas.connect.plugins.sql_sink.sink import SqlSink
+from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.test_kills import Died
 from tests.waiting import wait_until
 
 JSON = {
@@ -64,6 +69,12 @@ class Sinking:
         """Run the task until it has committed so many records."""
         with self.tasks.running(job) as task:
             self.tasks.until(lambda: self.tasks.committed() == {0: (count, "")}, task, "not all records were taken")
+
+
+def parsed(job: Job) -> dict[str, Any]:
+    """The config as the sink gets it."""
+    assert isinstance(job.work, ConnectorWork)
+    return {**job.work.config, **SqlSink.config.parse(job.work.config)}
 
 
 @pytest.fixture
@@ -157,3 +168,71 @@ def test_a_database_that_is_not_there_fails_the_start(tasks: Tasks) -> None:
     with pytest.raises(ConnectError, match=r"postgresql://127\.0\.0\.1:1/x cannot be reached") as caught:
         tasks.start(job)
     assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["before the commit", "after the commit"])
+def test_a_record_is_written_once_whenever_the_sink_dies(sinking: Sinking, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    job = sinking.job(auto_create="true")
+    sinking.put({"id": 0})
+    sinking.drain(job, 1)
+    for each in range(1, 5):
+        sinking.put({"id": each})
+    real, calls = OffsetsTable.write, list[int]()
+
+    def write(self: OffsetsTable, ends: Any) -> None:
+        real(self, ends)
+        calls.append(1)
+        if place == "after the commit":
+            self._database.commit()
+        raise Died
+
+    with monkeypatch.context() as dying:
+        dying.setattr(OffsetsTable, "write", write)
+        task = sinking.tasks.start(job)
+        wait_until(lambda: calls and task.failure() is not None, "it did not die")
+        sinking.tasks.stop(task)
+    sinking.drain(job, 5)
+    assert sinking.rows("id") == [(each,) for each in range(5)]
+
+
+@pytest.mark.parametrize("target", ["postgres", "sqlite"], indirect=True)
+def test_two_of_one_task_write_each_record_once(sinking: Sinking) -> None:
+    job = sinking.job(auto_create="true")
+    sinking.put({"id": 0})
+    first, second = SqlSink(), SqlSink()
+    config = parsed(job)
+    for each in (first, second):
+        each.open(config)
+    topic = sinking.tasks.topic
+
+    def batch(begin: int, end: int) -> tuple[pa.Table, Identity]:
+        numbers = pa.array(range(begin, end), pa.int64())
+        rows = pa.table(
+            {
+                "value": pa.StructArray.from_arrays([numbers], names=["id"]), "topic": pa.repeat(topic, end - begin),
+                "partition": pa.repeat(0, end - begin), "offset": numbers, "key": pa.nulls(end - begin),
+            }
+        )  # fmt: skip
+        return rows, Identity("x", {(topic, 0): (begin, end)})
+
+    first.write(*batch(0, 3))
+    second.write(*batch(0, 5))
+    for each in (first, second):
+        each.close()
+    assert sinking.rows("id") == [(each,) for each in range(5)]
+
+
+def test_offsets_in_the_target_can_be_altered(sinking: Sinking) -> None:
+    sinking.put({"id": 0})
+    job = sinking.job(auto_create="true")
+    sinking.drain(job, 1)
+    config = parsed(job)
+    SqlSink.alter_offsets(config, {(sinking.tasks.topic, 0): 7, (sinking.tasks.topic, 1): None})
+    sink = SqlSink()
+    found = sink.open(config)
+    sink.close()
+    assert found == {(sinking.tasks.topic, 0): 7}
+    SqlSink.alter_offsets(config, {(sinking.tasks.topic, 0): None})
+    sink = SqlSink()
+    assert sink.open(config) == {}
+    sink.close()

@@ -1,0 +1,63 @@
+"""Configs of the connectors of databases: urls, and keys that must fit to each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugin import find
+from barnabas.connect.plugins.databases.address import Address, address_of
+from barnabas.connect.plugins.databases.table_name import table_name
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        (
+            "jdbc:postgresql://h:1/d?user=u&password=p&sslmode=require",
+            Address("postgresql", "h", 1, "d", "u", "p", {"sslmode": "require"}),
+        ),
+        ("jdbc:postgresql://h/d", Address("postgresql", "h", 5432, "d")),
+        ("jdbc:mariadb://h/d", Address("mysql", "h", 3306, "d")),
+        ("jdbc:mysql://[::1]:7/d", Address("mysql", "::1", 7, "d")),
+        ("jdbc:sqlite:/a/b.db", Address("sqlite", database="/a/b.db")),
+        ("jdbc:duckdb:/a/b.db?threads=1", Address("duckdb", database="/a/b.db", options={"threads": "1"})),
+    ],
+)
+def test_urls(url: str, address: Address) -> None:
+    assert address_of(url) == address
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "postgresql://h/d", "jdbc:oracle:thin:@h", "jdbc:postgresql:d?password=geheim", "jdbc:postgresql://u:geheim@h:x/d"],
+)
+def test_urls_of_others_are_refused_without_their_secrets(url: str) -> None:
+    with pytest.raises(ConnectError) as caught:
+        address_of(url)
+    assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("t", ("t",)), ("s.t", ("s", "t")), ('"a.b".t', ("a.b", "t")), ("`a``b`", ("a`b",)), ('"a""b"', ('a"b',))],
+)
+def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
+    assert table_name(text).parts == parts
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "key", "error"),
+    [
+        ("JdbcSinkConnector", {"delete.enabled": "true"}, "delete.enabled", "Deletes are only supported for pk.mode record_key"),
+        ("JdbcSinkConnector", {"insert.mode": "upsert"}, "insert.mode", "insert.mode upsert needs a primary key: set pk.mode"),
+        ("JdbcSinkConnector", {"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields", "pk.mode kafka needs three names"),
+        ("JdbcSinkConnector", {"connection.url": "nix"}, "connection.url", "the url nix is none of jdbc:postgresql"),
+        ("JdbcSourceConnector", {"mode": "timestamp"}, "timestamp.column.name", "mode timestamp needs timestamp.column.name"),
+        ("JdbcSourceConnector", {"query": "x", "table.whitelist": "t"}, "query", "mutually exclusive"),
+        ("PostgresConnector", {"slot.name": "Slot-1"}, "slot.name", "lower-case letters, digits and underscores"),
+    ],
+)
+def test_keys_that_do_not_fit_to_each_other(name: str, config: dict[str, str], key: str, error: str) -> None:
+    found = find(name).load().validate({"connection.url": "jdbc:sqlite:x", **config})
+    assert error in found[key][0]
