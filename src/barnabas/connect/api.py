@@ -9,6 +9,7 @@ A batch of records is a `pyarrow.Table` with these columns, as far as they are t
     timestamp   timestamp[us, UTC], for sinks
     headers     list<struct<key: string, value: binary>>
     offset      int64, for sinks
+    original_topic   string, for sinks behind transforms: the topic that the record was read from
 """
 
 from __future__ import annotations
@@ -33,18 +34,21 @@ class Batch(Struct, frozen=True):
     Args:
         rows: dictionaries, or a `pyarrow.Table` or `RecordBatch`: one column for each field of the value. If `is_records`, a table of the
             form above.
-        offset: where the source goes on after these rows.
+        offset: where the source goes on after these rows. None: this part of the source is gone, and its offset is forgotten.
         partition: the part of the source that the offset is for, such as `{"filename": "/a"}`.
         topic: of the rows; None: that of the config.
         key: names of the fields that make the key; one name makes a key of that field alone.
+        rejected: what the source has found between these rows that is no record, such as a line that cannot be parsed: its bytes, and
+            the reason. They become dead letters if errors are tolerated; otherwise the task fails.
     """
 
     rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
-    offset: Offset
+    offset: Offset | None
     partition: Mapping[str, Any] = {}
     topic: str | None = None
     key: Sequence[str] = ()
     is_records: bool = False
+    rejected: Sequence[tuple[bytes, str]] = ()
 
 
 class Connector:
@@ -98,6 +102,19 @@ class Sink(Connector):
     def write(self, records: pa.Table, identity: Identity) -> None:
         """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity."""
         raise NotImplementedError
+
+    def pre_commit(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
+        """The offsets that may be committed: the records before them are in the target for good. By default those of all records that
+        were written.
+
+        Called behind each batch until the answer stays the same, each answer being committed; and about once a second while there are
+        no records. So a sink that gathers records can write here those that are due, a part before each commit. RetriableError asks
+        for another call. Records behind these offsets come again after a kill, perhaps in other batches.
+
+        Args:
+            offsets: behind the records that were written, by topic and partition.
+        """
+        return offsets
 
     def close(self) -> None:
         """Release the target."""

@@ -76,6 +76,8 @@ BUILT_IN = (
         Kind.SINK, "org.apache.kafka.connect.file.FileStreamSinkConnector", "plugins.file_stream", "FileStreamSink",
         "FileStreamSink",
     ),
+    built_in(Kind.SOURCE, "barnabas.FileSource", "plugins.files.source", "FileSource"),
+    built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
 )  # fmt: skip
 
 

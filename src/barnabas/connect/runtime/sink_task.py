@@ -4,15 +4,17 @@ Rules
   1. The offsets are those of the consumer group `connect-NAME`, so lag tools see them, and any worker goes on from them.
   2. Before a batch is given to the sink, its end is committed beside its beginning, as the metadata of the offset. After a kill the
      batch comes again with the same records, so a sink can know it by its identity.
-  3. Of several tasks, each has the partitions whose number it has by the number of tasks.
+  3. A sink that gathers records says up to which offset they are in its target (`pre_commit`). Nothing behind it is committed.
+  4. Of several tasks, each has the partitions whose number it has by the number of tasks.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -39,6 +41,7 @@ from barnabas.pipelines.reading import read_range
 MOST_ROWS = 100_000  # of a batch
 WAIT_MS = 1_000  # for records; they end the wait
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 60.0  # before a batch is tried again
+Answer = TypeVar("Answer")
 PLAN = "end="  # metadata of an offset: the batch that begins there ends here
 
 
@@ -57,6 +60,7 @@ class SinkTask(Task):
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
         self._chain = Chain(given)
+        self._transforms = bool(given.get("transforms", "").strip())
         self._tolerance = Tolerance(given, settings.work.task, log)
         self._letters = DeadLetters(self._tolerance, settings)
         reset = given.get(f"{CONSUMER}auto.offset.reset", "earliest")
@@ -74,7 +78,8 @@ class SinkTask(Task):
         )
         self._client = BlockingClient(self._options.client)
         self._planner = Planner(self._options, self._client)
-        self._positions: Offsets = {}
+        self._positions: Offsets = {}  # where the next batch begins
+        self._safe: Offsets = {}  # what may be committed; not behind the positions
         self._own: Mapping[TopicPartition, int] = {}
 
     def open(self) -> None:
@@ -86,16 +91,19 @@ class SinkTask(Task):
 
     def work(self) -> None:
         self._positions, planned = self._begin()
+        self._safe = dict(self._positions)
         while not self.stopping.is_set():
             if planned is None:
                 planned = self._plan()
                 if planned is None:
                     self._planner.wait_for_records(self._positions or self._ends())
+                    self._commit_safe(leaves_last=False)
                     self.idle()
                     continue
                 self._commit(planned)
             self._batch(planned)
             self._positions = {**self._positions, **planned}
+            self._commit_safe(leaves_last=True)
             planned = self._plan()
             self._commit(planned)
             self.settle()
@@ -125,10 +133,33 @@ class SinkTask(Task):
             return None
         return limit_rows(MOST_ROWS, start, ends)
 
+    def _commit_safe(self, *, leaves_last: bool) -> None:
+        """Commit what the sink has in its target for good, until it has no more.
+
+        Args:
+            leaves_last: whether another commit follows, that of the next plan.
+        """
+        while self._pre_commit():
+            if leaves_last and self._safe == self._positions:
+                return
+            self._commit(None)
+
+    def _pre_commit(self) -> bool:
+        """Ask the sink what may be committed; whether that is more than before."""
+        given = self._tried(lambda: self._sink.pre_commit(self._positions))
+        before = self._safe
+        self._safe = {
+            place: min(given.get(place, before.get(place, end)), end) for place, end in self._positions.items()
+        }  # fmt: skip
+        return self._safe != before
+
     def _commit(self, planned: Offsets | None) -> None:
-        texts = {place: f"{PLAN}{end}" for place, end in (planned or {}).items() if end > self._positions.get(place, 0)}
+        begun = {place: end for place, end in (planned or {}).items() if end > self._positions.get(place, 0)}
+        texts = {
+            place: f"{PLAN}{end}" for place, end in begun.items() if self._safe.get(place, 0) == self._positions.get(place, 0)
+        }
         if self._positions:
-            self._client.commit_offsets(self.settings.group, {**dict.fromkeys(texts, 0), **self._positions}, texts)
+            self._client.commit_offsets(self.settings.group, {**dict.fromkeys(begun, 0), **self._safe}, texts)
 
     def _batch(self, end: Offsets) -> None:
         began_s = time.monotonic()
@@ -163,6 +194,8 @@ class SinkTask(Task):
             records = records.filter(pc.invert(pc.is_in(column(records, ROW), value_set=bad))).combine_chunks()
         records, more = transformed(self._chain, records, tolerates=self._tolerance.tolerates)
         self._bury(read, [*failures, *more])
+        if self._transforms and ROW in records.column_names:
+            records = with_column(records, "original_topic", column(read, "topic").take(column(records, ROW)))
         return records
 
     def _bury(self, read: pa.Table, failures: list[Failure]) -> None:
@@ -172,16 +205,10 @@ class SinkTask(Task):
             self._letters.write(letters)
 
     def _write(self, read: pa.Table, records: pa.Table, identity: Identity) -> None:
-        pause_s = FIRST_PAUSE_S
         while True:
             shown = records.drop_columns([ROW]) if ROW in records.column_names else records
             try:
-                self._sink.write(shown, identity)
-            except RetriableError as error:
-                self.log.warning("event=batch-tried-again pause_s=%.1f reason=%r", pause_s, str(error))
-                if self.stopping.wait(pause_s):
-                    raise
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                self._tried(partial(self._sink.write, shown, identity))
             except BadRecords as error:
                 if not self._tolerance.tolerates or ROW not in records.column_names:
                     raise
@@ -192,6 +219,18 @@ class SinkTask(Task):
                 records = records.take(pa.array(kept, pa.int64())).combine_chunks()
             else:
                 return
+
+    def _tried(self, call: Callable[[], Answer]) -> Answer:
+        """The answer of the sink to a call, which is tried again as long as it asks for it."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return call()
+            except RetriableError as error:
+                self.log.warning("event=sink-tried-again pause_s=%.1f reason=%r", pause_s, str(error))
+                if self.stopping.wait(pause_s):
+                    raise
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def release(self) -> None:
         self._sink.close()
