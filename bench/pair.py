@@ -16,6 +16,8 @@ from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, idle_memory_mb
 from bench.cluster.page import render as render_cluster
+from bench.connect.page import RESULTS as CONNECT_RESULTS
+from bench.connect.page import render as render_connect
 from bench.meter import Meter
 from bench.nexmark.page import RESULTS as NEXMARK_RESULTS
 from bench.nexmark.page import render as render_nexmark
@@ -50,6 +52,7 @@ PARTS = (
     (SQL_RESULTS, render_sql),
     (VIEWS_RESULTS, render_views),
     (NEXMARK_RESULTS, render_nexmark),
+    (CONNECT_RESULTS, render_connect),
 )  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

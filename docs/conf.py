@@ -68,6 +68,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/reference/errors",
         "docs/reference/metrics",
         "docs/reference/registry-rest",
+        "docs/reference/connect",
         "docs/reference/sql",
     ],
     "Status and proofs": ["docs/status", "docs/performance", "docs/scale", "docs/simulation", "SECURITY", "CHANGELOG"],

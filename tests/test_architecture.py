@@ -28,6 +28,7 @@ HOMES = {  # libraries that only these modules may import
     "pyspark": ("engine/driver/", "pipelines/"),
     "pyarrow": (
         "columnar/",
+        "connect/",
         "engine/driver/",
         "engine/spark_queries.py",
         "functions/",

@@ -68,7 +68,7 @@ def measure(names: Sequence[str], repeat: int, count: int) -> list[Result]:
         running.enter_context(Engine(bootstrap, folder))
         with sql.connect() as client:
             for table, columns in TABLES.items():
-                client.execute(f"CREATE TABLE {table} ({columns}) WITH (topic = '{table}', format = 'json')")
+                client.execute(f"CREATE TABLE {table} ({columns}) APPEND ONLY WITH (topic = '{table}', format = 'json')")
             client.execute("CREATE MATERIALIZED VIEW first AS SELECT count(*) FROM person")  # keeps Spark, and its workers, ready
             for name in names:
                 for _ in range(repeat):

@@ -30,7 +30,7 @@ KEYED = "CREATE TABLE keyed (id bigint PRIMARY KEY, name text, price double prec
 PLAIN = "CREATE TABLE plain (id bigint, name text, price double precision, at timestamptz, active boolean) APPEND ONLY"
 LARGE = (
     "CREATE TABLE large (id bigint, name text, price double precision, at timestamptz, active boolean) "
-    "WITH (topic = 'large', format = 'json')"
+    "APPEND ONLY WITH (topic = 'large', format = 'json')"
 )
 FILL = "INSERT INTO keyed SELECT i, 'customer ' || i, i * 1.5, timestamp '2026-01-01 00:00:00', i % 3 = 0 FROM range({}) r(i)"
 ONE_ROW = "SELECT * FROM keyed WHERE id = $1"

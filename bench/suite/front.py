@@ -104,6 +104,7 @@ OTHERS: Mapping[str, tuple[str, Run]] = {
     "sql": ("SQL over the Postgres protocol and over HTTP", _of_service("sql")),
     "views": ("views that Spark keeps, beside Spark alone", _of_service("views")),
     "nexmark": ("the queries of Nexmark as views, beside Spark alone", _of_service("nexmark")),
+    "connect": ("connectors, beside Kafka Connect", _of_service("connect")),
     "incremental": ("steps of the flow that keeps a view", _of_service("incremental")),
     "spark": ("rows into and out of Spark", _spark),
 }

@@ -156,7 +156,7 @@ class Run:
         """An empty topic, whose offsets tell when its records were due, and the table that reads it."""
         self._topic = next(self._topics)
         create_topic(self._broker, self._topic, feed.PARTITIONS)
-        self._execute(f"CREATE TABLE stream ({feed.COLUMNS}) WITH (topic = '{self._topic}', format = 'json')")
+        self._execute(f"CREATE TABLE stream ({feed.COLUMNS}) APPEND ONLY WITH (topic = '{self._topic}', format = 'json')")
 
     def small_view(self, repeat: int) -> None:
         """A view of 1,000 rows: its delay, and reads of it."""
@@ -199,7 +199,7 @@ class Run:
 
     def _fill(self, topic: str, rows: int, keys: int) -> None:
         fill(self._broker, topic, rows, partitions=feed.PARTITIONS, keys=keys)
-        self._execute(f"CREATE TABLE {topic} ({LARGE_COLUMNS}) WITH (topic = '{topic}', format = 'json')")
+        self._execute(f"CREATE TABLE {topic} ({LARGE_COLUMNS}) APPEND ONLY WITH (topic = '{topic}', format = 'json')")
 
     def backlog(self, repeat: int) -> None:
         """Records that are there before the view, beside Spark that reads the same."""

@@ -231,4 +231,4 @@ MAX_JOB_LOG_BYTES = 10 * 1024 * 1024  # of a log of the engine; the one before i
 MAX_JOB_LOG_LINES = 10_000  # lines of a job's log in one answer
 
 MAX_CONNECT_RECORDS = 20_000  # records of the topic of configs: connectors, their tasks, target states
-MAX_CONNECT_CONFIG_BYTES = 512 * 1024  # of one of these records
+MAX_CONNECT_CONFIG_BYTES = 256 * 1024  # of one of these records; the job of a task has the config too, and more

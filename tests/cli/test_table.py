@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import pytest
 
 from barnabas.cli import table_export, table_options
 from barnabas.tables import declared, export, scan
+from barnabas.tables.row_names import name_of
 from barnabas.testing import Broker
 from tests.cli.conftest import Command
+from tests.tables.writing import BrokerWriter
 from tests.waiting import wait_until
 
 DECLARED = ("--format", "json", "--columns", "id bigint, name text, tags text[]", "--key", "text")
@@ -91,6 +94,18 @@ def test_the_newest_rows(run: Command, orders: str) -> None:
     assert found == [{"_key": "k2", "id": 1}, {"_key": "k1", "id": 2}, {"_key": "k3", "id": 3}]
     assert run("table", "count", orders, "--newest").text == "3\n"
     assert run("table", "count", orders, "--newest", *DECLARED, "--where", "name = 'ann'").text == "0\n"
+
+
+def test_rows_with_names(run: Command, orders: str, broker: Broker) -> None:
+    with closing(BrokerWriter(broker.bootstrap_servers)) as writer:
+        writer.append(orders, 0, [(name_of(None, 0, 0), b'{"id": 9}'), (name_of(None, 0, 1), None)])
+    named = ("--format", "json", "--columns", "id bigint", "--key", "row")
+    expected = [{"_row": "0:2", "id": 2}, {"_row": "0:3", "id": 3}, {"_row": "0:0", "id": 9}]
+    for place in ((), ("--data-folder", broker.data_dir)):
+        assert run("table", "head", orders, *place, *named, "--select", "_row, id", "--json").json == expected
+        assert run("table", "count", orders, *place, *named).text == "3\n"
+    assert run("table", "head", orders, *named, "--select", "id", "--where", "_row = '0:0'").lines == ["id", " 9"]
+    assert run("table", "describe", orders, *named, "--json").code == 0
 
 
 def test_count_says_what_was_read(run: Command, orders: str) -> None:

@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 PAGES = [
     "README.md",
     "docs/getting-started.md",
+    "docs/guides/connect.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
     "docs/guides/moving-from-kafka.md",

@@ -71,6 +71,17 @@ def test_a_loop_is_cancelled() -> None:
     assert called(function("return a"), [1]) == [1]
 
 
+def test_an_answer_that_nobody_read_is_no_answer_of_the_next_call() -> None:
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    endless = function("while a:\n    pass\nreturn 99")
+    assert called(endless, [0]) == [99]
+    with pytest.raises(KeyboardInterrupt):
+        called(endless, [1], interrupted)
+    assert called(function("return a + 1"), [1]) == [2]
+
+
 def test_a_call_has_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(function("return a"), [1]) == [1]
     monkeypatch.setattr(limits, "FUNCTION_CALL_S", 0.2)

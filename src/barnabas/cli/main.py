@@ -56,6 +56,7 @@ COMMANDS = {
     "sql": Entry("sql.command", "sql", "Ask topics in SQL, or run SQL as a service."),
     "engine": Entry("services", "engine", "Run the engine of views and pipelines."),
     "connect": Entry("connect.command", "connect", "Create, list and change connectors, or run a worker of Connect."),
+    "dlq": Entry("dlq", "dlq", "List, show, send again and delete the records that connectors could not take."),
     "job": Entry("job", "job", "List, describe, pause, resume, restart and create jobs: views, inserts and pipelines on Spark."),
     "services": Entry("services", "services", "Run several HTTP services in one process."),
     "completion": Entry("completion", "completion", "Print the completion script of a shell."),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("raw", "text", "json", "avro", "protobuf", "json_schema", "auto")
 WITH_SCHEMAS = ("avro", "protobuf", "json_schema")
 MODES = ("permissive", "drop", "fail")
+WORDS_OF_KEYS = ("raw", "text", "row")
 OWN_CLUSTER = ("bootstrap_server", "command_config", "settings")
 
 
@@ -76,7 +77,7 @@ class TableOptions(Struct):
 
         for option, text in (("--columns", self.columns), ("--key", self.key)):
             try:
-                if text is not None and text not in {"raw", "text"}:
+                if text is not None and text not in WORDS_OF_KEYS:
                     declared(text)
             except TableError as error:
                 raise BadInput(f"{option}: {error}") from error
@@ -154,7 +155,8 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="A properties file with basic.auth.user.info, bearer.auth.token or ssl.* settings for the registry."),
         click.option("--registry", "--schema-registry", "registry_url", type=URL, metavar="URL", envvar="SCHEMA_REGISTRY_URL",
                      show_envvar=True, help=f"The schema registry.  [default: {DEFAULT_URL}, for formats that need one]"),
-        click.option("--key", metavar="KEY", help="`text`, or columns of the key such as 'id bigint'; otherwise bytes in _key."),
+        click.option("--key", metavar="KEY", help="`text`, or columns of the key such as 'id bigint'; otherwise bytes in _key. "
+                     "`row`: the rows of a table of SQL without a primary key."),
         click.option("--columns", "declared", metavar="COLUMNS", help="Columns of the value, such as 'id bigint, name text'; for json."),
         click.option("--format", "layout", type=click.Choice(FORMATS), default="raw", show_default=True,
                      help="The format of values. auto: the registered schema, or raw."),

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from barnabas.errors import BarnabasError
+from barnabas.lazy_module import LazyModule
 from barnabas.protocol.base_message import Buffer
-from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.batch_header import CRC_START, MAGIC
 from barnabas.protocol.records.crc import crc32c
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 ABORT_MARKER = 0

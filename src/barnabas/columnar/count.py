@@ -10,14 +10,20 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from barnabas.columnar.batches import CODEC_MASK, Longs, batch_table, check_batches, visible_batches
 from barnabas.columnar.decode import RecordDecoder
+from barnabas.lazy_module import LazyModule
 from barnabas.limits import MAX_BATCH_RECORDS
 from barnabas.protocol.base_message import Buffer
-from barnabas.protocol.records import kernels as k
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 
 class RecordCounter:

@@ -17,7 +17,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,14 @@ from barnabas.columnar.batches import (
 )
 from barnabas.columnar.codecs import OutputBuffer
 from barnabas.errors import BarnabasError
+from barnabas.lazy_module import LazyModule
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.protocol.base_message import Buffer
-from barnabas.protocol.records import kernels as k
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 PIECE_BYTES = 16 << 20  # decompressed bytes in one Arrow batch, unless one record batch has more
 SPARE_BYTES = 4 << 20  # extra space, so that the last batch of a piece rarely has to be decompressed twice

@@ -13,15 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from barnabas.errors import BarnabasError
-from barnabas.protocol.records import encode_kernels as k
+from barnabas.lazy_module import LazyModule
 from barnabas.protocol.records.batch_header import HEADER_SIZE
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import encode_kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.encode_kernels")
 
 STICKY_ROWS = 1_000
 FIRST_ROOM = 16 << 10  # initial bytes of a batch; it grows as needed

@@ -85,6 +85,10 @@ class Source(Connector):
         """
         raise NotImplementedError
 
+    @classmethod
+    def check_offset(cls, config: Mapping[str, str], partition: Mapping[str, Any], offset: Offset | None) -> None:
+        """Raises ConnectError for an offset that somebody sets and that `read` could not go on from; None removes one."""
+
     def committed(self, partition: Mapping[str, Any], offset: Offset) -> None:
         """The records up to this offset are in the log for good: a slot or a queue may forget them."""
 
@@ -93,7 +97,12 @@ class Source(Connector):
 
 
 class Sink(Connector):
-    """Brings records of topics out."""
+    """Brings records of topics out. Its tasks share the partitions."""
+
+    @classmethod
+    def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:
+        """As many tasks as there may be."""
+        return [{} for _ in range(most)]
 
     def open(self, config: Config) -> Mapping[tuple[str, int], int] | None:
         """Connect to the target. Offsets by topic and partition that the target itself has recorded go before those of the group."""
@@ -112,7 +121,7 @@ class Sink(Connector):
         for another call. Records behind these offsets come again after a kill, perhaps in other batches.
 
         Args:
-            offsets: behind the records that were written, by topic and partition.
+            offsets: behind the records that were written, by topic and partition. The answer may leave out places that lack nothing.
         """
         return offsets
 

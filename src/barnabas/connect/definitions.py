@@ -29,19 +29,20 @@ WORKER_DEFAULTS = {
 NOT_BOTH = "Must configure one of topics or topics.regex"
 
 
-def connector(worker: Mapping[str, str], kind: Kind | None = None) -> ConfigDef:
+def connector(worker: Mapping[str, str], kind: Kind | None = None, config: Mapping[str, str] | None = None) -> ConfigDef:
     """The keys of all connectors, and of all sources or sinks.
 
     Args:
         worker: settings of the workers; converters of connectors that name none.
+        config: of the connector, whose converters have versions.
     """
-    made = _common(worker)
+    made = _common(worker, config or {})
     if kind is Kind.SOURCE:
         return _source(made)
     return _sink(made) if kind is Kind.SINK else made
 
 
-def _common(worker: Mapping[str, str]) -> ConfigDef:
+def _common(worker: Mapping[str, str], config: Mapping[str, str]) -> ConfigDef:
     given = {**WORKER_DEFAULTS, **worker}
     made = ConfigDef()
     _add(made, COMMON, 1, (
@@ -58,14 +59,15 @@ def _common(worker: Mapping[str, str]) -> ConfigDef:
     order = 6
     for name, (title, of) in CONVERTERS.items():
         what = title.split(" ")[0].lower()
+        version = None if _class_of(config.get(name, given[name])) is None else barnabas.__version__
         made.define(
             name, Type.CLASS, _class_of(given[name]), importance=LOW, group=COMMON, order_in_group=order, width=Width.SHORT,
             display_name=f"{title} class", recommender=_plugins(of),
             documentation=f"The class that makes bytes of the {what}s of records, and reads them. By default that of the workers.",
         )  # fmt: skip
         made.define(
-            f"{name}.{VERSION}", Type.STRING, barnabas.__version__, importance=LOW, group=COMMON, order_in_group=order + 1,
-            width=Width.SHORT, display_name=f"{title} version", validator=_version(), recommender=_versions(),
+            f"{name}.{VERSION}", Type.STRING, version, importance=LOW, group=COMMON, order_in_group=order + 1,
+            width=Width.SHORT, display_name=f"{title} version", validator=_version(), recommender=_versions(is_known=version is not None),
             documentation=f"The version of the class in {name}.",
         )  # fmt: skip
         order += 2
@@ -162,8 +164,10 @@ def _plugins(kind: Kind) -> Recommender:
     return Recommender(lambda _name, _parsed: [each.name for each in plugin.plugins() if each.kind is kind])
 
 
-def _versions() -> Recommender:
-    return Recommender(lambda _name, _parsed: [barnabas.__version__])
+def _versions(*, is_known: bool = True) -> Recommender:
+    """The version of a class, if it is known; otherwise a page does not show the key."""
+    versions = [barnabas.__version__] if is_known else []
+    return Recommender(lambda _name, _parsed: versions, lambda _name, _parsed: is_known)
 
 
 def _version() -> Validator:
@@ -202,6 +206,6 @@ def topics_errors(props: Mapping[str, str]) -> dict[str, list[str]]:
         found |= {"topics": [NOT_BOTH], "topics.regex": [NOT_BOTH]}
     if queue and queue in topics:
         raise ConfigError(
-            f"The DLQ topic '{queue}' may not be included in the list of topics ('topics={topics}') consumed by the connector"
+            f"The DLQ topic '{queue}' may not be included in the list of topics ('topics=[{', '.join(topics)}]') consumed by the connector"
         )
     return found

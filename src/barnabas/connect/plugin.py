@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple
@@ -102,14 +102,26 @@ def _converters() -> list[Plugin]:
     ]
 
 
+def _header_converters() -> list[Plugin]:
+    """Headers are bytes to connectors, whatever class a config names."""
+    names = ("org.apache.kafka.connect.storage.SimpleHeaderConverter", *CONVERTERS)
+    return [built_in(Kind.HEADER_CONVERTER, name, "converters.plain", "ByteArrayConverter") for name in names]
+
+
 def plugins(more: Iterable[Plugin] = ()) -> list[Plugin]:
     """All plug-ins that are installed, by kind and name."""
-    found = [*BUILT_IN, *_transforms(), *_converters(), *more]
+    return sorted((*_installed(), *more), key=lambda each: (each.kind, each.name))
+
+
+@cache
+def _installed() -> tuple[Plugin, ...]:
+    """Read once: what is installed does not change while a process runs."""
+    found = [*BUILT_IN, *_transforms(), *_converters(), *_header_converters()]
     for group, kind in PACKAGES.items():
         for each in entry_points(group=group):
             version = each.dist.version if each.dist is not None else "undefined"
             found.append(Plugin(each.name, Kind(kind), (), version, each.load))
-    return sorted(found, key=lambda each: (each.kind, each.name))
+    return tuple(found)
 
 
 def find(name: str, kinds: Iterable[Kind] = tuple(Kind)) -> Plugin:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from barnabas.config.properties import read_properties_file
 from barnabas.errors import BarnabasError, ConfigError
 
 PROVIDERS = "config.providers"
 _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-_PROPERTY = re.compile(r"((?:\\.|[^=:\s\\])+)(?:\s*[=:]\s*|\s+)(.*)")
 MOST_BYTES = 1 << 20  # of a file with secrets
 
 
@@ -94,7 +94,10 @@ def _of_files(parameters: Mapping[str, str]) -> Provider:
     def value(path: str, key: str) -> str | None:
         if not path:
             return None
-        return properties(_text(allowed(path), f"Could not read properties from file {path}")).get(key)
+        try:
+            return read_properties_file(allowed(path)).get(key)
+        except (OSError, ConfigError):
+            raise Unresolved(f"Could not read properties from file {path}") from None
 
     return value
 
@@ -127,38 +130,3 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, str]], Provider]] = {
     "DirectoryConfigProvider": _of_directories,
     "EnvVarConfigProvider": _of_environment,
 }
-
-
-def properties(text: str) -> dict[str, str]:
-    """The keys and values of a Java properties file."""
-    found: dict[str, str] = {}
-    for line in _logical_lines(text):
-        match = _PROPERTY.fullmatch(line)
-        key, value = (match[1], match[2]) if match else (line, "")
-        found[_unescaped(key)] = _unescaped(value)
-    return found
-
-
-def _logical_lines(text: str) -> Sequence[str]:
-    lines: list[str] = []
-    joined = ""
-    for raw in text.splitlines():
-        line = raw.lstrip()
-        if not joined and (not line or line[0] in "#!"):
-            continue
-        ends = len(line) - len(line.rstrip("\\"))
-        if ends % 2:
-            joined += line[:-1]
-            continue
-        lines.append(joined + line)
-        joined = ""
-    return [*lines, joined] if joined else lines
-
-
-def _unescaped(text: str) -> str:
-    named = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-    return re.sub(
-        r"\\(u[0-9a-fA-F]{4}|.)",
-        lambda found: chr(int(found[1][1:], 16)) if len(found[1]) == 5 else named.get(found[1], found[1]),
-        text,
-    )

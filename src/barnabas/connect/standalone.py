@@ -29,15 +29,16 @@ PLAIN_JSON = {
 
 def connectors_of(path: Path) -> list[type[Connector]]:
     """The connectors that a file defines, in its order. Raises ConnectError; what the file itself raises passes."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"_connectors_of_{path.stem}"  # the stem alone may be the name of a module that others import
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ConnectError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     found = []
     for each in vars(module).values():
-        if getattr(each, "__module__", None) != path.stem:
+        if getattr(each, "__module__", None) != name:
             continue
         try:
             made = connector_class(each)

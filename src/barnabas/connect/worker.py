@@ -6,7 +6,8 @@ Every worker answers every request. What must be read back is read back before i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from barnabas.connect.herder import offsets as of_offsets
 from barnabas.connect.herder.planning import is_ours, job_name
 from barnabas.connect.herder.records import LOGGER, Changes, Target
 from barnabas.connect.herder.state import Config, Configs
-from barnabas.connect.herder.validation import check, kinds_of, secrets_of, validate
+from barnabas.connect.herder.validation import check, check_offsets, kinds_of, secrets_of, validate
 from barnabas.connect.leading.leader import Leader, Worker
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.connect.store import groups
@@ -208,6 +209,7 @@ class Requests:
         if _kind_of(config) == "sink":
             self._alter_group(name, group_of(name, config), of_offsets.sink_offsets(items))
         else:
+            check_offsets(config, items)
             self._write_source(name, config, lambda records: of_offsets.source_changes(records, name, items))
         return ALTERED
 
@@ -215,7 +217,7 @@ class Requests:
         """Remove the offsets of a stopped connector. Raises HttpError 400, 404."""
         config = self._stopped(name)
         if _kind_of(config) == "sink":
-            with self._lock:
+            with self._lock, _explained(name, "reset"):
                 groups.remove_group(self._client, group_of(name, config))
         else:
             self._write_source(name, config, lambda records: dict.fromkeys(of_offsets.keys_of_source(records, name)))
@@ -230,14 +232,9 @@ class Requests:
     def _alter_group(self, name: str, group: str, changes: Mapping[of_offsets.Place, int | None]) -> None:
         if any(offset is not None and offset < 0 for offset in changes.values()):
             raise errors.unusable(f"Failed to modify offsets for sink connector {name}")
-        with self._lock:
-            try:
-                groups.remove_offsets(self._client, group, [place for place, offset in changes.items() if offset is None])
-                groups.set_offsets(
-                    self._client, group, {place: offset for place, offset in changes.items() if offset is not None}
-                )
-            except (KafkaError, ClientError) as error:
-                raise errors.unusable(f"Failed to alter consumer group offsets for connector {name}: {error}") from None
+        with self._lock, _explained(name, "alter"):
+            groups.remove_offsets(self._client, group, [place for place, offset in changes.items() if offset is None])
+            groups.set_offsets(self._client, group, {place: offset for place, offset in changes.items() if offset is not None})
 
     def _write_source(self, name: str, config: Config, decide: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         def write(topic: PartitionedTopic[Any]) -> None:
@@ -267,9 +264,9 @@ class Requests:
 
     # -- checks and loggers
 
-    def validate(self, name: str, config: Config) -> dict[str, Any]:
+    def validate(self, config: Config) -> dict[str, Any]:
         """What there is to say of a config. Raises HttpError 400, 500."""
-        return validate(config, self._worker.settings, self._resolver, name)
+        return validate(config, self._worker.settings, self._resolver)
 
     def set_level(self, name: str, level: str) -> None:
         """Set the level of a logger in all workers."""
@@ -293,6 +290,17 @@ class Requests:
             raise errors.not_found(name)
         tasks = [{"connector": name, "task": at} for at in range(len(configs.tasks(name)))]
         return {"name": name, "config": masked(configs.connectors[name]), "tasks": tasks, "type": _kind(configs, name)}
+
+
+@contextmanager
+def _explained(name: str, what: str) -> Iterator[None]:
+    """Turn errors about a group into refusals."""
+    try:
+        yield
+    except groups.StillRuns:
+        raise errors.still_runs(name, what) from None
+    except (KafkaError, ClientError, groups.UnknownPlace) as error:
+        raise errors.unusable(f"Failed to {what} consumer group offsets for connector {name}: {error}") from None
 
 
 def _kind(configs: Configs, name: str) -> str:

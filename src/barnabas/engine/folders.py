@@ -4,6 +4,7 @@ FOLDER/lock                  the engine that uses the folder holds it
        cluster               the id of the cluster whose jobs are here
        driver.log            what Spark writes; the one before is driver.log.1
        jobs.ID/              of another cluster that the folder served before
+       queries/              of Spark while the driver runs
        jobs/NAME/log         of one job
        jobs/NAME/GENERATION/ state of one job since it began from nothing
 """
@@ -21,6 +22,11 @@ HASHED = 20  # characters of the hash in the name of a folder
 def jobs_folder(folder: Path) -> Path:
     """The folder of all jobs."""
     return folder / "jobs"
+
+
+def queries_folder(folder: Path) -> Path:
+    """The folder of the checkpoints of Spark's queries. They end with the driver."""
+    return folder / "queries"
 
 
 def job_folder(folder: Path, name: str, generation: int | None = None) -> Path:

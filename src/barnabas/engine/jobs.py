@@ -222,6 +222,7 @@ class JobProgress(Struct, frozen=True):
         at_ms: when it was written, in milliseconds since the epoch.
         lag: records behind the ends of the topics, for a pipeline; None for a view, whose offsets say it.
         late_rows: that came behind a watermark and were dropped, since the generation began.
+        topics: that a task of a connector has read or written.
     """
 
     name: str
@@ -238,6 +239,7 @@ class JobProgress(Struct, frozen=True):
     at_ms: int = 0
     lag: int | None = None
     late_rows: int = 0
+    topics: tuple[str, ...] = ()
 
 
 class BadRecord(BarnabasError):

@@ -5,7 +5,8 @@ Rules
   2. A call that is cancelled, or that takes longer than FUNCTION_CALL_S, ends its process. So whatever the code of a function does, it
      holds nobody but its own statement.
   3. A process gets no settings and no secrets of the server: its environment has the search path alone.
-  4. An idle process is kept for the next call, also of other functions; the last user of the pool ends all.
+  4. A process whose answer was not read, whatever kept its caller from it, ends too: the next caller would take the answer for its own.
+  5. An idle process is kept for the next call, also of other functions; the last user of the pool ends all.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Process:
         )  # fmt: skip
         self._known: set[str] = set()
         self._is_ready = False
+        self._owes_answer = True  # that it is ready
 
     def call(
         self, function: Function, kind: pa.DataType, batch: pa.RecordBatch, is_cancelled: Callable[[], bool]
@@ -64,6 +66,7 @@ class Process:
 
     def _asked(self, head: dict[str, Any], payload: Any, function: Function, is_cancelled: Callable[[], bool]) -> bytes:
         assert self._process.stdin is not None
+        self._owes_answer = True
         try:
             send(self._process.stdin, head, payload)
         except OSError:
@@ -89,6 +92,7 @@ class Process:
             raise CallFailed(f"the results of the function {function.name} are too large: {error}") from None
         if found is None:
             raise self._ended(function)
+        self._owes_answer = False
         head, payload = found
         if "message" in head:
             raise CallFailed(head["message"], head["detail"])
@@ -99,6 +103,11 @@ class Process:
         code = self._process.returncode
         reason = SHOWN.get(code, f"exit code {code}" if code >= 0 else f"signal {-code}")
         return CallFailed(f"the process of the function {function.name} ended: {reason}")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a call."""
+        return self.is_alive and not self._owes_answer
 
     @property
     def is_alive(self) -> bool:
@@ -176,7 +185,7 @@ class Workers:
 
     def _give_back(self, process: Process) -> None:
         with self._changed:
-            is_kept = self._users > 0 and process.is_alive
+            is_kept = self._users > 0 and process.is_idle
             if is_kept:
                 self._idle.append(process)
         if not is_kept:

@@ -3,7 +3,8 @@
 A stream has rows of the present step alone. A table has all of its rows after the step. A row of a stream is joined with the rows that a
 table has in the step of the row; a later change of the table changes nothing that was written.
 
-A node Final gives rows that are never taken back, whatever the nodes below it do. These are kept as in every flow.
+Some nodes give rows that are never taken back, and keep what they need for it: a node Final, and a join of two streams that watermarks
+bound. The nodes below them are kept as in every flow.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Collection
 from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, Plan, Sums, Union
 
 NO_STREAM = "it reads no stream"
+UNBOUND = "two streams are joined without a bound of time, so each row would have to wait for ever for a partner"
 
 
 def reason_against(plan: Plan) -> str | None:
@@ -28,27 +30,55 @@ def reason_against(plan: Plan) -> str | None:
 
 
 def streamed(plan: Plan) -> frozenset[int]:
-    """The nodes whose rows come from streams, without those below a node Final."""
-    found: set[int] = set()
+    """The nodes whose rows come from streams, without those that are only below a node that is kept."""
+    from_streams, found, pending = _from_streams(plan), set[int](), [len(plan.nodes) - 1]
+    while pending:
+        number = pending.pop()
+        if number in from_streams and number not in found:
+            found.add(number)
+            pending += () if is_kept(plan, number) else plan.inputs_of(number)
+    return frozenset(found)
+
+
+def is_kept(plan: Plan, number: int) -> bool:
+    """Whether a node over streams gives rows that are never taken back, and is kept with all below it."""
+    node = plan.nodes[number]
+    return isinstance(node, Final) or (joins_streams(plan, number) and isinstance(node, Join) and None not in node.until)
+
+
+def joins_streams(plan: Plan, number: int) -> bool:
+    """Whether a node is the join of two streams."""
+    return isinstance(plan.nodes[number], Join) and set(plan.inputs_of(number)) <= _from_streams(plan)
+
+
+def reads_streams_alone(plan: Plan, number: int) -> bool:
+    """Whether all rows below a node come from streams, but for tables that they look up."""
+    return _below(plan, number) <= _from_streams(plan)
+
+
+def _from_streams(plan: Plan) -> set[int]:
+    found = set[int]()
     for number, node in enumerate(plan.nodes):
         if isinstance(node, Final) or (isinstance(node, Input) and node.is_stream) or found & set(plan.inputs_of(number)):
             found.add(number)
-    return frozenset(found - _below_final(plan))
+    return found
 
 
-def _below_final(plan: Plan) -> set[int]:
-    """The nodes that a node Final reads, directly or not."""
-    pending = [each.input for each in plan.nodes if isinstance(each, Final)]
-    found: set[int] = set()
+def _below(plan: Plan, number: int) -> set[int]:
+    """The nodes that a node reads, directly or not, without the tables of look-ups."""
+    found, pending = set[int](), [number]
     while pending:
-        number = pending.pop()
-        if number not in found:
-            found.add(number)
-            pending += plan.inputs_of(number)
+        each = pending.pop()
+        node = plan.nodes[each]
+        inputs = {node.left} if isinstance(node, Lookup) else set(plan.inputs_of(each))
+        pending += inputs - found
+        found |= inputs
     return found
 
 
 def _reason(plan: Plan, number: int, streams: Collection[int]) -> str | None:
+    if joins_streams(plan, number):
+        return _reason_against_join(plan, number, streams)
     match plan.nodes[number]:
         case Sums(sums=sums):
             return "an aggregate of a stream changes with each row" if sums else "DISTINCT over a stream needs all rows before"
@@ -58,8 +88,6 @@ def _reason(plan: Plan, number: int, streams: Collection[int]) -> str | None:
             return (
                 "a part of the query needs other rows of the stream than one: a window function, an order, a limit, or DISTINCT"
             )
-        case Join(left=left, right=right) if left in streams and right in streams:
-            return "two streams are joined, so a row would have to wait for rows that come later"
         case Lookup(right=right) if right in streams:
             return "a stream is read as a table that a row meets"
         case Union(inputs=inputs) if not set(inputs) <= set(streams):
@@ -67,3 +95,14 @@ def _reason(plan: Plan, number: int, streams: Collection[int]) -> str | None:
         case Less(input=one, less=less) if not {one, less} <= set(streams):
             return "rows of a table without a partner in the stream are not known before the stream ends"
     return None
+
+
+def _reason_against_join(plan: Plan, number: int, streams: Collection[int]) -> str | None:
+    """Why a join of two streams cannot be appended."""
+    if not reads_streams_alone(plan, number):
+        return "a table is joined with one stream before another is: join the streams first, or read it FOR SYSTEM_TIME AS OF PROCTIME()"
+    if not is_kept(plan, number):
+        return UNBOUND
+    if any(each in streams and not is_kept(plan, each) for each in _below(plan, number)):
+        return "a stream is read in a join of streams, and beside it"
+    return None if plan.only_grows(number) else "a row of a joined stream could be taken back"

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from barnabas.incremental.append_only import reason_against, streamed
+from barnabas.incremental.append_only import is_kept, reason_against, streamed
 from barnabas.incremental.bag import Bag
 from barnabas.incremental.changes import NOTHING, WEIGHT, Change, Step, listing, nothing, repeating
 from barnabas.incremental.database import Database
 from barnabas.incremental.flow import META, DuckFlow, Kept, Result, opened
 from barnabas.incremental.inputs import ORDER, KeyedRows, given
 from barnabas.incremental.interface import FlowError
-from barnabas.incremental.plan import Final, Groups, Input, Join, Less, Lookup, Plan, Rows, Union, listed, quoted
+from barnabas.incremental.plan import Groups, Input, Join, Less, Lookup, Plan, Rows, Union, listed, quoted
 from barnabas.limits import MAX_JOB_APPENDED_ROWS
 
-NOTE = "state.begun"
+BEGUN = "state.begun"
 
 
 def open_appending(plan: Plan, path: Path | None, memory_bytes: int, threads: int, setup: Sequence[str] = ()) -> AppendFlow:
@@ -40,11 +40,11 @@ class AppendFlow(DuckFlow):
         self._streams = streamed(plan)
         super().__init__(plan, database)
 
-    def begin(self, tables: Iterable[Mapping[str, pa.Table]], note: str) -> None:
+    def begin(self, tables: Iterable[Mapping[str, pa.Table]], begun: str) -> None:
         """Take step 0: the rows that the tables have at the beginning, in parts.
 
         Args:
-            note: kept with the state, for the caller.
+            begun: a text that is kept as long as the state, for the caller.
 
         Raises:
             FlowError: nothing of the step remains.
@@ -53,21 +53,20 @@ class AppendFlow(DuckFlow):
             self._keep(Step(self._database, 0, {}))
             for part in tables:
                 self._keep(Step(self._database, 1, part))
-            self._database.run(f"INSERT INTO {NOTE} VALUES (?)", [note])
+            self._database.run(f"INSERT INTO {BEGUN} VALUES (?)", [begun])
             self._database.run(f"UPDATE {META} SET position = 0")
         self._position = 0
 
     @property
-    def note(self) -> str | None:
+    def begun(self) -> str | None:
         """The text that `begin` was given; None before."""
-        found = self._database.one(f"SELECT max(note) FROM {NOTE}")[0]
+        found = self._database.one(f"SELECT max(note) FROM {BEGUN}")[0]
         return None if found is None else str(found)
 
     def _stepped(self, step: Step) -> pa.Table:
         self._keep(step, drops=False)
         rows = self._result.change(step)
         step.drop()
-        self._database.run(f"UPDATE {META} SET position = ?", [step.number])
         return rows
 
     def _keep(self, step: Step, *, drops: bool = True) -> None:
@@ -83,11 +82,10 @@ class AppendFlow(DuckFlow):
             step.drop()
 
     def _node(self, number: int) -> Kept:
-        is_kept = number not in self._streams or isinstance(self.plan.nodes[number], Final)
-        return super()._node(number) if is_kept else _Streamed()
+        return super()._node(number) if number not in self._streams or is_kept(self.plan, number) else _Streamed()
 
     def _shown(self) -> Result:
-        above = [each for each in self._streams if not isinstance(self.plan.nodes[each], Final)]
+        above = [each for each in self._streams if not is_kept(self.plan, each)]
         beside = {each for number in above for each in self.plan.inputs_of(number)} - self._streams
         return AppendedRows(self.plan, self._streams, {number: self._bag(number) for number in sorted(beside)})
 
@@ -118,10 +116,11 @@ class AppendedRows:
 
     def __init__(self, plan: Plan, streams: frozenset[int], bags: Mapping[int, Bag]) -> None:
         self._plan, self._streams, self._bags = plan, streams, bags
+        self._kept = {number for number in streams if is_kept(plan, number)}
         self._inputs = {number: node for number in sorted(streams) if isinstance(node := plan.nodes[number], Input)}
 
     def create(self, database: Database) -> None:
-        database.run(f"CREATE TABLE {NOTE} (note VARCHAR)")
+        database.run(f"CREATE TABLE {BEGUN} (note VARCHAR)")
 
     def rehash(self, database: Database) -> None:
         """It has no hashes."""
@@ -138,8 +137,7 @@ class AppendedRows:
     def change(self, step: Step) -> pa.Table:
         """The rows of a step, after the tables were brought up to it."""
         taken = {number: given(step, node.table, [each.name for each in node.columns]) for number, node in self._inputs.items()}
-        finals = [number for number in self._streams if isinstance(self._plan.nodes[number], Final)]
-        if all(each is None for each in taken.values()) and not any(step.changes[each].rows for each in finals):
+        if all(each is None for each in taken.values()) and not any(step.changes[each].rows for each in self._kept):
             return step.database.table(f"SELECT {nothing(self._plan.columns)} WHERE false")
         given_names = []
         try:
@@ -166,6 +164,8 @@ class AppendedRows:
             if isinstance(bag, KeyedRows):
                 return f"SELECT {listing(bag.columns)} FROM {bag.table}"
             return f"SELECT * EXCLUDE _n FROM (SELECT {listing(bag.columns)}, unnest(range({WEIGHT})) AS _n FROM {bag.table})"
+        if number in self._kept:
+            return f"SELECT *, 0 AS {ORDER} FROM ({repeating(self._plan.columns_of(number), step.changes[number])})"
         inputs = ", ".join(f"input_{place} AS (SELECT * FROM n{each})" for place, each in enumerate(self._plan.inputs_of(number)))
         match self._plan.nodes[number]:
             case Input(columns=columns):
@@ -173,8 +173,6 @@ class AppendedRows:
                     return f"SELECT {nothing(columns)}, 0 AS {ORDER} WHERE false"
                 cast = "".join(f"{quoted(each.name)}::{each.kind} AS {quoted(each.name)}, " for each in columns)
                 return f"SELECT {cast}{ORDER} FROM _given_{number}"
-            case Final(columns=columns):
-                return f"SELECT *, 0 AS {ORDER} FROM ({repeating(columns, step.changes[number])})"
             case Lookup() as node:
                 return f"WITH {inputs} {node.joined('FROM input_0', 'FROM input_1', f'input_0.{ORDER}')}"
             case Rows(columns=columns, where=where, source=source):

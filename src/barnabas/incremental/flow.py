@@ -129,8 +129,8 @@ class DuckFlow:
         forgetting: list[Forgetting] = [*bags, self._result]
         forgetting += [each for each in self._nodes if isinstance(each, (SummedRows, SessionRows))]
         self._forgetting = forgetting if self._marks else []
-        self._open: int | None = None
-        self._position = self._start()
+        self._open: tuple[int, str] | None = None
+        self._position, self._note = self._start()
 
     @property
     def plan(self) -> Plan:
@@ -140,14 +140,20 @@ class DuckFlow:
     def position(self) -> int:
         return self._position
 
-    def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
+    @property
+    def note(self) -> str:
+        return self._note
+
+    def step(self, number: int, inputs: Mapping[str, pa.Table], note: str = "") -> pa.Table:
         self.rollback()
         if number != self._position + 1:
             raise FlowError(f"step {number} does not follow step {self._position}")
         self._database.run("BEGIN")
-        self._open = number
+        self._open = number, note
         try:
-            return self._stepped(Step(self._database, number, inputs))
+            changes = self._stepped(Step(self._database, number, inputs))
+            self._database.run(f"UPDATE {META} SET position = ?, note = ?", [number, note])
+            return changes
         except BaseException:
             self.rollback()
             raise
@@ -162,7 +168,6 @@ class DuckFlow:
         for one in self._forgetting:
             one.forget(step)
         step.drop()
-        self._database.run(f"UPDATE {META} SET position = ?", [step.number])
         return changes
 
     def commit(self) -> None:
@@ -172,7 +177,7 @@ class DuckFlow:
         except BaseException:
             self.rollback()
             raise
-        self._position, self._open = self._open, None
+        (self._position, self._note), self._open = self._open, None
 
     def rollback(self) -> None:
         if self._open is not None:
@@ -211,11 +216,12 @@ class DuckFlow:
         self.rollback()
         self._database.close()
 
-    def _start(self) -> int:
-        """Make the state, or check that it is this plan's; gives the position."""
+    def _start(self) -> tuple[int, str]:
+        """Make the state, or check that it is this plan's; gives the position and the note."""
         if not self._database.has(META):
             self._create()
-        payload, position, version = self._database.one(f"SELECT plan, position, version FROM {META}")
+        self._database.run(f"ALTER TABLE {META} ADD COLUMN IF NOT EXISTS note VARCHAR DEFAULT ''")  # an older state has none
+        payload, position, version, note = self._database.one(f"SELECT plan, position, version, note FROM {META}")
         try:
             same = decode(payload) == self._plan
         except msgspec.MsgspecError:
@@ -224,15 +230,15 @@ class DuckFlow:
             raise FlowError("the state was made by another plan")
         if version != duckdb.__version__:
             self._rehash()
-        return int(position)
+        return int(position), str(note)
 
     def _create(self) -> None:
         with self._database.transaction():
             self._marks.create(self._database)
             for each in self._states:
                 each.create(self._database)
-            self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT, version VARCHAR)")
-            self._database.run(f"INSERT INTO {META} VALUES (?, -1, ?)", [encode(self._plan), duckdb.__version__])
+            self._database.run(f"CREATE TABLE {META} (plan BLOB, position BIGINT, version VARCHAR, note VARCHAR)")
+            self._database.run(f"INSERT INTO {META} VALUES (?, -1, ?, '')", [encode(self._plan), duckdb.__version__])
 
     def _rehash(self) -> None:
         """Another version of DuckDB may compute other hashes."""

@@ -7,6 +7,7 @@ Rules
      `_key` (binary, never null) and `_deleted` (bool). A table without an entry has no rows.
   3. A change is a row of the result with its key, or a key that is gone (`_deleted` is true, and all columns but the key are null). A key
      comes at most once in a step.
+  4. A step may have a note of the caller, such as the offsets behind its rows. It is kept and undone with the step.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class Flow(Protocol):
     def position(self) -> int:
         """The number of the last step that was committed; -1 before the first."""
 
-    def step(self, number: int, inputs: Mapping[str, pa.Table]) -> pa.Table:
+    @property
+    def note(self) -> str:
+        """The note of the last step that was committed; empty if it has none."""
+
+    def step(self, number: int, inputs: Mapping[str, pa.Table], note: str = "") -> pa.Table:
         """The changes of the result: its columns, `_row` (text) if the plan has no key, and `_deleted`.
 
         Raises:

@@ -84,14 +84,15 @@ class _Writer:
         self.prepare()
         return self.__dict__.copy()
 
-    def prepare(self) -> None:
-        """Become the owner of the sink, unless a handout is there. Raises NotPrepared."""
+    def prepare(self) -> Handout | None:
+        """Become the owner of the sink, unless a handout is there; returns the handout. Raises NotPrepared."""
         if self._options.name is not None and self._handout is None:
             try:
                 self._handout = self._run(protocol.prepare(self._options.name))
                 self._warn_of_timeouts(self._options.name)
             except BarnabasError as error:
                 raise NotPrepared(self._options.name, str(error)) from error
+        return self._handout
 
     def _warn_of_timeouts(self, name: str) -> None:
         """Log a warning, once in a process: Spark reuses the process for later batches."""

@@ -171,6 +171,20 @@ class MicroBatches:
             self._undo(writer, batch)
             raise MicroBatchFailed(str(error)) from None
 
+    def recover(self, query: str) -> int | None:
+        """Complete what an earlier process decided, and undo what it did not; returns the last batch of a query that is in the topics.
+
+        Raises:
+            MicroBatchFailed: the sink cannot be written now.
+        """
+        writer = self._writer()
+        try:
+            handout = writer.prepare()
+        except BarnabasError as error:
+            raise MicroBatchFailed(str(error)) from None
+        self._keep(handout)
+        return None if handout is None else handout.state.decided.get(query)
+
     def _begin(self) -> StreamWriter:
         writer = self._writer()
         kept, self._kept = self._kept, None

@@ -13,27 +13,23 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl
 
 from barnabas import limits
 from barnabas.services.logins import Logins
 from barnabas.services.metrics import RequestTimes
+from barnabas.services.presence import Gone, Presence
 from barnabas.web.routing import Caller, Headers, HttpError, Request, Response, not_allowed
 from barnabas.web.service import Service
 
 logger = logging.getLogger(__name__)
-_T = TypeVar("_T")
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PLAIN_TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
 OPEN_PAGES = frozenset({"/healthz", "/readyz"})  # probes do not log in
-
-
-class _Gone(Exception):
-    """The client closed the connection."""
 
 
 class Application:
@@ -63,12 +59,12 @@ class Application:
         try:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._answer(request, scope, receive)
-        except _Gone:
+        except Gone:
             return
         except TimeoutError:
             response = self._refuse(HttpError(408, "Request Timeout"), close=True)
         if response.stream is not None:
-            sent = await self._send_stream(request, response, response.stream, receive, send)
+            sent = await self._send_stream(request, response, response.stream, scope["state"]["presence"], send)
             self._note(request, response.status, sent, time.perf_counter() - began)
             return
         self._note(request, response.status, len(response.body), time.perf_counter() - began)
@@ -83,7 +79,7 @@ class Application:
             await send({"type": "http.response.body", "body": view[start : start + step], "more_body": start + step < len(body)})
 
     async def _send_stream(
-        self, request: Request, response: Response, stream: AsyncGenerator[bytes, None], receive: Receive, send: Send
+        self, request: Request, response: Response, stream: AsyncGenerator[bytes, None], presence: Presence, send: Send
     ) -> int:
         """Send a stream as the client takes it; returns the count of bytes. A client that goes away ends the stream, also while it
         makes its next piece. After an error the answer stays without its end, and the connection is closed."""
@@ -103,8 +99,8 @@ class Application:
 
         async with contextlib.aclosing(stream):
             try:
-                await _while_connected(send_all(), receive)
-            except _Gone:
+                await presence.during(send_all())
+            except Gone:
                 pass
             except Exception as error:
                 logger.error(
@@ -150,11 +146,12 @@ class Application:
             handler, given = self._find(request)
             request.body = await self._bodies.read(request, scope["state"], receive)
             if self._follows_clients:
-                return await _while_connected(handler(request, *given), receive)
+                presence: Presence = scope["state"]["presence"]
+                return await presence.during(handler(request, *given))
             return await handler(request, *given)
         except HttpError as error:
             return self._refuse(error, close=error.status in {413, 414, 431})
-        except (_Gone, TimeoutError):
+        except (Gone, TimeoutError):
             raise
         except Exception:  # an error in a service must not end the host; callers do not get its text
             logger.exception("event=http-request-failed service=%s method=%s path=%r", self._name, request.method, request.path)
@@ -195,25 +192,6 @@ def _is_of_another_origin(headers: Mapping[str, str]) -> bool:
     """Whether a browser sends the request for a page that another server gave: the user may not know of it."""
     origin = headers.get("origin")
     return origin is not None and origin.partition("://")[2] != headers.get("host")
-
-
-async def _while_connected(work: Awaitable[_T], receive: Receive) -> _T:
-    """The result of the work; raises _Gone, after the work has ended, if the client goes away first."""
-    task, gone = asyncio.ensure_future(work), asyncio.create_task(_disconnected(receive))
-    try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise _Gone
-        return task.result()
-    finally:
-        for each in (task, gone):
-            each.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _fields(query: str) -> tuple[tuple[str, str], ...]:
@@ -279,7 +257,7 @@ async def _piece(receive: Receive) -> tuple[bytes, bool]:
     """The next part of a body, and whether more follows."""
     event = await receive()
     if event["type"] != "http.request":
-        raise _Gone
+        raise Gone
     return event.get("body", b""), event.get("more_body", False)
 
 

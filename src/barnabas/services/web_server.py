@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 from barnabas import limits
 from barnabas.services.application import Application
 from barnabas.services.one_write import OneWrite
+from barnabas.services.presence import Presence
 from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
@@ -37,14 +38,16 @@ class LimitedProtocol(HttpToolsProtocol):
     application: Application
     _head_timer: asyncio.TimerHandle | None = None
     _reading_timer: asyncio.TimerHandle | None = None
+    _presence: Presence | None = None
     _head_bytes = 0
-    _in_head = True
+    _in_head = _has_begun = True  # the first request of a connection counts as begun: a silent client has to begin it
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > limits.MAX_SERVICE_CONNECTIONS:
             transport.abort()
             return
+        self._presence = self.app_state["presence"] = Presence()
         transport.set_write_buffer_limits(limits.SERVICE_ANSWER_BUFFER_BYTES)
         encryption = transport.get_extra_info("ssl_object")
         if encryption is not None:
@@ -57,6 +60,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._reading_timer.cancel()
             self._reading_timer = None
         super().connection_lost(exc)
+        if self._presence is not None:
+            self._presence.leave()
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
@@ -71,8 +76,12 @@ class LimitedProtocol(HttpToolsProtocol):
             except HttpParserError:
                 self.send_400_response("")
                 break
-        if self._in_head and self._head_bytes > 2 * limits.MAX_SERVICE_HEAD_BYTES and not self.transport.is_closing():
+        if not self._in_head or self.transport.is_closing():
+            return
+        if self._head_bytes > 2 * limits.MAX_SERVICE_HEAD_BYTES:
             self.transport.abort()  # abort: this head is larger than any valid one and has not ended
+        elif self._has_begun and self._head_timer is None:
+            self._await_head()  # few heads come in pieces, so the others need no timer
 
     def _without_offer(self, rest: bytes) -> bytes:
         """The bytes for a new parser: a request without its offer of another protocol, and the bytes after its head.
@@ -139,15 +148,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = True
-        if self._head_timer is None:
-            self._await_head()
+        self._in_head = self._has_begun = True
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             return  # the parser stops here; the request is parsed again without the upgrade
         self._forget_timer()
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._has_begun, self._head_bytes = False, False, 0
         state = self.scope["state"]
         if len(self.url) > limits.MAX_SERVICE_TARGET_BYTES:
             state["refused"] = HttpError(414, "URI Too Long")
@@ -164,6 +171,8 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         super().on_message_complete()
         self._in_head, self._head_bytes = True, 0
+        if not self.pipeline:
+            self.flow.resume_reading()  # a connection that is not read from does not tell that its client goes away
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(limits.SERVICE_HEAD_TIMEOUT_S, self._give_up)

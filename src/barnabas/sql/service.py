@@ -23,6 +23,7 @@ from barnabas.errors import ConfigError
 from barnabas.sql.http.surface import Surface
 from barnabas.sql.lazy import LazyEngine
 from barnabas.sql.listening import POSTGRES, listening_for_postgres, postgres_address
+from barnabas.sql.without_pandas import keep_pandas_out
 from barnabas.web.routing import HttpError, Response, Router
 from barnabas.web.service import ServiceContext
 
@@ -82,6 +83,7 @@ class SqlService:
         self.ready_lines: list[str] = []
 
     def _load(self) -> Engine:
+        keep_pandas_out()
         from barnabas.sql.duck.pool import QueryLimits
         from barnabas.sql.engine import SqlEngine
 

@@ -53,7 +53,7 @@ from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
-from barnabas.sql.writing.records import records_of, with_row_ids
+from barnabas.sql.writing.records import records_of
 
 logger = logging.getLogger(__name__)
 CLOSE_S = 5.0  # for a session's end to drop its temporary tables
@@ -530,7 +530,6 @@ class SqlSession:
         self.check_writable(relation.name)
         if not rows.num_rows:
             return
-        rows = with_row_ids(relation, rows)
         if self._state == "T":
             self.buffer.add(relation, rows, deleted=deleted)
         else:
@@ -543,7 +542,6 @@ class SqlSession:
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
         elif rows.num_rows or deleted.num_rows:
-            rows = with_row_ids(relation, rows)
             self.send([(relation.topic, [*records_of(relation, rows), *records_of(relation, deleted, True)])])
 
     def send(self, records: Iterable[Records]) -> None:

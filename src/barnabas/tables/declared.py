@@ -14,7 +14,8 @@ from barnabas.tables.declaration import declared
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
 from barnabas.tables.registered_format import RegisteredFormat, newest
-from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS, MODES, Columns
+from barnabas.tables.row_names import KEY_WORD, RowNames
+from barnabas.tables.scan import EXTRA_FIELDS, KEY, META_FIELDS, MODES, Columns
 
 FORMATS = ("raw", "text", "json", "avro", "protobuf", "json_schema", "auto")
 _OBJECT = re.compile(r"\s*json\s*\((.*)\)\s*", re.DOTALL | re.IGNORECASE)
@@ -40,7 +41,8 @@ def columns_of(
         columns: a text such as `id bigint, name text`, or Arrow fields.
         key: `raw` (the default, a column `_key` of bytes), `text` (a column `_key` of text), `registered` (the newest schema of the
             subject `TOPIC-key`; a schema without fields gives one column `_key`), or a declaration: one column takes the whole key,
-            several columns are fields of a JSON object. `json (id bigint)`: a JSON object, also of one column.
+            several columns are fields of a JSON object. `json (id bigint)`: a JSON object, also of one column. `row`: of a table of SQL
+            without a primary key, whose rows have names in the column `_row`.
         registry: a URL, or an address with settings.
         mode: of records that do not fit: `permissive`, `drop` or `fail`.
 
@@ -95,6 +97,8 @@ def _key_format(topic: str, key: Declaration | None, registry: RegistryAddress |
         return Raw("_key")
     if key == "text":
         return Raw("_key", pa.string())
+    if key == KEY_WORD:
+        return RowNames()
     if key == "registered":
         return _registered(topic, "auto", _address(registry, "keys with schemas"), is_key=True)
     found = _OBJECT.fullmatch(key) if isinstance(key, str) else None
@@ -128,6 +132,7 @@ def _fields(declaration: Declaration | None) -> Sequence[Field] | None:
 
 def _check_names(columns: Columns) -> None:
     seen: set[str] = {field.name for field in (*META_FIELDS, *EXTRA_FIELDS)}
+    seen |= {KEY} if columns.has_row_names else set()
     for field in (*columns.value.fields, *columns.key.fields):
         if field.name in seen:
             raise TableError(

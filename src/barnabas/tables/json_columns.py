@@ -7,7 +7,7 @@ its spans. Structs, lists and maps repeat this with the spans of their parts. Ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,21 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from barnabas import limits
+from barnabas.lazy_module import LazyModule
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of
 from barnabas.tables.formats import Array, binary_parts
 from barnabas.tables.intervals import interval_of_text, intervals
-from barnabas.tables.kernels import json_convert as convert
-from barnabas.tables.kernels import json_spans as scan
-from barnabas.tables.kernels import json_syntax as syntax
-from barnabas.tables.kernels import json_times as times
+
+if TYPE_CHECKING:
+    from barnabas.tables.kernels import json_convert as convert
+    from barnabas.tables.kernels import json_spans as scan
+    from barnabas.tables.kernels import json_syntax as syntax
+    from barnabas.tables.kernels import json_times as times
+else:
+    convert = LazyModule("barnabas.tables.kernels.json_convert")
+    scan = LazyModule("barnabas.tables.kernels.json_spans")
+    syntax = LazyModule("barnabas.tables.kernels.json_syntax")
+    times = LazyModule("barnabas.tables.kernels.json_times")
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]

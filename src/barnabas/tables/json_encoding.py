@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -12,13 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from barnabas.lazy_module import LazyModule
 from barnabas.tables.column_types import JSON, LOCAL, Field, mark_of
 from barnabas.tables.errors import TableError
 from barnabas.tables.intervals import text_of_interval
 from barnabas.tables.iso_times import FIRST_DAY, FIRST_US, LAST_DAY, LAST_US
 from barnabas.tables.json_columns import decode_values
 from barnabas.tables.json_text import Misfit, parse
-from barnabas.tables.kernels.json_spans import LATER
+
+if TYPE_CHECKING:
+    from barnabas.tables.kernels import json_spans
+else:
+    json_spans = LazyModule("barnabas.tables.kernels.json_spans")
 
 Array = Any  # pyarrow.Array of any type
 _ESCAPED = r'["\\\x00-\x1f]'  # characters that a text of JSON has in escapes
@@ -111,7 +116,7 @@ def _moment_texts(column: Array, field: Field) -> Array:
 
 def _checked(column: Array, field: Field) -> Array:
     """Texts that are JSON."""
-    if (decode_values(column.cast(pa.binary())).states == LATER).any():
+    if (decode_values(column.cast(pa.binary())).states == json_spans.LATER).any():
         for each in column.to_pylist():
             if each is not None:
                 _raw(each, field.name)

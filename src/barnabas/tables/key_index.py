@@ -27,15 +27,20 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from barnabas.tables.kernels.hashing import hash_strings
+from barnabas.lazy_module import LazyModule
 from barnabas.tables.key_index_space import SUFFIX, UNFINISHED_SUFFIX, IndexSpace
 from barnabas.tables.source import Bounds
+
+if TYPE_CHECKING:
+    from barnabas.tables.kernels import hashing
+else:
+    hashing = LazyModule("barnabas.tables.kernels.hashing")
 
 BLOCK_RECORDS = 1_024
 STRIPE_RECORDS = BLOCK_RECORDS * 256
@@ -59,7 +64,7 @@ def hashes_of(keys: Any) -> Hashes:
     _, ends, data = keys.buffers()
     if len(keys):
         content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-        hash_strings(content, np.frombuffer(ends, np.int32, len(keys) + 1), made)
+        hashing.hash_strings(content, np.frombuffer(ends, np.int32, len(keys) + 1), made)
     return made
 
 

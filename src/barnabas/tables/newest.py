@@ -7,7 +7,8 @@ Rules
   1. Memory is that of the keys of one partition, and one batch.
   2. A key belongs to its partition, as in compaction. Records without a key have no row, and a null value deletes the key's row.
   3. Only conditions on the partition and the key make a pass read less: a condition on anything else is applied to the newest rows.
-  4. Compaction may remove the newest record of the snapshot, once a newer one was written. The row then comes from the newer record,
+  4. Where rows have names in place of keys, the newest row of each name counts, and rule 2 is that of `row_names`.
+  5. Compaction may remove the newest record of the snapshot, once a newer one was written. The row then comes from the newer record,
      so that no key is lost.
 """
 
@@ -26,11 +27,13 @@ from barnabas.tables.errors import TableError
 from barnabas.tables.expression import kept_conditions
 from barnabas.tables.formats import ColumnFormat, Raw
 from barnabas.tables.key_index import KeyIndex
+from barnabas.tables.newest_names import NewestNames
 from barnabas.tables.predicate import Among, Comparison, Every, Predicate, Some, Unknown
-from barnabas.tables.scan import OFFSET, PARTITION, VALUE, Columns, Scan
+from barnabas.tables.row_names import located
+from barnabas.tables.scan import KEY, OFFSET, PARTITION, VALUE, Columns, Scan
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 
-KEY, MARK = "_key", "mark"
+MARK = "mark"
 MERGED_ROWS = 1 << 18  # rows that are collected before they are merged with the keys found so far
 MAX_SHORT_BYTES = 1 << 30  # of keys with offsets of 32 bits, which are grouped 20 times as fast as those with 64 bits
 MAX_GAP = 1 << 16  # offsets without a newest record that are read, rather than asked for another range
@@ -68,7 +71,7 @@ class NewestKeys:
             self._found = whole.group_by(KEY).aggregate([(MARK, "max")]).rename_columns([KEY, MARK])
             self._waiting, self._rows = [], 0
 
-    def only(self, keys: pa.Table) -> None:
+    def only(self, keys: Any) -> None:
         """Forget all other keys."""
         self._merge()
         kept = pa.table([keys.column(KEY).cast(self._found.schema.field(KEY).type)], names=[KEY])
@@ -102,7 +105,8 @@ class NewestRows:
         self._names = list(names)
         key_names = [each.name for each in columns.key.fields]
         self.condition = kept_conditions(predicate, [PARTITION, *key_names])
-        self._raw_condition = with_raw_keys(self.condition, columns.key, key_names)
+        has_names = columns.has_row_names
+        self._raw_condition = located(self.condition) if has_names else with_raw_keys(self.condition, columns.key, key_names)
         self.schema = self._scan(snapshot, columns, names, Some()).schema
         self.report = self._scan(snapshot, RAW_COLUMNS, [KEY], self._raw_condition).report
 
@@ -141,8 +145,8 @@ class NewestRows:
             newest.only(keys)
         raise TableError(f"{snapshot.topic}-{partition}: compaction removes records faster than they are read")
 
-    def _newest(self, partition: int, snapshot: Snapshot) -> NewestKeys:
-        newest = NewestKeys()
+    def _newest(self, partition: int, snapshot: Snapshot) -> NewestKeys | NewestNames:
+        newest = NewestNames(partition) if self._columns.has_row_names else NewestKeys()
         for batch in self._read(_of(snapshot, partition), RAW_COLUMNS, [KEY, OFFSET, VALUE], self._raw_condition):
             newest.add(batch)
         return newest

@@ -12,20 +12,25 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from barnabas.lazy_module import LazyModule
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of, table_field, type_name
 from barnabas.tables.formats import Array, Decoded, Raw, columns_for, replaced, without_deleted
 from barnabas.tables.json_columns import column, decode_values
 from barnabas.tables.json_encoding import texts_of
 from barnabas.tables.json_text import Misfit, parse
 from barnabas.tables.json_values import converter
-from barnabas.tables.kernels.json_spans import LATER, TAKEN
+
+if TYPE_CHECKING:
+    from barnabas.tables.kernels import json_spans
+else:
+    json_spans = LazyModule("barnabas.tables.kernels.json_spans")
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
@@ -70,12 +75,12 @@ class ScalarFormat:
         spans = decode_values(payloads)
         if self._mark != JSON:
             made = column(self._field, spans)
-        later = np.flatnonzero(spans.states == LATER)
+        later = np.flatnonzero(spans.states == json_spans.LATER)
         if self._mark == JSON:
             whole = (
                 payloads
                 if not len(later)
-                else pc.if_else(pa.array(spans.states == TAKEN), payloads, pa.scalar(None, pa.binary()))
+                else pc.if_else(pa.array(spans.states == json_spans.TAKEN), payloads, pa.scalar(None, pa.binary()))
             )
             made = whole.cast(pa.string())
         return replaced([made], later, self._each(payloads.take(pa.array(later)))) if len(later) else Decoded([made])

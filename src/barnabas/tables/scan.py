@@ -23,9 +23,11 @@ from barnabas.tables.key_index import KeyIndex
 from barnabas.tables.key_lookup import KeyLookup
 from barnabas.tables.parallel import interleaved
 from barnabas.tables.predicate import LOWEST, Every, Predicate, Region, regions_of
+from barnabas.tables.row_names import RowNames, are_own, located, names_of, own_keys
 from barnabas.tables.source import Bounds, Chunk, Snapshot, TopicSource, merged
 
 PARTITION, OFFSET, TIMESTAMP, HEADERS, VALUE = "_partition", "_offset", "_timestamp", "_headers", "_value"
+KEY = "_key"
 META_FIELDS: tuple[pa.Field[Any], ...] = (
     pa.field(PARTITION, pa.int32(), nullable=False),
     pa.field(OFFSET, pa.int64(), nullable=False),
@@ -33,7 +35,7 @@ META_FIELDS: tuple[pa.Field[Any], ...] = (
 )
 EXTRA_FIELDS: tuple[pa.Field[Any], ...] = (pa.field(HEADERS, HEADER_TYPE), pa.field(VALUE, pa.binary()))
 BAD_SCHEMA = pa.schema([
-    *META_FIELDS[:2], pa.field("_key", pa.binary()), pa.field(VALUE, pa.binary()), pa.field("_reason", pa.string(), nullable=False)
+    *META_FIELDS[:2], pa.field(KEY, pa.binary()), pa.field(VALUE, pa.binary()), pa.field("_reason", pa.string(), nullable=False)
 ])  # fmt: skip
 MODES = ("permissive", "drop", "fail")
 THREADS = 2
@@ -48,7 +50,7 @@ class Columns(Struct, frozen=True):
         key, value: the formats of both parts of a record.
         mode: of records that do not fit: `permissive` (columns that cannot be made of them are null), `drop` or `fail`. With `drop` and
             `fail` a record must fit all columns, also those that a scan does not ask for.
-        skips_deletions: whether records without a key or a value are left out.
+        skips_deletions: whether records without a key or a value are left out. Of rows with names, so are all records that change one.
     """
 
     key: ColumnFormat
@@ -62,9 +64,14 @@ class Columns(Struct, frozen=True):
         return pa.schema([*self.value.fields, *self.key.fields, *META_FIELDS])
 
     @property
+    def has_row_names(self) -> bool:
+        """Whether rows have names in place of keys; then `_key` is a column beside the format of keys."""
+        return isinstance(self.key, RowNames)
+
+    @property
     def full_schema(self) -> pa.Schema:
-        """Also the columns that only a scan that names them has: headers, and the bytes of the value."""
-        return pa.schema([*self.schema, *EXTRA_FIELDS])
+        """Also the columns that only a scan that names them has: headers, the bytes of the value, and those of a key beside a name."""
+        return pa.schema([*self.schema, *EXTRA_FIELDS, *((pa.field(KEY, pa.binary()),) if self.has_row_names else ())])
 
 
 class ScanReport(Struct):
@@ -127,6 +134,8 @@ class Scan:
             self.report.indexed_offsets = self._lookup.indexed_offsets
 
     def _plan(self, predicate: Predicate) -> dict[int, list[Bounds]]:
+        if self._columns.has_row_names:
+            predicate = located(predicate)
         regions = regions_of(predicate, [each.name for each in self._columns.key.fields])
         starts = {low: self._source.offsets_from(self._snapshot, -(-low // 1000)) for low in _times(regions)}
         payloads = [self._payloads(each) for each in regions]
@@ -191,7 +200,8 @@ class Scan:
         """Why each record does not fit; None if all do."""
         headers = records.column("headers") if "headers" in records.schema.names else None
         found = []
-        for layout, name in ((self._columns.key, "key"), (self._columns.value, "value")):
+        parts = [(self._columns.key, "key")] if not self._columns.has_row_names else []
+        for layout, name in (*parts, (self._columns.value, "value")):
             reasons = layout.decode(records.column(name), headers, [each.name for each in layout.fields]).reasons
             if reasons is not None:
                 found.append(reasons)
@@ -252,10 +262,14 @@ class Scan:
                 yield chunk, start, end
 
     def _batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        has_names = self._columns.has_row_names
         if self._columns.skips_deletions:
-            records = records.filter(pc.and_(pc.is_valid(records.column("key")), pc.is_valid(records.column("value"))))
+            is_kept = are_own(records) if has_names else pc.is_valid(records.column("key"))
+            records = records.filter(pc.and_(is_kept, pc.is_valid(records.column("value"))))
         headers = records.column("headers") if "headers" in records.schema.names else None
-        keys = self._decoded(self._columns.key, records.column("key"), headers, self._key_names)
+        needs_names = has_names and (self._key_names or self._columns.mode != "permissive")
+        payloads = names_of(records) if needs_names else records.column("key")
+        keys = self._decoded(self._columns.key, payloads, headers, self._key_names)
         values = self._decoded(self._columns.value, records.column("value"), headers, self._value_names)
         made = dict(zip(self._value_names, values.columns, strict=True))
         made |= zip(self._key_names, keys.columns, strict=True)
@@ -266,6 +280,8 @@ class Scan:
             HEADERS: headers,
             VALUE: records.column("value"),
         }
+        if has_names and KEY in self._names:
+            made[KEY] = own_keys(records)
         batch = pa.RecordBatch.from_arrays([made[name] for name in self._names], schema=self.schema)
         return self._without_bad(batch, records, [each.reasons for each in (keys, values) if each.reasons is not None])
 

@@ -49,7 +49,8 @@ def table(
         bootstrap_servers: `host:port` pairs of any Kafka cluster.
         data_folder: in place of servers: the broker's `log.dirs`, as one path, several with commas between them, or a list of paths.
         settings: of the client, by Kafka's names, such as `security.protocol`.
-        format, columns, key, registry, mode: what becomes of the bytes of a record; see `declared.columns_of`.
+        format, columns, key, registry, mode: what becomes of the bytes of a record; see `declared.columns_of`. With the key `row`, each
+            reading gives the newest row of each name, as `newest_by_key` does.
         key_index: the folder of the indexes of keys; None: no index. A first reading with a condition on the key builds the index, and
             later ones read only the parts of the topic that may have the key. It takes some five bytes a record.
 
@@ -60,9 +61,11 @@ def table(
         RegistryError, RegistryUnreachable: the registry gave no answer.
     """
     source = _source(topic, bootstrap_servers, data_folder, settings)
+    made = columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode)
     return Table(
         source,
-        columns_of(topic, format=format, columns=columns, key=key, registry=registry, mode=mode),
+        made,
+        newest=made.has_row_names,
         key_index=None if key_index is None else _made(Path(key_index)),
     )
 
@@ -164,7 +167,7 @@ class Table(TopicDataset):
 
     def _index(self, at: Snapshot) -> KeyIndex | None:
         """The index of keys; None if there is no folder for it, or the source does not tell what an index needs."""
-        if self._key_index is None or not at.epochs or not at.topic_id:
+        if self._key_index is None or self._columns.has_row_names or not at.epochs or not at.topic_id:
             return None
         return KeyIndex(self._key_index, at.topic, at.topic_id)
 

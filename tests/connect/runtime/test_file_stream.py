@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -64,6 +67,36 @@ def test_records_come_into_the_file_and_the_sink_goes_on_where_it_was(tasks: Tas
     tasks.produce("c")
     with tasks.running(sink(tasks)) as task:
         tasks.until(lambda: out.read_bytes() == b"a\nb\nc\n", task, "the sink did not go on")
+
+
+def test_a_sink_waits_for_its_topics(tasks: Tasks) -> None:
+    out = tasks.folder / "out.txt"
+    job = tasks.job("FileStreamSink", "sink", {"file": str(out), "topics": f"{tasks.topic},{tasks.topic}-two"})
+    with tasks.running(job) as task:
+        tasks.until(task.has_settled, task, "it does not work")
+        tasks.create_topic()
+        tasks.produce("a")
+        tasks.until(lambda: out.read_bytes() == b"a\n", task, "the record of the first topic did not come")
+        tasks.topic = f"{tasks.topic}-two"
+        tasks.create_topic(2)
+        tasks.produce("b", partition=1)
+        tasks.until(lambda: out.read_bytes() == b"a\nb\n", task, "the record of the other topic did not come")
+
+
+def has_line(path: Path, line: str) -> bool:
+    return line in path.read_text().splitlines()
+
+
+def test_a_sink_reads_the_topics_of_a_pattern(tasks: Tasks) -> None:
+    out = tasks.folder / "out.txt"
+    job = tasks.job("FileStreamSink", "sink", {"file": str(out), "topics.regex": f"{tasks.topic}-[ab]"})
+    name = tasks.topic
+    with tasks.running(job) as task:
+        for each in "ab":
+            tasks.topic = f"{name}-{each}"
+            tasks.create_topic()
+            tasks.produce(each)
+            tasks.until(partial(has_line, out, each), task, "the record did not come")
 
 
 def test_a_file_that_cannot_be_written_fails_the_start(tasks: Tasks) -> None:

@@ -57,7 +57,7 @@ def has_lines(out: Path, count: int) -> bool:
 def test_the_connectors_of_a_file_go_on_where_they_were(tasks: Tasks) -> None:
     tasks.create_topic()
     out = tasks.folder / "out.txt"
-    path = tasks.folder / f"f_{abs(hash(tasks.name))}.py"
+    path = tasks.folder / "numbers.py"  # a module of Python has the name too
     path.write_text(FILE.format(topic=tasks.topic, out=out))
     for last in (3, 5):
         running = Run(tasks, path, {"last": str(last)})
@@ -70,7 +70,7 @@ def test_the_connectors_of_a_file_go_on_where_they_were(tasks: Tasks) -> None:
 
 def test_a_failing_function_ends_the_run_with_its_reason(tasks: Tasks) -> None:
     tasks.create_topic()
-    path = tasks.folder / f"g_{abs(hash(tasks.name))}.py"
+    path = tasks.folder / "broken.py"
     path.write_text(
         "from barnabas.connect import source\n"
         f"@source(topic='{tasks.topic}')\n"

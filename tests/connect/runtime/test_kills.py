@@ -119,5 +119,8 @@ def test_tasks_share_the_partitions(tasks: Tasks) -> None:
     done = dict.fromkeys(range(3), (1, ""))
     tasks.until(lambda: tasks.committed(3) == done, one, "not all offsets were committed")
     assert sorted(out.read_text().split()) == ["0", "1", "2"]
-    assert len(one._positions) + len(two._positions) == 3  # type: ignore[union-attr]
-    assert not one._positions.keys() & two._positions.keys()  # type: ignore[union-attr]
+    assert isinstance(two, SinkTask)
+    assert one._reader is not None
+    assert two._reader is not None
+    assert len(one._reader.positions) + len(two._reader.positions) == 3
+    assert not one._reader.positions.keys() & two._reader.positions.keys()

@@ -14,6 +14,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.engine.driver.appended import Appended
+from barnabas.engine.driver.opening import last_progress
 from barnabas.engine.jobs import PROGRESS, InputTable, InsertWork, Job, JobProgress
 from barnabas.engine.stores import progress_of
 from barnabas.incremental.appending import open_appending
@@ -88,18 +89,28 @@ class Appending:
             self.job.close()
         job = Job("i", given or work(), generation=generation)
         assert isinstance(job.work, InsertWork)
-        progress = self.progress()
-        known = progress if progress is not None and progress.generation == generation else None
+        settings = {"bootstrap.servers": self.servers}
+        progress = last_progress(job, settings)
         flow = open_appending(job.work.plan, self._folder / f"{generation}.duckdb", 256 << 20, 2)
-        self.job = Appended(job, {"bootstrap.servers": self.servers}, flow, progress=known)
+        self.job = Appended(job, settings, flow, progress=progress)
         return self.job
 
     def take(self, number: int, **ranges: tuple[int, int]) -> None:
-        """Take the records of topics between two offsets as a micro-batch."""
+        """Offer the records of topics between two offsets as a micro-batch; the job takes it as a step, or has it already."""
         assert self.job is not None
+        position = self.job.position
+        if position.offsets is None:
+            position.begin({topic: {"0": start} for topic, (start, _) in ranges.items()})
+        ahead = position.ahead({topic: {"0": end} for topic, (_, end) in ranges.items()})
+        if ahead is None:
+            assert self.job.flow.position == number
+            return
+        assert self.job.flow.position + 1 == number
+        assert position.offsets is not None
+        assert ahead == {**position.offsets, **{topic: {"0": end} for topic, (_, end) in ranges.items()}}
         parts = [self._records(topic, start, end) for topic, (start, end) in ranges.items()]
         records = pa.concat_tables(parts) if parts else pa.table({})
-        self.job.take(number, records, {topic: {0: end} for topic, (_, end) in ranges.items()})
+        self.job.take(records, ahead)
 
     def _records(self, topic: str, start: int, end: int) -> pa.Table:
         with table(topic, self.servers) as found:

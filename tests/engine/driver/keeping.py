@@ -14,6 +14,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.engine.driver.kept_view import KeptView
+from barnabas.engine.driver.opening import last_progress
 from barnabas.engine.jobs import PROGRESS, InputTable, Job, ViewWork
 from barnabas.engine.stores import progress_of
 from barnabas.incremental.flow import open_flow
@@ -83,21 +84,27 @@ class Keeping:
             self.view.close()
         job = Job("v", given or work(), generation=generation)
         assert isinstance(job.work, ViewWork)
-        store = progress_of(self.config)
-        progress = store.follow().get("v")
-        store.close()
+        settings = {"bootstrap.servers": self.servers}
+        progress = last_progress(job, settings)
         flow = open_flow(job.work.plan, self._folder / f"{generation}.duckdb", 256 << 20, 1)
-        known = progress if progress is not None and progress.generation == generation else None
-        self.view = KeptView(job, {"bootstrap.servers": self.servers}, flow, progress=known)
+        self.view = KeptView(job, settings, flow, progress=progress)
         return self.view
 
     def take(self, number: int, start: int, end: int) -> None:
-        """Take the records of `t` from one offset to another as a micro-batch."""
+        """Offer the records of `t` from one offset to another as a micro-batch; the view takes it as a step, or has it already."""
         assert self.view is not None
+        position = self.view.position
+        if position.offsets is None:
+            position.begin({"t": {"0": 0}})
+        ahead = position.ahead({"t": {"0": end}})
+        if ahead is None:
+            assert self.view.flow.position == number
+            return
+        assert (self.view.flow.position + 1, position.offsets, ahead) == (number, {"t": {"0": start}}, {"t": {"0": end}})
         rows = self._known.arrow([*RENAMES])
         rows = rows.rename_columns([RENAMES[name] for name in rows.schema.names]).slice(start, end - start)
         rows = rows.append_column("topic", pa.repeat("t", rows.num_rows))
-        self.view.take(number, rows, {"t": {0: end}})
+        self.view.take(rows, ahead)
 
     def rows(self) -> dict[str, tuple[int, int]]:
         """The rows that a reader of `v` sees: counts and sums by key."""

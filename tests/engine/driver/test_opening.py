@@ -13,14 +13,17 @@ from barnabas.engine.jobs import Job
 from barnabas.testing import Broker
 from tests.engine.driver.keeping import Keeping, work
 
-NO_SPARK: Any = None  # it opens no query
+
+def no_spark() -> Any:
+    """No query is opened."""
+    return None
 
 
 def test_a_state_that_is_gone_or_damaged_says_what_to_do(tmp_path: Path) -> None:
     with Broker() as broker:
         keeping = Keeping(broker.bootstrap_servers, tmp_path / "state")
         (tmp_path / "state").mkdir()
-        opener, job = Opener(NO_SPARK, {"bootstrap.servers": keeping.servers}, tmp_path / "engine"), Job("v", work())
+        opener, job = Opener(no_spark, {"bootstrap.servers": keeping.servers}, tmp_path / "engine"), Job("v", work())
         folder = job_folder(tmp_path / "engine", "v", 0)
         opener.open(job).stop()
         assert (folder / STATE).exists()
@@ -29,7 +32,6 @@ def test_a_state_that_is_gone_or_damaged_says_what_to_do(tmp_path: Path) -> None
         keeping.open().begin()
         keeping.take(1, 0, 1)
         (folder / STATE).write_bytes(b"not a database" * 1_000)
-        (folder / "checkpoint").mkdir()
         with pytest.raises(CheckpointLost, match=r"the state of v cannot be read: .+; `barnabas job restart v --rebuild`"):
             opener.open(job)
         (folder / STATE).unlink()

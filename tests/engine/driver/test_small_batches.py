@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from barnabas.engine.driver.small_batches import MOST_PARTITIONS, MOST_RECORDS, SmallBatches, StreamOffset, is_small
+from barnabas.engine.driver.position import StreamOffset
+from barnabas.engine.driver.small_batches import MOST_PARTITIONS, MOST_RECORDS, SmallBatches, is_small
 from barnabas.testing import Broker
 from tests.engine.driver.keeping import Keeping
 
@@ -46,10 +47,10 @@ def test_a_view_takes_what_it_reads(keeping: Keeping, small: SmallBatches) -> No
     keeping.produce({"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3})
     view = keeping.open()
     view.begin()
-    for number, end in ((1, 2), (2, 3)):
-        found = small.read(offsets(0 if number == 1 else 2), offsets(end))
+    for start, end in ((0, 2), (2, 3)):
+        found = small.read(offsets(start), offsets(end))
         assert found is not None
-        view.take(number, found, {"t": {0: end}})
+        view.take(found, {"t": {"0": end}})
     assert keeping.rows() == {"a": (2, 4), "b": (1, 2)}
 
 
@@ -62,6 +63,8 @@ def test_spark_reads_what_the_driver_should_not() -> None:
     assert not is_small(offsets(*[0] * MOST_PARTITIONS, 0), offsets(*[1] * MOST_PARTITIONS, 1))
 
 
-def test_an_empty_micro_batch_is_not_read(keeping: Keeping, small: SmallBatches) -> None:
+def test_a_micro_batch_without_records_is_empty(keeping: Keeping, small: SmallBatches) -> None:
     keeping.produce({"k": "a", "x": 1})
-    assert small.read(offsets(1), offsets(1)) is None
+    found = small.read(offsets(1), offsets(1))
+    assert found is not None
+    assert found.num_rows == 0

@@ -128,7 +128,7 @@ def test_the_rows_of_each_step_are_those_of_the_query(text: str) -> None:
             flow.commit()
             mine = lines(made.rename_columns([str(place) for place in range(made.num_columns)]))
             assert mine == expected(query, rows, step), f"step {number}"
-        assert flow.note == "here"
+        assert flow.begun == "here"
     finally:
         flow.close()
 
@@ -179,16 +179,16 @@ def test_a_state_that_was_begun_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "state.duckdb"
     names = pa.table({"k": ["a"], "name": ["A"], KEY: [b"a"], DELETED: [False]})
     flow = open_appending(found.plan, path, MEMORY, 1, [MACROS])
-    assert (flow.position, flow.note) == (-1, None)
+    assert (flow.position, flow.begun) == (-1, None)
     with pytest.raises(FlowError):
         flow.begin([{"names": names}, {"names": names.drop_columns(["name"])}], "lost")
     flow.close()
     flow = open_appending(found.plan, path, MEMORY, 1, [MACROS])
-    assert (flow.position, flow.note) == (-1, None)
+    assert (flow.position, flow.begun) == (-1, None)
     flow.begin([{"names": names}], "begun")
     flow.close()
     flow = open_appending(found.plan, path, MEMORY, 1, [MACROS])
-    assert (flow.position, flow.note) == (0, "begun")
+    assert (flow.position, flow.begun) == (0, "begun")
     fields = [each.name for each in found.plan.tables["STREAM(clicks)"].columns]
     click = pa.table({"id": pa.array([1], pa.int32()), "k": ["a"]}).select(fields)
     for _ in range(2):  # a step that was not committed can be taken again

@@ -380,20 +380,6 @@ def test_a_generated_column_takes_no_value(ask: Asking, text: str, state: str) -
     assert ask.error(text).sqlstate == state
 
 
-@pytest.mark.parametrize("option", ["partitions = 2", "replicas = 1", "'retention.ms' = '-1'"])
-def test_a_table_that_says_something_of_its_topic_takes_records_without_keys(ask: Asking, broker: Broker, option: str) -> None:
-    name = f"open_{len(option)}"
-    ask(f"create table {name} (a int) with ({option})")
-    ask(f"insert into {name} values (1)")
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for key in (None, "x", "x"):
-        producer.produce(name, b'{"a": 2}', key=key)
-    assert producer.flush(60) == 0
-    ask(f"wait for {name}")
-    assert sorted(ask.rows(f"select a from {name}")) == [(1,), (2,), (2,), (2,)]
-    assert ask.error(f"delete from {name}").sqlstate == "55000"
-
-
 def test_options_have_the_names_of_ksqldb_too(ask: Asking) -> None:
     ask(
         "create stream riders (id varchar, latitude double) with (kafka_topic = 'locations', value_format = 'JSON', partitions = 1)"

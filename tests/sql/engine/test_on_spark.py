@@ -15,6 +15,7 @@ from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import Caller, SqlError
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, engine_of
+from tests.sql.engine.named_rows import Rows
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(400)  # Spark starts, on a machine that may be busy
@@ -113,6 +114,19 @@ def test_tables_with_registered_schemas(engine: SqlEngine, on_spark: Asking, for
     on_spark("drop table of_topic, typed")
 
 
+def test_rows_with_names(engine: SqlEngine, on_spark: Asking) -> None:
+    other = Asking(engine.session(Caller()))
+    rows = Rows(other, "named", seed=7)
+    for _ in range(30):
+        rows.step()
+    rows.check(on_spark)
+    rows.check_stream(on_spark)
+    columns = "select _row, _partition, _offset, _key, n, s from"
+    for source in ("named", "stream named"):
+        assert on_spark.rows(f"{columns} {source} order by _row, n") == other.rows(f"{columns} {source} order by _row, n")
+    other.session.close()
+
+
 def test_functions_in_sql_run_on_spark(on_spark: Asking) -> None:
     on_spark("create function doubled(a bigint) returns bigint language sql as $$ select a * 2 $$")
     assert on_spark.rows("select id, doubled(customer) as d from orders where doubled(id) > 2 order by id") == [(2, 2), (3, 4)]
@@ -135,8 +149,7 @@ def test_a_query_can_be_cancelled(engine: SqlEngine, on_spark: Asking) -> None:
             caught.append(error)
 
     thread = threading.Thread(target=run)
-    before = on_spark.session.spark_queries()
-    assert before.is_started
+    assert on_spark.rows("select count(*) from customers") == [(2,)]  # Spark has started
     thread.start()
     wait_until(lambda: on_spark.session.running._interruptions[1:], "it did not begin")
     on_spark.session.cancel()

@@ -114,7 +114,6 @@ class _Insert:
         servers = ",".join(f"{host}:{port}" for host, port in config.bootstrap_servers)
         self._appended = Appended(job, {"bootstrap.servers": servers}, self.flow, registry=registry)
         self._offsets: dict[str, dict[int, int]] | None = None
-        self._batch = 0
 
     def step(self) -> list[tuple[str, list[pa.RecordBatch]]]:
         """Take what came; its sink writes by itself."""
@@ -129,8 +128,9 @@ class _Insert:
         found = [each for topic in self._appended.topics for each in _read(topic, self._config, ends[topic])]
         if ends != self._offsets:
             records = pa.concat_tables(found) if found else pa.table({})
-            self._appended.take(self._batch + 1, records, ends)
-            self._batch, self._offsets = self._batch + 1, ends
+            end = {topic: {str(at): offset for at, offset in parts.items()} for topic, parts in ends.items()}
+            self._appended.take(records, end)
+            self._offsets = ends
         return []
 
 

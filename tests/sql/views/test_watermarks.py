@@ -187,6 +187,25 @@ def test_streams_joined_within_a_time(ask: Asking) -> None:
         ask(f"drop stream {name}")
 
 
+def test_streams_joined_at_once(ask: Asking) -> None:
+    for name in ("asked", "answered"):
+        ask(f"create stream {name} (at timestamp, k text, watermark for at as at - interval '1 minute')")
+    within = "b.at between a.at and a.at + interval '10 minutes'"
+    ask(f"create stream replies as select a.at, b.at as replied from asked a left join answered b on a.k = b.k and {within}")
+    events(ask, "asked", "10:00", "10:20")
+    events(ask, "answered", "10:05", "10:07")
+    shown = "select to_char(at, 'HH24:MI'), to_char(replied, 'HH24:MI') from replies order by 1, 2"
+    pairs = [("10:00", "10:05"), ("10:00", "10:07")]
+    assert ask.rows(shown) == pairs, "pairs do not wait"
+    events(ask, "asked", "10:40")
+    events(ask, "answered", "10:38")
+    assert ask.rows(shown) == [*pairs, ("10:20", None)], "10:40 waits for a later answer"
+    error = ask.error("insert into replies select a.at, b.at from stream asked a join stream answered b on a.k = b.k")
+    assert (error.sqlstate, "without a bound of time" in error.message) == ("0A000", True)
+    for name in ("replies", "asked", "answered"):
+        ask(f"drop stream {name}")
+
+
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -55,3 +55,13 @@ def invalid_config(errors: Sequence[str]) -> HttpError:
 def must_be_stopped(name: str) -> HttpError:
     """Offsets change only while the connector is stopped."""
     return bad(MUST_BE_STOPPED.format(name))
+
+
+def still_runs(name: str, what: str) -> HttpError:
+    """The offsets of a sink cannot be changed, because its group has members."""
+    return unusable(
+        f"Failed to {what} consumer group offsets for connector {name} either because its tasks haven't stopped completely yet or the "
+        f"connector was resumed before the request to {what} its offsets could be successfully completed. If the connector is in a "
+        "stopped state, this operation can be safely retried. If it doesn't eventually succeed, the Connect cluster may need to be "
+        "restarted to get rid of the zombie sink tasks."
+    )

@@ -99,12 +99,10 @@ def shown_of_source(records: Mapping[str, Any], connector: str) -> list[dict[str
 
 
 def source_changes(records: Mapping[str, Any], connector: str, items: Sequence[Item]) -> dict[str, Any]:
-    """The records that change; None deletes one. A partition that is known keeps its key. Raises HttpError 500."""
+    """The records that change; None deletes one. A partition that is known keeps its key."""
     known = {_canonical(partition): key for key, partition in keys_of_source(records, connector).items()}
     changes = {}
     for partition, offset in items:
-        if partition is None:
-            raise errors.unusable("Partition objects cannot be null")
         key = known.get(_canonical(partition))
         if key is None and offset is None:
             continue

@@ -116,7 +116,7 @@ def topic_changes(
             job, its = jobs.get(job_name(name, task)), progress.get(job_name(name, task))
             if job is None or its is None or its.generation != job.generation:
                 continue
-            for topic in its.offsets:
+            for topic in its.topics:
                 key = topic_key(topic, name)
                 if topic not in there and key not in changes:
                     changes[key] = {"topic": {"name": topic, "connector": name, "task": task, "discoverTimestamp": now_ms}}

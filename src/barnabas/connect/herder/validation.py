@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import barnabas
 from barnabas.connect import plugin
 from barnabas.connect.aliases import enriched
+from barnabas.connect.api import Source
 from barnabas.connect.config_def import ConfigDef, ConfigError, ConfigValue, Type, report
 from barnabas.connect.config_types import HIDDEN
 from barnabas.connect.definitions import CONVERTERS, connector, topics_errors
+from barnabas.connect.functions import connector_class
 from barnabas.connect.herder import errors
+from barnabas.connect.herder.offsets import Item
 from barnabas.connect.herder.planning import Kinds
 from barnabas.connect.herder.state import Config
 from barnabas.connect.plugin import Kind, Plugin, UnknownPlugin
@@ -19,7 +22,7 @@ from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
 
-CLASS, DLQ = "connector.class", "errors.deadletterqueue.topic.name"
+CLASS = "connector.class"
 
 
 def plugin_of(config: Config) -> Plugin:
@@ -48,10 +51,10 @@ def kinds_of(config: Config) -> Kinds | None:
 
 def definition_of(found: Plugin, config: Mapping[str, str], worker: Mapping[str, str]) -> ConfigDef:
     """All keys that a config with this plug-in may have. Raises what the import of the class raises."""
-    made = enriched(connector(worker, found.kind), config)
+    made = enriched(connector(worker, found.kind, config), config)
     for key in CONVERTERS:
         _add_converter(made, key, config)
-    for each in found.load().config:
+    for each in connector_class(found.load()).config:
         if each.name not in made.keys:
             made.add(each)
     return made
@@ -69,11 +72,8 @@ def _add_converter(made: ConfigDef, key: str, config: Mapping[str, str]) -> None
             made.add(each._replace(name=f"{key}.{each.name}"))
 
 
-def validate(config: Config, worker: Mapping[str, str], resolver: Resolver, name: str | None = None) -> dict[str, Any]:
+def validate(config: Config, worker: Mapping[str, str], resolver: Resolver) -> dict[str, Any]:
     """What there is to say of a config, in the form of the REST interface.
-
-    Args:
-        name: of the class, as the request has it.
 
     Raises:
         HttpError: 400 for a config without a known class, 500 for references that cannot be resolved.
@@ -82,7 +82,7 @@ def validate(config: Config, worker: Mapping[str, str], resolver: Resolver, name
     raw = {key: value for key, value in config.items() if value is not None}
     try:
         given = resolver.resolved(raw)
-        cls = found.load()
+        cls = connector_class(found.load())
         definition = definition_of(found, given, worker)
     except (BarnabasError, ImportError) as error:
         raise errors.unusable(str(error)) from None
@@ -92,14 +92,14 @@ def validate(config: Config, worker: Mapping[str, str], resolver: Resolver, name
     if not any(each.errors for each in values.values()):
         _add_errors(values, cls.validate(given))
     _hide(values, raw, given)
-    return report(name or raw[CLASS], definition, values)
+    return report(raw[CLASS], definition, values)
 
 
 def _topics(given: Mapping[str, str]) -> Mapping[str, list[str]]:
     try:
         return topics_errors(given)
     except ConfigError as error:
-        return {DLQ: [str(error)]}
+        return {"topics": [str(error)]}
 
 
 def _add_errors(values: dict[str, ConfigValue], found: Mapping[str, Any]) -> None:
@@ -131,6 +131,20 @@ def check(config: Config, worker: Mapping[str, str], resolver: Resolver) -> None
         raise errors.invalid_config(found)
 
 
+def check_offsets(config: Config, items: Sequence[Item]) -> None:
+    """Ask the class of a source whether it could go on from these offsets. Raises HttpError 500."""
+    cls = connector_class(plugin_of(config).load())
+    assert issubclass(cls, Source)
+    raw = {key: value for key, value in config.items() if value is not None}
+    for partition, offset in items:
+        if partition is None:
+            raise errors.unusable("Partition objects cannot be null")
+        try:
+            cls.check_offset(raw, partition, offset)
+        except BarnabasError as error:
+            raise errors.unusable(str(error)) from None
+
+
 def secrets_of(config: Config) -> set[str]:
     """The keys of a config whose values are passwords by the definitions of its class."""
     try:
@@ -150,8 +164,10 @@ def definitions_shown(name: str, version: str | None) -> list[dict[str, Any]]:
         raise errors.bad(
             f"Plugin {found.name} not found that matches the version range [{version},{version}], available versions: [{found.version}]"
         )
-    keys = list(getattr(found.load(), "config", None) or ())
-    if found.kind in (Kind.SOURCE, Kind.SINK):
+    if found.kind not in (Kind.SOURCE, Kind.SINK):
+        keys = list(getattr(found.load(), "config", None) or ())
+    else:
+        keys = list(connector_class(found.load()).config)
         without = dict.fromkeys(CONVERTERS, "")
         keys += [key for key in connector(without, found.kind) if key.name not in {each.name for each in keys}]
     return [key.shown() for key in keys]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from barnabas.connect.http import connectors, plugins, states
+from barnabas.connect.http import catalogue, connectors, lifecycle
 from barnabas.connect.http.surface import Surface
 from barnabas.security.acls import Operation
 from barnabas.web.routing import Request, Response, Router
@@ -22,25 +22,25 @@ ROUTES: tuple[tuple[str, str, Handler, Operation], ...] = (
     ("GET", f"{ONE}/config", connectors.get_config, READ),
     ("PUT", f"{ONE}/config", connectors.put_config, WRITE),
     ("PATCH", f"{ONE}/config", connectors.patch_config, WRITE),
-    ("GET", f"{ONE}/status", states.status, READ),
-    ("PUT", f"{ONE}/pause", states.pause, WRITE),
-    ("PUT", f"{ONE}/resume", states.resume, WRITE),
-    ("PUT", f"{ONE}/stop", states.stop, WRITE),
-    ("POST", f"{ONE}/restart", states.restart, WRITE),
-    ("GET", f"{ONE}/tasks", states.tasks, READ),
-    ("GET", f"{ONE}/tasks/{{}}/status", states.task_status, READ),
-    ("POST", f"{ONE}/tasks/{{}}/restart", states.restart_task, WRITE),
-    ("GET", f"{ONE}/topics", states.topics, READ),
-    ("PUT", f"{ONE}/topics/reset", states.reset_topics, WRITE),
-    ("GET", f"{ONE}/offsets", states.offsets, READ),
-    ("PATCH", f"{ONE}/offsets", states.alter_offsets, WRITE),
-    ("DELETE", f"{ONE}/offsets", states.reset_offsets, WRITE),
-    ("GET", "/connector-plugins", plugins.list_all, READ),
-    ("GET", "/connector-plugins/{}/config", plugins.definitions, READ),
-    ("PUT", "/connector-plugins/{}/config/validate", plugins.validate, READ),
-    ("GET", "/admin/loggers", plugins.loggers, READ),
-    ("GET", "/admin/loggers/{}", plugins.logger, READ),
-    ("PUT", "/admin/loggers/{}", plugins.set_level, WRITE),
+    ("GET", f"{ONE}/status", lifecycle.status, READ),
+    ("PUT", f"{ONE}/pause", lifecycle.pause, WRITE),
+    ("PUT", f"{ONE}/resume", lifecycle.resume, WRITE),
+    ("PUT", f"{ONE}/stop", lifecycle.stop, WRITE),
+    ("POST", f"{ONE}/restart", lifecycle.restart, WRITE),
+    ("GET", f"{ONE}/tasks", lifecycle.tasks, READ),
+    ("GET", f"{ONE}/tasks/{{}}/status", lifecycle.task_status, READ),
+    ("POST", f"{ONE}/tasks/{{}}/restart", lifecycle.restart_task, WRITE),
+    ("GET", f"{ONE}/topics", lifecycle.topics, READ),
+    ("PUT", f"{ONE}/topics/reset", lifecycle.reset_topics, WRITE),
+    ("GET", f"{ONE}/offsets", lifecycle.offsets, READ),
+    ("PATCH", f"{ONE}/offsets", lifecycle.alter_offsets, WRITE),
+    ("DELETE", f"{ONE}/offsets", lifecycle.reset_offsets, WRITE),
+    ("GET", "/connector-plugins", catalogue.list_all, READ),
+    ("GET", "/connector-plugins/{}/config", catalogue.definitions, READ),
+    ("PUT", "/connector-plugins/{}/config/validate", catalogue.validate, READ),
+    ("GET", "/admin/loggers", catalogue.loggers, READ),
+    ("GET", "/admin/loggers/{}", catalogue.logger, READ),
+    ("PUT", "/admin/loggers/{}", catalogue.set_level, WRITE),
 )
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from barnabas.client.errors import ClientError
-from barnabas.client.keyed_topic import KeyedTopicError
+from barnabas.client.keyed_topic import Contended, KeyedTopicError
 from barnabas.connect.herder import errors
 from barnabas.connect.levels import Levels
 from barnabas.connect.worker import Requests
@@ -46,8 +46,10 @@ class Surface:
         """The result of work that blocks. Raises HttpError."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except Contended as error:
+            raise HttpError(503, str(error)) from None
         except KeyedTopicError as error:
-            raise HttpError(500, str(error)) from None
+            raise errors.bad(str(error)) from None
         except (ClientError, KafkaError) as error:
             raise HttpError(503, f"the cluster does not answer: {error}") from None
         except BarnabasError as error:

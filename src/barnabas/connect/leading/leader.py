@@ -12,21 +12,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec import Struct
 
 import barnabas
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.client.keyed_topic import KeyedTopic
+from barnabas.client.keyed_topic import Contended, KeyedTopic, KeyedTopicError
 from barnabas.connect.herder.planning import job_changes, works
 from barnabas.connect.herder.records import RESTART, Changes, Target
 from barnabas.connect.herder.requests import task_records
 from barnabas.connect.herder.state import Config, Configs
 from barnabas.connect.herder.statuses import Observer, status_changes, topic_changes
 from barnabas.connect.herder.validation import kinds_of
-from barnabas.connect.leading.tasks import TaskMaker
+from barnabas.connect.leading.task_maker import TaskMaker
 from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
 from barnabas.connect.store.topics import CONFIGS, ConnectTopics
@@ -138,15 +139,33 @@ class Leader:
         def changes(there: Mapping[str, Job]) -> dict[str, Job | None]:
             return job_changes(configs, wanted, there, topic, now_ms, undecided)
 
-        if changes(jobs):
-            self.jobs.change(self._client, changes)
-            jobs = self.jobs.records
-        states, failures = self._states.follow(), self._maker.failures()
+        failures = {**self._maker.failures(), **(self._change_jobs(changes) if changes(jobs) else {})}
+        jobs, states = self.jobs.records, self._states.follow()
         observer = Observer(self._worker.id, self._generation, barnabas.__version__)
         said = status_changes(configs, statuses, jobs, states, failures, topic, observer)
         said |= topic_changes(configs, statuses, jobs, self._progress.follow(max_age_s=PROGRESS_AGE_S), now_ms)
         if said and self._active:
             self._topics.put_statuses(self._client, said)
+
+    def _change_jobs(self, changes: Callable[[Mapping[str, Job]], dict[str, Job | None]]) -> dict[str, str]:
+        """Write the jobs that change; returns why the tasks of some connectors get none. A connector that cannot have its jobs, since
+        there are too many or one is too large, holds up no other."""
+        try:
+            self.jobs.change(self._client, changes)
+            return {}
+        except Contended:
+            raise
+        except KeyedTopicError:
+            failures = {}
+            for name in sorted(changes(self.jobs.follow()), key=lambda each: changes(self.jobs.records).get(each) is not None):
+                try:
+                    self.jobs.change(self._client, partial(_only, changes=changes, name=name))
+                except KeyedTopicError as error:
+                    job = changes(self.jobs.records)[name]
+                    assert job is not None
+                    assert isinstance(job.work, ConnectorWork)
+                    failures[job.work.connector] = str(error)
+            return failures
 
     def _with_tasks(self, configs: Configs) -> Configs:
         """The configs after the tasks that are known now were written."""
@@ -155,7 +174,7 @@ class Leader:
         for name in configs.connectors:
             if configs.wants_restart(name):
                 self._maker.forget(name)
-                self._topics.change_configs(self._client, lambda now, name=name: _without_restart(now, name))  # type: ignore[misc]
+                self._topics.change_configs(self._client, partial(_without_restart, name=name))
         made: dict[str, tuple[Config, list[Config]]] = {}
         for name, config in configs.connectors.items():
             if configs.target(name) is Target.STOPPED:
@@ -195,3 +214,9 @@ class Leader:
 
 def _without_restart(configs: Configs, name: str) -> Changes:
     return {RESTART + name: None} if configs.wants_restart(name) else {}
+
+
+def _only(
+    there: Mapping[str, Job], changes: Callable[[Mapping[str, Job]], dict[str, Job | None]], name: str
+) -> dict[str, Job | None]:
+    return {key: job for key, job in changes(there).items() if key == name}

@@ -46,6 +46,20 @@ class FileStreamSource(Source):
     def __init__(self) -> None:
         self._closed = False
 
+    @classmethod
+    def check_offset(cls, config: Mapping[str, str], partition: Mapping[str, Any], offset: Offset | None) -> None:
+        if "filename" not in partition:
+            raise ConnectError("Partition objects should contain the key 'filename'")
+        if offset is None:
+            return
+        if "position" not in offset:
+            raise ConnectError("Offset objects should either be null or contain the key 'position'")
+        position = offset["position"]
+        if not isinstance(position, int) or isinstance(position, bool):
+            raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
+        if position < 0:
+            raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
+
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         path = config[FILE]
         partition = {} if path is None else {"filename": path}

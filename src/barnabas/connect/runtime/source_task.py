@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
@@ -163,7 +164,9 @@ class SourceTask(Task):
             if each.rejected:
                 yield from self._rejected(each)
             if len(each.rows):
-                yield from self._encoded(records_of(each, self._topic))
+                for made in self._encoded(records_of(each, self._topic)):
+                    self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
+                    yield made
         columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
             "value": pa.array([value for _, value in latest.values()], pa.binary()),

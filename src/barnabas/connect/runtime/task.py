@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterable
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.connect.runtime.settings import TaskSettings
+from barnabas.engine.driver.job_logs import close_log
 from barnabas.engine.driver.reasons import one_line
 from barnabas.engine.jobs import Job, JobProgress
 from barnabas.engine.stores import progress_of
@@ -63,6 +65,10 @@ class Task:
         """Take note of records that came through."""
         self._progress.count(rows_in, rows_out)
 
+    def use(self, topics: Iterable[str]) -> None:
+        """Take note of topics that are read or written."""
+        self._progress.topics.update(topics)
+
     def idle(self) -> None:
         """Nothing came through at the moment."""
         self.settle()
@@ -95,6 +101,7 @@ class Task:
         if self._thread.is_alive():
             self.log.warning("event=task-does-not-end")
         self.release()
+        close_log(self.log)
 
 
 class Progress:
@@ -106,6 +113,7 @@ class Progress:
         self._store, self._client = progress_of(config), BlockingClient(config)
         self._batch = self._in = self._out = 0
         self._last = (0, 0)
+        self.topics: set[str] = set()
         self._told, self._told_s = 0, 0.0
 
     def count(self, rows_in: int, rows_out: int) -> None:
@@ -121,7 +129,7 @@ class Progress:
         rows_in, rows_out = self._last
         told = JobProgress(
             self._job.name, self._job.generation, self._batch, {}, rows_in, rows_out, self._in, self._out,
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=time.time_ns() // 1_000_000, topics=tuple(sorted(self.topics)),
         )  # fmt: skip
         self._told_s = time.monotonic()
         try:

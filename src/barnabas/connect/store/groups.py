@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.client.administration import LAST_COMMIT_WITH_NAMES, commit_offsets, coordinator_of
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.errors import ResourceError
+from barnabas.client.errors import PartitionError, ResourceError
 from barnabas.client.operations import refresh
 from barnabas.client.plans import call
 from barnabas.client.results import TopicPartition
 from barnabas.error_codes import ErrorCode
+from barnabas.errors import BarnabasError
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -20,6 +21,7 @@ from barnabas.protocol.messages.offset_delete import (
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from barnabas.protocol.partitions import by_topic
 
+_BUSY = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.UNKNOWN_MEMBER_ID)
 _GONE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INVALID_GROUP_ID)
 
 
@@ -41,10 +43,28 @@ def offsets_of(client: BlockingClient, group: str) -> dict[TopicPartition, int]:
     }
 
 
+class StillRuns(BarnabasError):
+    """The group has members."""
+
+
+class UnknownPlace(BarnabasError):
+    """There is no such topic or partition."""
+
+
 def set_offsets(client: BlockingClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit offsets for a group without members. Raises as `offsets_of`."""
-    if offsets:
+    """Commit offsets for a group without members. Raises StillRuns, UnknownPlace, and as `offsets_of`."""
+    if not offsets:
+        return
+    found = client.topics_by_name(sorted({topic for topic, _ in offsets}))
+    for topic, partition in offsets:  # a commit would be tried again for a minute
+        if topic not in found or partition not in found[topic].partitions:
+            raise UnknownPlace(f"there is no partition {topic}-{partition}")
+    try:
         client.run(commit_offsets(client.config, client.cluster, group, offsets))
+    except PartitionError as error:
+        if error.code != ErrorCode.UNKNOWN_MEMBER_ID:
+            raise
+        raise StillRuns(group) from None
 
 
 def remove_offsets(client: BlockingClient, group: str, places: Iterable[TopicPartition]) -> None:
@@ -77,5 +97,7 @@ def _coordinator(client: BlockingClient, group: str) -> int:
 
 
 def _raise_for(code: int, group: str) -> None:
+    if code in _BUSY:
+        raise StillRuns(group)
     if code:
         raise ResourceError(ErrorCode(code), f"group {group}")

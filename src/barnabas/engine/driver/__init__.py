@@ -1,1 +1,1 @@
-"""The driver: one Spark session that runs the jobs of an engine as streaming queries."""
+"""The driver: one Spark session that runs the jobs of an engine."""

@@ -9,9 +9,10 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.client.config import ClientConfig
 from barnabas.engine.driver.driver import Driver
@@ -19,6 +20,9 @@ from barnabas.engine.driver.opening import Opener
 from barnabas.engine.spark_unit import TASK_VARIABLE
 from barnabas.pipelines import session
 from barnabas.pipelines.runs.process import LEAVE_S, guard_group
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 EXIT_OK, EXIT_SPARK_ENDED = 0, 3
@@ -46,15 +50,26 @@ def main() -> int:
     settings: Mapping[str, str] = task["settings"]
     os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(SOCKET_TIMEOUT_S))  # this process's side of the same
     threading.Thread(target=_load, daemon=True).start()
-    spark = session("barnabas", master=task["master"], conf={**CONF, **task["conf"]})
-    print("ready", flush=True)
-    opener = Opener(spark, settings, Path(task["folder"]))
-    driver = Driver(ClientConfig.from_options(settings), opener.open, lambda: _is_alive(spark))
-    alive = driver.run(stopping)
-    if not alive:
+    made: Future[SparkSession] = Future()
+    opener = Opener(made.result, settings, Path(task["folder"]))
+    driver = Driver(ClientConfig.from_options(settings), opener.open, lambda: not made.done() or _is_alive(made.result()))
+    alive: list[bool] = []
+    running = threading.Thread(target=lambda: alive.append(driver.run(stopping)), name="driver")
+    running.start()  # while Spark starts, connectors begin
+    try:
+        made.set_result(session("barnabas", master=task["master"], conf={**CONF, **task["conf"]}))
+    except BaseException as error:
+        made.set_exception(error)
+        stopping.set()
+        raise
+    finally:
+        if made.exception() is None:
+            print("ready", flush=True)
+        running.join()
+    if not all(alive):
         logger.error("event=spark-ended")
         return EXIT_SPARK_ENDED
-    spark.stop()
+    made.result().stop()
     return EXIT_OK
 
 

@@ -4,7 +4,7 @@ in step. No Spark.
 Rules
   1. At the beginning, the tables are read up to their ends, in step 0. So no row of a stream misses the row of a table that was there.
   2. A micro-batch then goes as in `kept_view.py`: the flow steps, the sink writes rows and progress under the number of the step, the flow
-     commits. After a kill the caller repeats it, and the sink writes nothing twice.
+     commits. After a kill the caller takes it again, and the sink writes nothing twice.
   3. A topic that is read as a table alone is read from its end at the beginning on. Of one that is a stream too, the table leaves out
      the records that it has.
 """
@@ -22,13 +22,15 @@ import pyarrow.compute as pc
 
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import EARLIEST
-from barnabas.engine.driver.job_sink import JobSink, Offsets
+from barnabas.engine.driver.job_sink import JobSink
+from barnabas.engine.driver.position import Position, StreamOffset, by_topic, note_of
 from barnabas.engine.driver.rows import Decoder, RowEncoder
 from barnabas.engine.jobs import InputTable, InsertWork, Job, JobProgress
 from barnabas.incremental.appending import AppendFlow
 from barnabas.incremental.interface import FlowError
 from barnabas.tables.client_source import ClientSource
 from barnabas.tables.declared import columns_of
+from barnabas.tables.row_names import KEY_WORD, ROW
 from barnabas.tables.scan import HEADERS
 from barnabas.tables.source import Snapshot
 from barnabas.tables.table import Table
@@ -55,6 +57,9 @@ class Appended:
         settings: of the client, with `bootstrap.servers`.
         flow: of the job's plan.
         progress: the last of the job's generation, if there is one.
+
+    Raises:
+        FlowError: the state does not fit the progress.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Appended:
         self._beside = Decoder(self._tables, registry)
         self._encoder = RowEncoder(self.work.target, registry)
         self._sink = JobSink(job, settings, progress)
+        self.position = Position(flow.position, flow.note, progress)
         self._log = log or logging.getLogger(__name__)
         self._has_progress = progress is not None
         self._begun: dict[str, dict[int, int]] = {}
@@ -101,15 +107,15 @@ class Appended:
             sources = {topic: ClientSource(topic, self._config) for topic in {each.topic for each in self._tables.values()}}
             try:
                 taken = {topic: source.snapshot() for topic, source in sources.items()}
-                begun = {topic: {at: each.end for at, each in found.partitions.items()} for topic, found in taken.items()}
-                self.flow.begin(self._parts(sources, taken), msgspec.json.encode(Begun(begun)).decode())
+                ends = {topic: {at: each.end for at, each in found.partitions.items()} for topic, found in taken.items()}
+                self.flow.begin(self._parts(sources, taken), msgspec.json.encode(Begun(ends)).decode())
             finally:
                 for source in sources.values():
                     source.close()
-        note = self.flow.note
-        if note is None:
+        begun = self.flow.begun
+        if begun is None:
             raise FlowError("the state has no beginning")
-        self._begun = _BEGUN.decode(note).tables
+        self._begun = _BEGUN.decode(begun).tables
         if not self._has_progress:
             for topic in self.topics:
                 start = self._start(topic) or {}
@@ -127,10 +133,15 @@ class Appended:
     def _parts(self, sources: Mapping[str, ClientSource], taken: Mapping[str, Snapshot]) -> Iterator[dict[str, pa.Table]]:
         """The rows of the tables at the beginning, batch by batch."""
         for name, given in self._tables.items():
-            table = Table(sources[given.topic], columns_of(given.topic), taken[given.topic], newest=given.is_keyed)
+            has_names = given.key == KEY_WORD
+            layout = columns_of(given.topic, key=KEY_WORD if has_names else None)
+            table = Table(sources[given.topic], layout, taken[given.topic], newest=given.is_keyed)
             rows = self._beside.rows(name)
-            names = [*RECORDS, *([HEADERS] if rows.uses_headers else [])]
+            names = [*RECORDS, *([HEADERS] if rows.uses_headers else []), *([ROW] if has_names else [])]
             for batch in table.batches(names):
+                if has_names:  # their records' own keys name no rows that nothing changed
+                    named = layout.key.encode(batch.select([ROW]))
+                    batch = batch.drop_columns([ROW]).set_column(0, "_key", named)
                 renamed = [RECORDS.get(each, each.removeprefix("_")) for each in batch.schema.names]
                 yield {name: rows.of(pa.Table.from_batches([batch]).rename_columns(renamed))}
 
@@ -141,19 +152,13 @@ class Appended:
         finally:
             source.close()
 
-    def has(self, number: int) -> bool:
-        """Whether the flow has a step, so that its records are not needed."""
-        return number <= self.flow.position
-
-    def take(self, number: int, records: pa.Table, ends: Offsets) -> None:
+    def take(self, records: pa.Table, end: StreamOffset) -> None:
         """Take a micro-batch. Arguments and errors are those of `KeptView.take`."""
-        began_s = time.monotonic()
-        self._sink.reach(ends)
-        if self.has(number):
-            return
+        began_s, number = time.monotonic(), self.flow.position + 1
+        self._sink.reach(by_topic(end))
         try:
             inputs = {**self._streams.inputs(records), **self._beside.inputs(self._unknown(records))}
-            rows = self.flow.step(number, inputs)
+            rows = self.flow.step(number, inputs, note_of(end))
             self._check(rows)
             self._sink.count(records.num_rows)
             self._sink.write(
@@ -169,6 +174,7 @@ class Appended:
         except BaseException:
             self.flow.rollback()
             raise
+        self.position.reach(end)
         took_ms = (time.monotonic() - began_s) * 1000
         self._log.info("event=batch number=%d rows=%d appended=%d took_ms=%.0f", number, records.num_rows, rows.num_rows, took_ms)
 

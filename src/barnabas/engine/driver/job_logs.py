@@ -8,6 +8,8 @@ from pathlib import Path
 from barnabas.engine.folders import job_log
 from barnabas.engine.rotating_log import RotatingLog
 
+PARENT = "barnabas.job"
+
 
 class JobLogs:
     """Loggers by job.
@@ -21,15 +23,21 @@ class JobLogs:
         self._handlers: dict[str, _JobLog] = {}
 
     def open(self, name: str) -> logging.Logger:
-        """The logger of a job. Its file is opened anew: the folder of a job that was dropped is deleted."""
-        logger = logging.getLogger(f"barnabas.job.{name.replace('.', '_')}")
+        """The logger of a job, which no other job has. Its file is opened anew: the folder of a job that was dropped is deleted."""
+        logger = logging.Logger(f"{PARENT}.{name}")  # not by `getLogger`, for which a dot in a name is a parent's
+        logger.parent = logging.getLogger(PARENT)
         old = self._handlers.pop(name, None)
         if old is not None:
-            logger.removeHandler(old)
             old.close()
         handler = self._handlers[name] = _JobLog(RotatingLog(job_log(self._folder, name)))
         logger.addHandler(handler)
         return logger
+
+
+def close_log(logger: logging.Logger) -> None:
+    """Release the file of a logger; a later line opens it again."""
+    for each in logger.handlers:
+        each.close()
 
 
 class _JobLog(logging.Handler):

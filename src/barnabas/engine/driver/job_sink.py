@@ -25,8 +25,7 @@ class JobSink:
 
     def __init__(self, job: Job, settings: Mapping[str, str], progress: JobProgress | None) -> None:
         self._job = job
-        options = {f"kafka.{name}": value for name, value in settings.items()}
-        self._batches = MicroBatches({**options, "sinkName": f"job-{job.name}-{job.generation}"}, _schema())
+        self._batches = _batches(job, settings)
         self.offsets: dict[str, dict[int, int]] = {}
         self._total_in, self._total_out = (0, 0) if progress is None else (progress.total_in, progress.total_out)
         if progress is not None:
@@ -73,7 +72,25 @@ class JobSink:
             yield from batches
             yield told
 
-        self._batches.write_here(all_of_it(), f"job-{self._job.generation}", number)
+        self._batches.write_here(all_of_it(), _query(self._job), number)
+
+
+def recovered(job: Job, settings: Mapping[str, str]) -> int | None:
+    """Complete what an earlier process of a job decided, and undo what it did not; returns the last step whose rows are in the topics.
+
+    Raises:
+        MicroBatchFailed: the topics cannot be written now.
+    """
+    return _batches(job, settings).recover(_query(job))
+
+
+def _batches(job: Job, settings: Mapping[str, str]) -> MicroBatches:
+    options = {f"kafka.{name}": value for name, value in settings.items()}
+    return MicroBatches({**options, "sinkName": f"job-{job.name}-{job.generation}"}, _schema())
+
+
+def _query(job: Job) -> str:
+    return f"job-{job.generation}"
 
 
 def sink_rows(keys: Any, values: Any, topic: str) -> pa.RecordBatch:

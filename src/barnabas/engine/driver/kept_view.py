@@ -6,8 +6,8 @@ A micro-batch
     3. The flow commits.
 
 Rules
-  1. After a kill the caller repeats the last micro-batch with the same records. If the flow has it, it is done. If the sink has it and the
-     flow does not, the flow takes it again and the sink leaves it out.
+  1. The offsets behind a step lie in the state of the flow, and in the progress. So the caller reads from there on, whatever was killed
+     (`position.py`). If the sink has a step and the flow does not, the flow takes it again and the sink leaves it out.
   2. Step 0 comes before the first micro-batch and has no rows: a query without groups has a row without any input.
   3. The first rows are written when the view has read what was there at its start: then all of them at once, as the difference to what the
      topic has. So a reader never sees half of a result, and a generation replaces the rows of the one before. A progress record with the
@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.client.config import ClientConfig
-from barnabas.engine.driver.job_sink import JobSink, Offsets, sink_rows
+from barnabas.engine.driver.job_sink import JobSink, sink_rows
+from barnabas.engine.driver.position import Position, StreamOffset, by_topic, note_of
 from barnabas.engine.driver.rows import ROWS_AT_ONCE, Decoder, Encoder
 from barnabas.engine.jobs import Job, JobProgress, ViewWork
 from barnabas.incremental.interface import Flow
@@ -44,6 +45,9 @@ class KeptView:
         settings: of the client, with `bootstrap.servers`.
         flow: of the view's plan.
         progress: the last of the job's generation, if there is one.
+
+    Raises:
+        FlowError: the state does not fit the progress.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class KeptView:
         self._config = ClientConfig.from_options({**settings, "isolation.level": "read_committed"})
         self._decoder, self._encoder = Decoder(self.work.tables, registry), Encoder(self.work, registry)
         self._sink = JobSink(job, settings, progress)
+        self.position = Position(flow.position, flow.note, progress)
         self._log = log or logging.getLogger(__name__)
         self._published = progress is not None
         self._targets: dict[str, dict[int, tuple[int, int]]] = {}
@@ -76,47 +81,44 @@ class KeptView:
             self._targets = {topic: _ends(topic, self._config) for topic in self.topics}
             for topic, parts in self._targets.items():
                 self._sink.offsets[topic] = {partition: start for partition, (start, _) in parts.items()}
+        if self.position.offsets is not None:
+            self._sink.reach(by_topic(self.position.offsets))
         if self.flow.position < 0:
             self.flow.step(0, {})
             self.flow.commit()
         if not self._published and self._has_caught_up():
-            self._publish(0, 0, time.monotonic())
+            self._publish(self.flow.position, 0, time.monotonic())
         if self._published:
             self.flow.release()
 
-    def has(self, number: int) -> bool:
-        """Whether the flow has a step, so that its records are not needed."""
-        return number <= self.flow.position
-
-    def take(self, number: int, records: pa.Table, ends: Offsets) -> None:
-        """Take a micro-batch.
+    def take(self, records: pa.Table, end: StreamOffset) -> None:
+        """Take a micro-batch as the next step.
 
         Args:
-            number: of the step; 1 for the first micro-batch.
-            records: of all topics, with the columns of Spark's source; empty if the flow has the step.
-            ends: the offsets behind the micro-batch.
+            records: of all topics, with the columns of Spark's source: those from the position up to `end`.
+            end: of `Position.ahead`.
 
         Raises:
             FlowError, BadRecord, TableError: the rows cannot be taken; nothing remains of the step.
-            MicroBatchFailed: they were not written, or the next try completes it.
+            MicroBatchFailed: they were not written, or the next start completes it.
         """
-        began_s = time.monotonic()
-        self._sink.reach(ends)
-        if not self.has(number):
-            try:
-                changes = self.flow.step(number, self._decoder.inputs(records))
-                self._sink.count(records.num_rows)
-                if self._published:
-                    batches = self._encoder.records(changes).to_batches(ROWS_AT_ONCE)
-                    self._write(number, batches, records.num_rows, changes.num_rows, began_s)
-                self.flow.commit()
-            except BaseException:
-                self.flow.rollback()
-                raise
-            took_ms = (time.monotonic() - began_s) * 1000
-            self._log.info(
-                "event=batch number=%d rows=%d changes=%d took_ms=%.0f", number, records.num_rows, changes.num_rows, took_ms
-            )
+        began_s, number = time.monotonic(), self.flow.position + 1
+        self._sink.reach(by_topic(end))
+        try:
+            changes = self.flow.step(number, self._decoder.inputs(records), note_of(end))
+            self._sink.count(records.num_rows)
+            if self._published:
+                batches = self._encoder.records(changes).to_batches(ROWS_AT_ONCE)
+                self._write(number, batches, records.num_rows, changes.num_rows, began_s)
+            self.flow.commit()
+        except BaseException:
+            self.flow.rollback()
+            raise
+        self.position.reach(end)
+        took_ms = (time.monotonic() - began_s) * 1000
+        self._log.info(
+            "event=batch number=%d rows=%d changes=%d took_ms=%.0f", number, records.num_rows, changes.num_rows, took_ms
+        )
         if not self._published and self._has_caught_up():
             self._publish(number, records.num_rows, began_s)
 

@@ -18,6 +18,7 @@ from barnabas.pipelines import session
 from barnabas.pipelines.functions import as_table
 from barnabas.pipelines.runs.process import LEAVE_S, guard_group
 from barnabas.schemas.arrow.columns import RegistryAddress
+from barnabas.tables.row_names import KEY_WORD, MAGIC, SIZE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,13 +73,27 @@ def frame_of(
         .load()
     )
     if table.is_keyed:
-        records = as_table(records)
+        records = newest_of_names(records) if table.key == KEY_WORD else as_table(records)
+        table = msgspec.structs.replace(table, is_keyed=False)
     made = TableRows(table, registry)
     schema = made.of(NO_RECORDS).select(list(table.names)).schema
     rows = records.mapInArrow(Decode(table, registry), spark_schema(schema))
     return rows.selectExpr(
         *(f"coalesce(`{name}`, {filled[name]}) AS `{name}`" if name in filled else f"`{name}`" for name in table.names)
     )
+
+
+def newest_of_names(records: DataFrame) -> DataFrame:
+    """The newest record of each row, where rows have names: what `tables.row_names` says, in Spark's SQL."""
+    from pyspark.sql import functions as F
+
+    begin = f"concat(X'{MAGIC.hex()}', unhex(lpad(hex(partition), 8, '0')))"
+    named = f"try_cast(conv(hex(substring(key, {SIZE - 7}, 8)), 16, 10) AS BIGINT)"
+    is_name = f"length(key) = {SIZE} AND substring(key, 1, {SIZE - 8}) = {begin} AND {named} BETWEEN 0 AND offset"
+    row, columns = "_of_row", [name for name in records.columns if name not in ("topic", "partition")]
+    named_records = records.withColumn(row, F.expr(f"CASE WHEN {is_name} THEN {named} ELSE offset END"))
+    newest = named_records.groupBy("topic", "partition", row).agg(F.max_by(F.struct(*columns), "offset").alias("newest"))
+    return newest.where("newest.value IS NOT NULL").select("topic", "partition", "newest.*")
 
 
 NO_RECORDS = pa.table(

@@ -16,6 +16,7 @@ from barnabas.tables.declared import columns_of
 from barnabas.tables.errors import TableError
 from barnabas.tables.memory_scan import MemoryScan
 from barnabas.tables.registered_format import registered_format
+from barnabas.tables.row_names import names_of
 
 ROWS_AT_ONCE = 100_000
 RECORDS = ("key", "value", "partition", "offset", "timestamp", "headers")
@@ -39,15 +40,21 @@ class TableRows:
     def of(self, records: pa.Table) -> pa.Table:
         """The rows of the topic's records, as a `Flow` takes them. Raises BadRecord in the mode `fail`."""
         names = [self._table.renamed.get(each, each) for each in self._table.names]
-        if self._table.is_keyed:
+        has_names = self._layout.has_row_names
+        if self._table.is_keyed and not has_names:
             records = records.filter(pc.is_valid(records.column("key")))
-        parts = [MemoryScan(self.topic, self._layout, names, each).table() for each in records.to_batches()]
-        if not parts:
+        scans = [MemoryScan(self.topic, self._layout, names, each) for each in records.to_batches()]
+        if not scans:
             return self._empty(names)
-        found = pa.concat_tables(parts).rename_columns(list(self._table.names))
         if not self._table.is_keyed:
-            return found
-        return found.append_column(KEY, records.column("key")).append_column(DELETED, pc.is_null(records.column("value")))
+            return pa.concat_tables([each.table() for each in scans]).rename_columns(list(self._table.names))
+        parts = [each.every_row() for each in scans]
+        found = pa.concat_tables([rows for rows, _ in parts]).rename_columns(list(self._table.names))
+        keys: Any = records.column("key")
+        if has_names:
+            keys = pa.chunked_array([names_of(each) for each in records.to_batches()], pa.binary())
+        left_out = pa.chunked_array([each for _, each in parts], pa.bool_())
+        return found.append_column(KEY, keys).append_column(DELETED, pc.or_(pc.is_null(records.column("value")), left_out))
 
     def _empty(self, names: list[str]) -> pa.Table:
         made = MemoryScan(self.topic, self._layout, names, pa.RecordBatch.from_pylist([])).table()

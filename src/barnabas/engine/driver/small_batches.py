@@ -1,10 +1,8 @@
 """Reads small micro-batches in the driver itself: a job of Spark takes a hundred times longer than the read of a few records.
 
 Rules
-  1. Spark plans the micro-batch, and its checkpoint has the offsets, as of every other one. The reader is that of Spark's tasks, so the
-     records are the same, whoever reads them.
-  2. Spark reads what is large, what has many partitions, and what begins where the plan has no offset: the first micro-batch, and a
-     partition that was added.
+  1. The reader is that of Spark's tasks, so the records are the same, whoever reads them.
+  2. Spark reads what is large, what has many partitions, and what begins where the plan has no offset: a partition that was added.
 """
 
 from __future__ import annotations
@@ -14,17 +12,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from barnabas.engine.driver.position import StreamOffset
 from barnabas.pipelines.offsets import from_stream_offset
 from barnabas.pipelines.source import TopicStreamReader
 
-MOST_RECORDS = 10_000
+MOST_RECORDS = 100_000
 MOST_PARTITIONS = 16  # with records; they are read one after the other
-StreamOffset = dict[str, Any]
+NO_RECORDS = pa.table({})
 
 
 class SmallBatches:
-    """Reads for one query.
+    """Reads for one query, or for one job.
 
     Args:
         options: of the query's source.
@@ -32,6 +32,22 @@ class SmallBatches:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._reader = TopicStreamReader(options)
+
+    def initial(self) -> StreamOffset:
+        """The offsets of `startingOffsets`. Raises ClientError."""
+        return self._reader.initialOffset()
+
+    def latest(self, start: StreamOffset, most_rows: int) -> StreamOffset:
+        """The offsets behind the records that are there, or behind about so many.
+
+        Raises:
+            DataLoss: records behind `start` are gone.
+            ClientError: no answer in time.
+        """
+        end = self._reader.latestOffset(start, ReadMaxRows(most_rows))
+        if end != start:
+            self._reader.partitions(start, end)
+        return end
 
     def read(self, start: StreamOffset, end: StreamOffset) -> pa.Table | None:
         """The records between two offsets of the plan, or None if Spark should read them.
@@ -44,7 +60,7 @@ class SmallBatches:
             return None
         parts = self._reader.partitions(start, end)
         batches = [batch for part in parts if part.value.range.size for batch in self._reader.read(part)]
-        return pa.Table.from_batches(batches) if batches else None
+        return pa.Table.from_batches(batches) if batches else NO_RECORDS
 
     def close(self) -> None:
         """Release the client."""

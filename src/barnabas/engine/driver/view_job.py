@@ -1,37 +1,35 @@
-"""The job of a view or an insert: one streaming query of Spark, whose micro-batches change the view, or append rows.
+"""The job of a view or an insert: takes micro-batches in a thread of its own, and changes the view, or appends rows.
 
-Spark plans the micro-batches, keeps their offsets in the checkpoint, reads the records, and repeats the last micro-batch after a failure.
-The driver reads small micro-batches itself, by the reader of Spark's tasks (`small_batches.py`).
+Rules
+  1. A job that is far behind the ends of its topics reads large parts of them by jobs of Spark, in its own pool, until it is near. A job
+     that is near reads the rest in the driver. Then it is level, and takes the micro-batches of a query that it shares with other jobs
+     (`shared_query.py`).
+  2. A job that has missed micro-batches of its query reads their records in the driver. If they are many, it leaves the query until it is
+     near again.
+  3. An error ends the job; it starts again from its state.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from barnabas.engine.driver.appended import Appended
+from barnabas.engine.driver.job_logs import close_log
 from barnabas.engine.driver.kept_view import KeptView
+from barnabas.engine.driver.mailbox import Mailbox, Offer
+from barnabas.engine.driver.position import StreamOffset
 from barnabas.engine.driver.reasons import reason_of_view
-from barnabas.engine.driver.small_batches import SmallBatches, StreamOffset, offsets_of
-from barnabas.pipelines.offsets import from_stream_offset
+from barnabas.engine.driver.shared_query import POOL, SharedQueries, SharedQuery
+from barnabas.engine.driver.small_batches import SmallBatches, is_small
+from barnabas.engine.driver.topics import Topics
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-# Queries start one after the other: Spark changes the environment of a Python source while it plans, and cannot serialize the tasks of
-# another query at that moment ("Illegal size 5 of collection, expected 6").
-_starting = threading.Lock()
-PLAN_S = 5.0
-IDLE = "Waiting for"  # the beginning of a query's status when there is nothing to read
-IDLE_WAIT_MS = 2_000  # an idle job asks so often; records end the wait
-NO_RECORDS = pa.table({})
+    from pyspark.sql import SparkSession
 
 
 class ViewJob:
@@ -39,99 +37,129 @@ class ViewJob:
 
     Args:
         settings: of the client, with `bootstrap.servers`.
-        folder: of this generation: Spark's checkpoint lies in it, beside the state.
     """
 
     def __init__(
-        self, spark: SparkSession, view: KeptView | Appended, settings: Mapping[str, str], folder: Path, log: logging.Logger
+        self, spark: SparkSession, view: KeptView | Appended, settings: Mapping[str, str], queries: SharedQueries, log: logging.Logger
     ) -> None:  # fmt: skip
-        self._spark, self._view, self._settings, self._folder, self._log = spark, view, dict(settings), folder, log
+        self._spark, self._view, self._settings, self._queries, self._log = spark, view, settings, queries, log
         self._name = view.job.name
-        self._error: BaseException | None = None  # that ended the query, as it was raised
-        self._query: StreamingQuery | None = None
-        self._took = False
-        self._small: SmallBatches | None = None
+        self._topics = Topics(tuple(view.topics), view.uses_headers, view.work.most_rows, view.job.pool)
+        self._reader: SmallBatches | None = None
+        self._query: SharedQuery | None = None
+        self._offers = Mailbox()
+        self._thread = threading.Thread(target=self._run, name=f"taking-{self._name}", daemon=True)
+        self._error: BaseException | None = None
+        self._has_settled = False
 
-    def _source_options(self) -> dict[str, str]:
-        view = self._view
-        return {
-            "subscribe": ",".join(view.topics),
-            "startingOffsets": view.starting_offsets,
-            "maxOffsetsPerTrigger": str(view.work.most_rows),
-            "includeHeaders": str(view.uses_headers).lower(),
-            "commitOffsets": "false",
-            "waitForRecordsMs": str(IDLE_WAIT_MS),
-            **{f"kafka.{name}": value for name, value in self._settings.items()},
-        }
-
-    def start(self) -> StreamingQuery:
-        """Begin, or go on. Raises what `KeptView.begin` does, and Spark's errors."""
+    def start(self) -> None:
+        """Begin, or go on. Raises what `KeptView.begin` does."""
         view = self._view
         view.begin()
-        options = self._source_options()
-        self._small = SmallBatches(options)
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", view.job.pool or f"job-{self._name}")
-        stream = self._spark.readStream.format("barnabas").options(**options).load()
-        writer = stream.writeStream.queryName(self._name).option("checkpointLocation", str(self._folder / "checkpoint"))
-        with _starting:
-            self._query = writer.foreachBatch(self._micro_batch).start()
-            self._wait_for_plan(self._query)
-        return self._query
-
-    def _wait_for_plan(self, query: StreamingQuery) -> None:
-        """Wait until the query has planned its first micro-batch, or has found none."""
-        deadline_s = time.monotonic() + PLAN_S
-        while query.isActive and time.monotonic() < deadline_s:
-            if query.lastProgress is not None or query.status["message"].startswith(IDLE):
-                return
-            time.sleep(0.05)
-
-    def _micro_batch(self, frame: DataFrame, batch: int) -> None:
-        try:
-            number = batch + 1
-            start, end = self._planned()
-            records = NO_RECORDS if self._view.has(number) else self._records(frame, start, end)
-            self._view.take(number, records, _by_topic(end))
-            self._took = True
-        except BaseException as error:
-            self._error = error
-            self._log.error("event=batch-failed number=%d error=%r", batch + 1, reason_of_view(error, self._name))
-            raise
-
-    def _records(self, frame: DataFrame, start: StreamOffset, end: StreamOffset) -> pa.Table:
-        assert self._small is not None
-        small = self._small.read(start, end)
-        return frame.toArrow() if small is None else small
-
-    def _planned(self) -> tuple[StreamOffset, StreamOffset]:
-        """The offsets before and behind the running micro-batch, as Spark has planned it; before the first one there are none."""
-        query = self._query or next(each for each in self._spark.streams.active if each.name == self._name)
-        execution = query._jsq.streamingQuery()
-        return offsets_of(execution.committedOffsets()), offsets_of(execution.availableOffsets())
+        self._reader = SmallBatches(self._topics.reader_options(self._settings, view.starting_offsets))
+        if view.position.offsets is None:
+            view.position.begin(self._reader.initial())
+        self._thread.start()
 
     def has_settled(self) -> bool:
-        """Whether a micro-batch was taken since the start, or there is nothing to take."""
-        query = self._query
-        return self._took or (query is not None and query.status["message"].startswith(IDLE))
+        """Whether it has taken a micro-batch since its start, or found nothing to take."""
+        return self._has_settled
 
     def failure(self) -> str | None:
-        """Why the query has ended, in one line; None while it runs."""
-        if self._query is None or self._query.isActive:
-            return None
-        error = self._error or self._query.exception()
-        return "the query ended" if error is None else reason_of_view(error, self._name)
+        """Why it has ended, in one line; None while it runs."""
+        error = self._error or (self._query.error if self._query is not None else None)
+        return None if error is None else reason_of_view(error, self._name)
 
     def stop(self) -> None:
-        """End the query after its micro-batch, and release the state."""
-        if self._query is not None:
-            self._query.stop()
-        if self._small is not None:
-            self._small.close()
+        """End after the running step, and release the state."""
+        self._offers.close()
+        if self._thread.is_alive():
+            self._spark.sparkContext.cancelJobGroup(self._group)
+            self._thread.join()
+        if self._reader is not None:
+            self._reader.close()
         self._view.close()
+        close_log(self._log)
 
+    @property
+    def _group(self) -> str:
+        """Spark's group of the jobs that read for this job alone, and their pool if the job names none."""
+        return f"job-{self._name}"
 
-def _by_topic(offsets: StreamOffset) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {}
-    for (topic, partition), end in from_stream_offset(offsets)[0].items():
-        found.setdefault(topic, {})[partition] = end
-    return found
+    def offer(self, offer: Offer) -> None:
+        """See `shared_query.Member`."""
+        self._offers.put(offer)
+
+    def _run(self) -> None:
+        try:
+            context = self._spark.sparkContext
+            context.setJobGroup(self._group, f"reads for {self._name}", interruptOnCancel=True)
+            context.setLocalProperty(POOL, self._topics.pool or self._group)
+            while not self._offers.is_closed:
+                self._come_near()
+                self._follow()
+        except BaseException as error:  # noqa: BLE001 - `failure` tells of it, whatever it is
+            if not self._offers.is_closed:
+                self._log.error("event=job-failed error=%r", reason_of_view(error, self._name))
+            self._error = error
+
+    def _come_near(self) -> None:
+        """Read by jobs of Spark until what is left is small."""
+        while not self._offers.is_closed:
+            end = self._next_end()
+            if end is None or is_small(self._here, end):
+                return
+            self._take(self._topics.part(self._spark, self._settings, self._here, end), end)
+
+    def _follow(self) -> None:
+        """Take what a query offers, until the job ends or is far behind."""
+        self._offers.open()
+        self._query = query = self._queries.join(self, self._topics, self._here)
+        try:
+            end = self._next_end()
+            is_near = end is None or self._take_small(end)  # records that came before the query knew the job
+            while is_near and (offer := self._offers.wait()) is not None:
+                try:
+                    is_near = self._take_offer(offer)
+                finally:
+                    offer.taken.set_result(None)
+        finally:
+            self._offers.shut()
+            self._queries.leave(self, self._topics, query)
+        self._query = None
+
+    @property
+    def _here(self) -> StreamOffset:
+        assert self._view.position.offsets is not None
+        return self._view.position.offsets
+
+    def _next_end(self) -> StreamOffset | None:
+        """Where the next step ends by what is there; None if there is nothing to take."""
+        assert self._reader is not None
+        position = self._view.position
+        end = position.repeats or position.ahead(self._reader.latest(self._here, self._topics.most_rows))
+        self._has_settled |= end is None
+        return end
+
+    def _take_offer(self, offer: Offer) -> bool:
+        """Whether the job has the records of a micro-batch."""
+        position = self._view.position
+        end = position.ahead(offer.end)
+        if end is None:
+            return True
+        if not position.is_at(offer.start):
+            return self._take_small(end)
+        self._take(offer.records, end)
+        return True
+
+    def _take_small(self, end: StreamOffset) -> bool:
+        """Whether the records up to an end are few, and were taken."""
+        assert self._reader is not None
+        records = self._reader.read(self._here, end)
+        if records is not None:
+            self._take(records, end)
+        return records is not None
+
+    def _take(self, records: pa.Table, end: StreamOffset) -> None:
+        self._view.take(records, end)
+        self._has_settled = True

@@ -29,6 +29,7 @@ from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, sho
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import LiveRows
+from barnabas.sql.live.tables import Name, name_of
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
@@ -302,7 +303,7 @@ class Access:
             memory: the rows of relations in memory.
         """
         snapshots: dict[str, Snapshot] = {}
-        held: dict[str, pa.RecordBatch | None] = {}
+        held: dict[Name, pa.RecordBatch | None] = {}
         made: list[tuple[str, Any]] = []
         for each in inputs:
             relation = each.relation
@@ -316,9 +317,10 @@ class Access:
             if each.is_pending:
                 made.append((each.pending_alias, buffer.rows(relation)))
             if relation.is_keyed and can_be_made(relation.layout, each.schema.names):
-                if topic not in held:
-                    held[topic] = self.live_records(relation, LiveRows.all)
-                records = held[topic]
+                kept = name_of(relation, None)
+                if kept not in held:
+                    held[kept] = self.live_records(relation, LiveRows.all)
+                records = held[kept]
                 if records is not None:
                     made.append((each.alias, self._in_memory(relation, each.schema.names, records)))
                     continue

@@ -115,8 +115,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         topic: its records are here.
         key: the columns that a record's key holds.
-        is_keyed: whether they are the primary key, so that a reader sees the newest row of each. Without a key's columns, each row
-            has a number of its own, in the hidden column ROW.
+        is_keyed: whether they are the primary key, so that a reader sees the newest row of each. Without a key's columns, the rows have
+            names: see `has_row_names`.
         format: of the values.
         owns_topic: whether the topic was made for it, and goes with it.
         mode: of records that do not fit.
@@ -129,6 +129,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         dropped: names of columns that records may still have.
         indexes: names of indexes, which have no effect.
         is_renamed: whether the topic has a name that the table had before.
+        has_row_names: of a keyed table without a key: whether the hidden column ROW names a row by the partition and the offset of its
+            first record (`tables.row_names`). Otherwise the records have keys that an earlier version made, which nothing reads.
     """
 
     name: str
@@ -155,11 +157,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     dropped: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     is_renamed: bool = False
-
-    @property
-    def has_row_ids(self) -> bool:
-        """Whether the hidden column ROW identifies the rows, since no column of theirs does."""
-        return self.is_keyed and not self.key
+    has_row_names: bool = False
 
     @property
     def is_plain_view(self) -> bool:

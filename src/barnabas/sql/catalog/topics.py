@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct, structs
 
-from barnabas.incremental.interface import ROW
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
@@ -17,11 +16,12 @@ from barnabas.tables.declared import key_format as declared_key_format
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import ColumnFormat, Raw
 from barnabas.tables.registered_format import registered_format
+from barnabas.tables.row_names import ROW, RowNames
 from barnabas.tables.scan import Columns
 from barnabas.tables.source import Bounds, Snapshot, TopicSource
 from barnabas.tables.table import Table
 
-ROW_ID = pa.field(ROW, pa.string(), nullable=False)
+ROW_NAME = RowNames.fields[0]
 SAMPLED_RECORDS, SAMPLED_PARTITIONS = 20, 4  # looked at to tell whether a topic holds text
 
 
@@ -67,13 +67,13 @@ class TopicRelation(Struct, frozen=True):
         return self.is_view or (definition is not None and definition.stream is not None and bool(definition.stream.query))
 
     @property
-    def has_row_ids(self) -> bool:
+    def has_row_names(self) -> bool:
         """Whether the hidden column ROW identifies the rows."""
-        return self.definition is not None and self.definition.has_row_ids and not self.is_stream
+        return self.definition is not None and self.definition.has_row_names and not self.is_stream
 
     @property
     def keys(self) -> Sequence[str]:
-        """The columns of the primary key; of a table without one ROW, if its rows have numbers."""
+        """The columns of the primary key; of a table without one ROW, if its rows have names."""
         if self.definition is None or not self.is_keyed:
             return ()
         return self.definition.key or (ROW,)
@@ -81,11 +81,12 @@ class TopicRelation(Struct, frozen=True):
     @property
     def identified(self) -> pa.Schema:
         """The columns, and ROW if it identifies them."""
-        return self.columns.append(ROW_ID) if self.has_row_ids else self.columns
+        return self.columns.append(ROW_NAME) if self.has_row_names else self.columns
 
 
 def as_stream(relation: TopicRelation) -> TopicRelation:
-    """The same topic with a row of each record. Of a table whose rows can change, deletions are left out."""
+    """The same topic with a row of each record. Of a table whose rows can change, deletions are left out; where rows have names, changes
+    of rows too, so that a row comes once."""
     if relation.is_stream:
         return relation
     layout = structs.replace(relation.layout, skips_deletions=relation.is_keyed)
@@ -147,20 +148,25 @@ def declared(definition: TableDefinition, registry: RegistryAddress | None = Non
         TableError: so say the columns, or there is no registry.
         RegistryError, RegistryUnreachable: the registry gave no answer.
     """
+    if definition.is_keyed and not definition.key and not definition.has_row_names:
+        raise TableError(
+            f'the table "{definition.name}" was made by an earlier version, whose rows without a key had another form: '
+            "DROP TABLE, and make it again"
+        )
     schema = definition.schema
-    keys = [ROW_ID] if definition.has_row_ids else [schema.field(name) for name in definition.key]
+    keys = [schema.field(name) for name in definition.key]
     values = [each for each in schema if each.name not in definition.key]
-    key = json_object(keys) if definition.is_key_object else key_format(keys)
+    key = json_object(keys) if definition.is_key_object else RowNames() if definition.has_row_names else key_format(keys)
     hidden = list(META) if keys else [pa.field(KEY, pa.binary()), *META]
     unseen = definition.view.hidden if definition.view is not None else ()
-    hidden = [*(schema.field(name) for name in unseen), *(keys if definition.has_row_ids else ()), *hidden]
+    hidden = [*(schema.field(name) for name in unseen), *([ROW_NAME] if definition.has_row_names else []), *hidden]
     return TopicRelation(
         definition.name,
         definition.topic,
         shown_columns(definition) if unseen else schema,
         pa.schema(hidden),
         Columns(key, value_of(definition, values, registry), definition.mode),
-        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in (*unseen, ROW) else None,
+        key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
         filled={
             each.name: each.default
             for each in definition.columns

@@ -80,7 +80,7 @@ def _needed(nodes: Sequence[Node], last: int) -> tuple[list[Node], int]:
             pending += whole.inputs_of(number)
     order = [*sorted(wanted - {last}), last]
     numbers = {number: place for place, number in enumerate(order)}
-    return [_moved(nodes[number], numbers) for number in order], len(order) - 1
+    return [moved(nodes[number], numbers) for number in order], len(order) - 1
 
 
 def _without_identities(nodes: Sequence[Node], last: int) -> tuple[list[Node], int]:
@@ -90,7 +90,7 @@ def _without_identities(nodes: Sequence[Node], last: int) -> tuple[list[Node], i
     for number, node in enumerate(nodes):
         below = next(iter(whole.inputs_of(number)), number)
         instead[number] = instead[below] if is_identity(node, whole) else number
-    found = [_moved(node, instead) for node in nodes]
+    found = [moved(node, instead) for node in nodes]
     return _needed(found, instead[last])
 
 
@@ -98,7 +98,8 @@ def _nothing(columns: Sequence[Column]) -> str:
     return ", ".join(f"NULL::{each.kind} AS {quoted(each.name)}" for each in columns) or "0 AS _none"
 
 
-def _moved(node: Node, numbers: Mapping[int, int]) -> Node:
+def moved(node: Node, numbers: Mapping[int, int]) -> Node:
+    """A node whose inputs have other numbers; it forgets nothing yet."""
     match node:
         case Input():
             return node

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barnabas.incremental.append_only import NO_STREAM, reason_against
+from barnabas.incremental.append_only import NO_STREAM, UNBOUND, reason_against
 from barnabas.incremental.interface import DELETED, ROW
 from barnabas.incremental.plan import Column, Input, Named, OnTime, Plan, Rows, quoted
 from barnabas.sql.catalog.relations import KEY, META, Relation
@@ -19,7 +19,7 @@ from barnabas.sql.continuous.nodes import Nodes
 from barnabas.sql.continuous.parts import Made, NotSplit, free_name
 from barnabas.sql.continuous.planner import Planner
 from barnabas.sql.continuous.refusals import refuse
-from barnabas.sql.continuous.watermarks import with_watermarks
+from barnabas.sql.continuous.watermarks import with_waiting_rows, with_watermarks
 from barnabas.sql.duck.types import arrow_of, duckdb_of, with_marks
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.query import Input as Reading
@@ -30,6 +30,11 @@ from barnabas.tables.scan import OFFSET, PARTITION
 META_NAMES = (*(each.name for each in META), KEY, ROW, DELETED)  # columns that topics and results have
 _OWN = re.compile(r"_([whrno]|k\d+|text|after|count|come|total|same|row|deleted)")  # names in the tables of a state
 JOB = "a job"
+VIEW = "CREATE MATERIALIZED VIEW keeps such a query"
+_HINTS = {
+    NO_STREAM: "read a stream: FROM STREAM t",
+    UNBOUND: "ON … AND b.at BETWEEN a.at - INTERVAL '5 minutes' AND a.at + INTERVAL '5 minutes', over streams that both have a WATERMARK",
+}
 ONLY = "_only"  # the key of a result that has one row
 
 
@@ -81,7 +86,7 @@ def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = (), *, i
     Args:
         query, cursor: as for `plan_view`.
         more: columns behind those of the query, which may call a clock.
-        is_final: whether a row is appended when it cannot change any more; then rows that come late are left out.
+        is_final: whether a row is appended when it cannot change any more. Then rows that come late are left out, as in a join of streams.
 
     Raises:
         SqlError: as `plan_view`, and 0A000 if a later row could take back what an earlier one made.
@@ -94,15 +99,26 @@ def plan_appends(query: QueryPlan, cursor: Any, more: Sequence[Named] = (), *, i
     if is_final:
         found = replace(found, plan=replace(with_watermarks(found.plan, is_final=True), until=None))
     reason = reason_against(found.plan)
+    if reason == UNBOUND and not is_final:
+        found, reason = _joined_streams(query, cursor)
     if reason is not None:
         why = f": {found.notices[0]}" if found.notices and reason.startswith("a part") else ""
-        hint = "read a stream: FROM STREAM t" if reason == NO_STREAM else "CREATE MATERIALIZED VIEW keeps such a query"
-        raise not_supported(f"a job cannot append the rows of this query: {reason}{why}", hint=hint)
+        raise not_supported(f"a job cannot append the rows of this query: {reason}{why}", hint=_HINTS.get(reason, VIEW))
     plan = found.plan
     if more:
         own = tuple(Named(each.name, each.kind, quoted(each.name)) for each in plan.columns)
         plan = Plan((*plan.nodes, Rows(len(plan.nodes) - 1, (*own, *more))))
     return replace(found, plan=_with_functions(plan, query))
+
+
+def _joined_streams(query: QueryPlan, cursor: Any) -> tuple[Planned, str | None]:
+    """The plan of a query that joins streams, and why its rows cannot be appended. Rows behind a watermark have no part in it."""
+    found = _planned(query, cursor, (), identifies=False)
+    reason = reason_against(replace(found.plan, nodes=with_watermarks(found.plan).nodes))
+    if reason == UNBOUND:
+        return found, reason
+    made = replace(found, plan=with_waiting_rows(found.plan))
+    return made, reason_against(made.plan)
 
 
 def _planned(
@@ -138,6 +154,9 @@ def _input(query: QueryPlan, one: Reading, nodes: Nodes, *, judges_time: bool) -
     mark = getattr(getattr(relation, "definition", None), "watermark", None) if judges_time else None
     if mark is not None:
         wanted.setdefault(mark.column, everything[mark.column])
+    if KEY in wanted and relation.keys:
+        text = f'a view cannot have the column "{KEY}" of a table whose rows can change'
+        raise not_supported(text, hint="an update takes it away; STREAM t has it, and so has a table with APPEND ONLY")
     for name in wanted:
         if name != ROW or name not in relation.keys:  # a view without a key has rows with this one
             _check_name(name)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from barnabas.incremental.append_only import reads_streams_alone
 from barnabas.incremental.plan import (
     Final,
     Groups,
@@ -46,6 +47,7 @@ from barnabas.sql.continuous.bounds import (
     parsed,
     until,
 )
+from barnabas.sql.continuous.nodes import moved
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import not_supported
 
@@ -81,6 +83,24 @@ def _final(plan: Plan) -> Plan:
     return replace(plan, nodes=(*plan.nodes, Final(last, plan.columns, plan.until)))
 
 
+def with_waiting_rows(plan: Plan) -> Plan:
+    """The plan of a join of streams. Its nodes forget what the watermarks allow, and a row without a partner waits until it is final.
+
+    Raises:
+        SqlError: 0A000 if nothing tells when such a row is final.
+    """
+    number = 0
+    while plan.marks and number < len(plan.nodes):
+        if isinstance(plan.nodes[number], Less) and reads_streams_alone(plan, number):
+            final = Final(number, plan.columns_of(number), Bounding(plan).final(number))
+            number += 1
+            numbers = {each: each + (each >= number - 1) for each in range(len(plan.nodes))}
+            later = (moved(each, numbers) for each in plan.nodes[number:])
+            plan = replace(plan, nodes=(*plan.nodes[:number], final, *later))
+        number += 1
+    return replace(with_watermarks(plan), until=None)
+
+
 def _never_final(plan: Plan) -> SqlError:
     times = ", ".join(sorted({each.time for each in plan.marks.values()}))
     return not_supported(
@@ -108,6 +128,15 @@ class Bounding:
         bounds = self._bounds[-1]
         names = [*(self._plan.key or ()), *(each.name for each in self._plan.columns)]
         return next((until(_column(name), bounds[name]) for name in names if name in bounds), None)
+
+    def final(self, number: int) -> Until:
+        """The rows of a node that cannot change. Raises SqlError 0A000 if nothing tells it."""
+        for name, bound in self._bounds[number].items():
+            return until(_column(name), bound)
+        raise not_supported(
+            "nothing tells when a row of a stream without a partner is final",
+            hint="compare the times of both streams: ON … AND b.at BETWEEN a.at - INTERVAL '5 minutes' AND a.at + INTERVAL '5 minutes'",
+        )
 
     def _bounded(self, number: int) -> Bounds:
         """The bounds of a node; the node gets what it may forget."""

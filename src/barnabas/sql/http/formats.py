@@ -210,6 +210,7 @@ class Events:
 WRITERS: Mapping[str, type[Json | JsonLines | Csv | Arrow | Events]] = {
     "json": Json, "jsonl": JsonLines, "csv": Csv, "arrow": Arrow, "sse": Events,
 }  # fmt: skip
+_NAMES = {writer.content_type.split(b";")[0].decode(): name for name, writer in WRITERS.items()}
 
 
 def chosen(name: str | None, accept: str) -> str | None:
@@ -221,10 +222,9 @@ def chosen(name: str | None, accept: str) -> str | None:
     """
     if name is not None:
         return name if name in WRITERS else None
-    kinds = {writer.content_type.split(b";")[0].decode(): key for key, writer in WRITERS.items()}
     for wanted in (part.split(";")[0].strip().lower() for part in accept.split(",")):
-        if wanted in kinds:
-            return kinds[wanted]
+        if wanted in _NAMES:
+            return _NAMES[wanted]
         if wanted in {"", "*/*", "application/*"}:
             return "json"
     return None

@@ -5,6 +5,8 @@ Rules
   2. Nothing here fails a query. The session's thread runs it if there is no answer: after an error, after PATIENCE_S, with more than
      MOST_BYTES of new records, with rows that a thread uses for so long.
   3. The loop never blocks on a lock.
+  4. At most LOOKS_AT_ONCE looks at a table are under way for a caller. While one waits for the leaders, the loop answers the queries of
+     another.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pyarrow as pa
 
 from barnabas import limits
@@ -33,8 +36,9 @@ from barnabas.sql.live.tables import Followed, LiveTables, reaches
 
 logger = logging.getLogger(__name__)
 PATIENCE_S = 0.5
-LOCKED_S = 0.000_5  # between two tries to have the rows that a thread uses
+LOCKED_S = 0.001  # between two tries to have the rows that a thread uses; uvloop rounds a shorter time to none
 REST_S, LONG_REST_S = 1.0, 60.0  # after a look without an answer in time, and after a log-in that was refused
+LOOKS_AT_ONCE = 2
 LEARNT_S = 1.0  # so long nothing asks whether the leaders of the partitions are known
 MOST_BYTES = 128 << 10  # of new records that the loop decodes itself
 MOST_ROW_BYTES = 64 << 10  # of a row that the loop makes; a larger one would keep the other clients waiting
@@ -45,8 +49,7 @@ class TooLarge(Exception):
     """The row is for a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A query for the row of a key.
 
     Args:
@@ -64,52 +67,53 @@ class Question:
 
 
 class Look:
-    """Looks at one table for one caller, one after the other."""
+    """Looks at one table for one caller."""
 
     def __init__(self, client: AsyncClient, live: LiveTables, followed: Followed, topic: str, topic_id: UUID) -> None:
         self._client, self._live, self.followed, self._topic, self._topic_id = client, live, followed, topic, topic_id
         self._config = replace(client.config, read_committed=True, fetch_max_wait_ms=0, fetch_min_bytes=0, interruption=None)
         self._waiting: list[Question] = []
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._rests_until = self._learnt_until = -math.inf
-        self._is_asking = self._is_late = False
+        self._asking = 0  # looks that await the cluster
+        self._late: set[int] = set()  # looks that take too long, by the identity of their questions
+        self._is_beginning = False  # a task will take the questions that wait
 
     @property
     def is_busy(self) -> bool:
-        return self._task is not None
+        return bool(self._tasks)
 
     def close(self) -> None:
         """Give no more answers."""
-        if self._task is not None:
-            self._task.cancel()
+        for each in self._tasks:
+            each.cancel()
 
     def ask(self, question: Question) -> bool:
         """Whether the question will be answered."""
         loop = asyncio.get_running_loop()
-        if self._is_late or loop.time() < self._rests_until:
+        if self._late or loop.time() < self._rests_until:
             return False
         self._waiting.append(question)
-        if self._task is None:
-            self._task = loop.create_task(self._run())
+        if not self._is_beginning and len(self._tasks) < LOOKS_AT_ONCE:
+            self._is_beginning = True
+            task = loop.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
         return True
 
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task in self._tasks:  # it was cancelled before it began
+            self._tasks.remove(task)
+            self._is_beginning = False
+            self._drop(self._waiting)
+
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
+        self._is_beginning = False
         asked: list[Question] = []
         try:
             while self._waiting:
                 asked, self._waiting = self._waiting, []
-                timer = loop.call_later(PATIENCE_S, self._give_up, asked)
-                answers: list[tuple[bool, Any]] = []
-                try:
-                    answers = await self._look(asked)
-                except TableChanged:
-                    pass
-                except BarnabasError as error:
-                    self._rests_until = loop.time() + (LONG_REST_S if isinstance(error, LoginFailed) else REST_S)
-                finally:
-                    timer.cancel()
-                    self._is_late = False
+                answers = await self._looked(asked)
                 answered = asked[: len(answers)]
                 del asked[: len(answers)]
                 self._drop(asked)
@@ -118,14 +122,30 @@ class Look:
         except Exception:
             logger.exception("event=sql-look-failed topic=%s", self._topic)
         finally:
-            self._task = None
+            self._tasks.remove(asyncio.current_task())  # type: ignore[arg-type]  # at once: the next question begins another
             self._drop(asked)
-            self._drop(self._waiting)
+            if not self._tasks:
+                self._drop(self._waiting)
+
+    async def _looked(self, asked: list[Question]) -> list[tuple[bool, Any]]:
+        """An answer for each question that still waits, or none."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(PATIENCE_S, self._give_up, asked)
+        try:
+            return await self._look(asked)
+        except TableChanged:
+            return []
+        except BarnabasError as error:
+            self._rests_until = loop.time() + (LONG_REST_S if isinstance(error, LoginFailed) else REST_S)
+            return []
+        finally:
+            timer.cancel()
+            self._late.discard(id(asked))
 
     def _give_up(self, asked: list[Question]) -> None:
         """The answer takes too long: threads wait for it, with the statements' own limits."""
-        self._is_late = True
-        if self._is_asking:
+        self._late.add(id(asked))
+        if self._asking:
             self._rests_until = asyncio.get_running_loop().time() + REST_S
         self._drop(asked)
         self._drop(self._waiting)
@@ -170,7 +190,7 @@ class Look:
         """The answer of each partition. Raises ClientError, PartitionError, TableChanged."""
         cluster = self._client.cluster
         calls = fetch_calls(self._config, cluster, self._topic, positions)
-        self._is_asking = True
+        self._asking += 1
         try:
             if len(calls) == 1:
                 found = [await self._client.request(calls[0][0])]
@@ -180,7 +200,7 @@ class Look:
             cluster.forget(self._topic)
             raise
         finally:
-            self._is_asking = False
+            self._asking -= 1
         return {
             partition: received(cluster, self._topic, partition, answer)
             for (_, partitions), answer in zip(calls, found, strict=True)

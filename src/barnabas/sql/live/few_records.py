@@ -28,6 +28,7 @@ from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.record import iterate_records
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.formats import ColumnFormat, Raw
+from barnabas.tables.scalar_format import ScalarFormat
 
 MOST_BYTES, MOST_RECORDS = 8_192, 24
 _NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
@@ -87,8 +88,6 @@ def _add(found: Few, data: memoryview, at: int, start: int) -> bool:
 
 def are_canonical(layout: ColumnFormat, keys: Sequence[bytes | None]) -> bool | None:
     """Whether the format writes these keys with the same bytes; None if the general way must tell."""
-    from barnabas.tables.scalar_format import ScalarFormat  # it loads kernels, which a service without a table does not need
-
     if not isinstance(layout, (ScalarFormat, Raw)):
         return None
     (field,) = layout.fields

@@ -114,25 +114,26 @@ def received(cluster: Cluster, topic: str, partition: int, answer: Any) -> Fetch
 
 
 def take(rows: LiveRows, topic: str, partition: int, asked: int, answer: Fetched) -> None:
-    """Take the answer of a Fetch into the rows; nothing if another look has taken it meanwhile. Raises TableChanged.
+    """Take the answer of a Fetch into the rows, behind that which another look has taken meanwhile. Raises TableChanged.
 
     Args:
         asked: the position that the Fetch was for.
     """
     part = rows.partitions[partition]
-    if part.position != asked:
+    start = part.position
+    if start < asked:
         return
     if answer.last_stable_offset < asked:
         raise TableChanged
-    few = few_records(answer, asked) if len(answer.records) else None
+    few = few_records(answer, start) if len(answer.records) else None
     if few is not None:
         rows.take_few(partition, few)
         part.position = few.end
     elif len(answer.records):
         decoder = RecordDecoder(topic, partition)
-        for batch in decoder.decode(answer.records, asked, aborted=answer.aborted):
+        for batch in decoder.decode(answer.records, start, aborted=answer.aborted):
             rows.take(partition, batch)
-        part.position = max(asked, next_offset(answer.records, asked))
+        part.position = max(start, next_offset(answer.records, start))
     if answer.log_start_offset > part.log_start:
         part.drop_before(answer.log_start_offset)
         rows.changes += 1

@@ -5,7 +5,8 @@ Rules
   2. The bytes of keys and values are kept; a reader decodes those that it needs.
   3. `is_canonical` says whether the table would write each key with the same bytes. Only then do the bytes of a key find its row: another
      writer may have written the number 1 as `1.0`.
-  4. Rows are in the order of their records. A record whose key got a newer one goes when such records are more than the rows.
+  4. Where rows have names in place of keys, the newest record of each name counts; the records keep their own keys (`tables.row_names`).
+  5. Rows are in the order of their records. A record whose key got a newer one goes when such records are more than the rows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from barnabas.columnar.decode import SCHEMA
 from barnabas.sql.live.few_records import Few, are_canonical
 from barnabas.sql.live.slots import Slots
 from barnabas.tables.formats import ColumnFormat
+from barnabas.tables.row_names import RowNames, name_of, names_of
 
 ROW_BYTES = 180  # of memory for a row, besides its record and its key
 SPARE = 10_000  # records that are no rows which are kept in any case
@@ -43,22 +45,32 @@ class LivePartition:
         """Bytes of memory, about."""
         return self._slots.size + self._key_bytes + ROW_BYTES * len(self.rows)
 
-    def take_few(self, few: Few) -> None:
-        """Records in the order of their offsets."""
+    def take_few(self, few: Few, keys: Sequence[bytes | None] | None = None) -> None:
+        """Records in the order of their offsets.
+
+        Args:
+            keys: of their rows; by default those of the records.
+        """
+        keys = few.keys if keys is None else keys
         first = self._slots.next
         self._slots.add_few(few.keys, few.values, few.offsets, few.times)
-        self._point(few.keys, [value is None for value in few.values], first)
+        self._point(keys, [value is None for value in few.values], first)
 
-    def take(self, records: pa.RecordBatch) -> None:
-        """Records in the order of their offsets, as `columnar.decode` has them."""
+    def take(self, records: pa.RecordBatch, of_rows: Any = None) -> None:
+        """Records in the order of their offsets, as `columnar.decode` has them.
+
+        Args:
+            of_rows: the keys of their rows, `pa.binary()`; by default those of the records.
+        """
+        of_rows = records.column("key") if of_rows is None else of_rows
         first, values = self._slots.next, records.column("value")
-        keys: list[bytes | None] = records.column("key").to_pylist()
+        keys: list[bytes | None] = of_rows.to_pylist()
         times = records.column("timestamp").view(pa.int64())
         self._slots.add(records.column("key"), values, records.column("offset"), times)
         if values.null_count:
             deleted: list[Any] = values.is_null().to_pylist()
             self._point(keys, deleted, first)
-        elif records.column("key").null_count or not self._point_fresh(keys, first):
+        elif of_rows.null_count or not self._point_fresh(keys, first):
             self._point(keys, [False] * len(keys), first)
 
     def _point_fresh(self, keys: Sequence[Any], first: int) -> bool:
@@ -127,7 +139,7 @@ class LiveRows:
     """
 
     def __init__(self, key: ColumnFormat) -> None:
-        self._key = key
+        self._key, self._has_names = key, isinstance(key, RowNames)
         self.partitions: dict[int, LivePartition] = {}
         self.is_canonical = True
         self.changes = 0
@@ -140,6 +152,9 @@ class LiveRows:
     def take(self, partition: int, records: pa.RecordBatch) -> None:
         """Records of one partition, as `columnar.decode` has them."""
         self.changes += 1
+        if self._has_names:
+            self.partitions[partition].take(records, names_of(records))
+            return
         self.is_canonical = self.is_canonical and _is_canonical(self._key, records.column("key"))
         self.partitions[partition].take(records)
 
@@ -148,6 +163,10 @@ class LiveRows:
         if not few.keys:
             return
         self.changes += 1
+        if self._has_names:
+            places = zip(few.keys, few.offsets, strict=True)
+            self.partitions[partition].take_few(few, [name_of(key, partition, offset) for key, offset in places])
+            return
         if self.is_canonical:
             known = are_canonical(self._key, few.keys)
             self.is_canonical = _is_canonical(self._key, pa.array(few.keys, pa.binary())) if known is None else known

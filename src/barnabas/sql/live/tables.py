@@ -164,10 +164,14 @@ class LiveTables:
             return limits.MAX_SQL_LIVE_BYTES - used + sizes.get(followed, 0)
 
 
-def name_of(relation: TopicRelation, topic_id: UUID) -> Name:
-    """Of the rows of a relation: relations with other keys have others."""
+def name_of(relation: TopicRelation, topic_id: UUID | None) -> Name:
+    """Of the rows of a relation: relations with other keys have others.
+
+    Args:
+        topic_id: None for a name within one statement.
+    """
     key = relation.layout.key
-    return relation.topic, topic_id.hex, repr((type(key).__name__, key.fields))
+    return relation.topic, topic_id.hex if topic_id is not None else "", repr((type(key).__name__, key.fields))
 
 
 def reaches(rows: LiveRows, written: Mapping[int, int]) -> bool:

@@ -45,7 +45,7 @@ class Conflict:
     ) -> None:
         self._session, self._relation, self._text = session, relation, text
         self.plan: QueryPlan | None = None
-        if not relation.is_keyed or relation.has_row_ids:
+        if not relation.is_keyed or relation.has_row_names:
             raise SqlError(
                 "42P10",
                 f'the table "{relation.name}" has no primary key, so its rows have no conflicts',

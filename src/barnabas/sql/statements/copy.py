@@ -30,7 +30,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected, run
 from barnabas.sql.statements.target import cast_to, columns_named, target_of, with_columns
 from barnabas.sql.states import WRONG_OBJECT, not_supported, syntax_error
-from barnabas.sql.writing.records import check_rows, records_of, with_row_ids
+from barnabas.sql.writing.records import check_rows, records_of
 
 SOURCE = "__copy"
 _FORM = "COPY name [(columns)] FROM STDIN | TO STDOUT [WITH (FORMAT csv, …)]"
@@ -145,7 +145,7 @@ class _Loading:
                 session.write(relation, rows)
         else:
             session.check_writable()
-            session.send((relation.topic, records_of(relation, with_row_ids(relation, rows))) for rows in self._checked(pieces))
+            session.send((relation.topic, records_of(relation, rows)) for rows in self._checked(pieces))
         return self._rows
 
     def _checked(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -38,6 +38,8 @@ from barnabas.sql.states import (
 from barnabas.tables.scan import MODES
 
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only")
+LOG_CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes")  # a topic with one of them is append-only
+KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}  # of a topic whose rows have names
 KSQLDB = {"kafka_topic": "topic", "value_format": "format"}  # its names of options
 APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
@@ -75,16 +77,14 @@ class Options(NamedTuple):
     append_only: bool | None = None
 
     @property
-    def has_row_ids(self) -> bool:
-        """Whether the rows of a table without a key get numbers, so that they can be changed. Records of others have none."""
+    def can_change(self) -> bool:
+        """Whether the rows of a table without a key can be changed, as far as the statement says.
+
+        `WITH (key = …)` needs the keys of records for columns, and a topic with a retention is a log.
+        """
         if self.append_only is not None:
             return not self.append_only
-        return not (self.key or self.format != "json" or self.mode != "permissive" or self.names_topic)
-
-    @property
-    def names_topic(self) -> bool:
-        """Whether anything is said of the topic. Then other programs may write to it, and to choose keys is their business."""
-        return bool(self.topic or self.partitions > 0 or self.replicas > 0 or self.configs)
+        return not self.key and not any(name in LOG_CONFIGS for name in self.configs)
 
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
@@ -181,12 +181,29 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
     if primary and options.append_only:
         raise SqlError(INVALID_TABLE, "a table with a primary key is not append-only", hint="leave out one of them")
     watermark = None if mark is None else watermark_of(mark, columns, can_change=bool(primary) or options.append_only is False)
-    is_keyed = bool(primary) or (not key and watermark is None and options.has_row_ids)
+    has_names = not primary and watermark is None and names_rows(options)
     definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode, watermark=watermark
-    )
+        name, options.topic or name, tuple(columns), key, bool(primary) or has_names, options.format, mode=options.mode,
+        watermark=watermark, has_row_names=has_names,
+    )  # fmt: skip
     check(definition)
     return definition, options, numbered
+
+
+def names_rows(options: Options) -> bool:
+    """Whether the rows of a table without a primary key get names, so that they can be changed. Raises SqlError if they cannot."""
+    if options.append_only is False and options.key:
+        hint = "PRIMARY KEY makes a table with one row for each key, APPEND ONLY one whose rows never change"
+        raise SqlError(INVALID_TABLE, "rows of a table with the option key cannot be changed", hint=hint)
+    if options.append_only is False and "compact" in options.configs.get("cleanup.policy", ""):
+        raise _compacted(options.topic)
+    return options.can_change
+
+
+def _compacted(topic: str | None) -> SqlError:
+    what = f'the topic "{topic}" is' if topic else "the topic would be"
+    hint = "PRIMARY KEY names the columns of the key, and APPEND ONLY makes a table whose rows never change"
+    return SqlError(INVALID_TABLE, f"{what} compacted: rows without a primary key could not be kept apart", hint=hint)
 
 
 def table_name(session: Host, table: Any) -> str:
@@ -352,18 +369,22 @@ def _with_free_topic(session: Host, definition: TableDefinition) -> TableDefinit
 
 
 def _over(session: Host, definition: TableDefinition, options: Options) -> TableDefinition:
-    """The definition of a table over a topic that is there: its records have no numbers of rows, unless the statement says it.
+    """The definition of a table over a topic that is there: append-only, unless the statement says that its rows can be changed.
 
-    An empty topic with compaction may be of another session that makes the same table at this moment.
+    An empty topic that keeps everything may be of another session that makes the same table at this moment. Raises SqlError.
     """
-    if not definition.has_row_ids or options.append_only is not None:
+    if not definition.has_row_names:
+        return definition
+    configs = session.client.describe_topic_config(definition.topic)
+    if options.append_only is False:
+        if "compact" in (configs.get("cleanup.policy") or ""):
+            raise _compacted(definition.topic)
         return definition
     topic = session.client.topics_by_name([definition.topic])[definition.topic]
     ends = session.client.list_offsets({(definition.topic, partition): LATEST for partition in topic.partitions})
-    is_new = all(each.offset == 0 for each in ends.values())
-    if is_new and session.client.describe_topic_config(definition.topic).get("cleanup.policy") == "compact":
+    if all(each.offset == 0 for each in ends.values()) and all(configs.get(name) == value for name, value in KEPT.items()):
         return definition
-    return msgspec.structs.replace(definition, is_keyed=False)
+    return msgspec.structs.replace(definition, is_keyed=False, has_row_names=False)
 
 
 def exists(name: str) -> SqlError:
@@ -375,7 +396,7 @@ def _make_topic(session: Host, definition: TableDefinition, options: Options) ->
     """Whether the topic was created now."""
     if has_topic(session, definition.topic):
         return False
-    configs = {"cleanup.policy": "compact"} if definition.is_keyed else {}
+    configs = KEPT if definition.has_row_names else {"cleanup.policy": "compact"} if definition.is_keyed else {}
     try:
         session.client.create_topics(
             [NewTopic(definition.topic, options.partitions, options.replicas, {**configs, **options.configs})]

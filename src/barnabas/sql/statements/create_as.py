@@ -15,7 +15,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import RESERVED, folded
-from barnabas.sql.statements.create import Options, check, make_table, options_of, private, table_name
+from barnabas.sql.statements.create import Options, check, make_table, names_rows, options_of, private, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.registered import found_schema
@@ -89,7 +89,9 @@ def definition_as(session: Host, tree: Any, plan: QueryPlan, options: Options) -
     missing = [each for each in key if each not in [column.name for column in columns]]
     if missing:
         raise SqlError("42703", f'column "{missing[0]}" named in key does not exist')
-    is_keyed = not key and options.has_row_ids
-    definition = TableDefinition(name, options.topic or name, tuple(columns), key, is_keyed, options.format, mode=options.mode)
+    has_names = names_rows(options)
+    definition = TableDefinition(
+        name, options.topic or name, tuple(columns), key, has_names, options.format, mode=options.mode, has_row_names=has_names
+    )
     check(definition)
     return definition

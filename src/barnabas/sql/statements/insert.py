@@ -24,6 +24,7 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.rows import NewRows
 from barnabas.sql.statements.target import Returning, columns_named, is_default, target_of, together
 from barnabas.sql.states import LIMIT_EXCEEDED, UNIQUE, not_supported
+from barnabas.sql.writing.one_row import RowEncoder
 from barnabas.sql.writing.records import check_rows, keys_of
 
 
@@ -86,8 +87,6 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
 
-    from barnabas.sql.writing.one_row import RowEncoder  # it loads kernels, which a service without a table does not need
-
     encoder = RowEncoder.of(relation) if returning.plan is None and (conflict is None or conflict.overwrites) else None
 
     def run(values: Sequence[Any]) -> Result:
@@ -108,7 +107,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return None
         session.check_writable(relation.name)
         key, value = record
-        is_checked = relation.is_keyed and not relation.has_row_ids and conflict is None
+        is_checked = relation.is_keyed and not relation.has_row_names and conflict is None
         if is_checked and key is not None and session.existing(relation, [key]):
             return None
         session.send_one(relation.topic, key, value)
@@ -149,7 +148,7 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
     Args:
         seen: the keys of earlier rows of the statement; those of these rows are added.
     """
-    if relation.has_row_ids:
+    if relation.has_row_names:
         return rows
     keys = keys_of(relation, rows)
     seen = set() if seen is None else seen

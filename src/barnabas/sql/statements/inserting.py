@@ -17,7 +17,6 @@ from sqlglot.tokenizer_core import TokenType
 
 from barnabas.engine.jobs import InsertWork, Job
 from barnabas.engine.operations import JobError, check_name
-from barnabas.incremental.interface import ROW
 from barnabas.incremental.plan import Named
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_appends
@@ -189,8 +188,8 @@ def insert_of(
     if relation.is_keyed and isinstance(relation.layout.value, Raw):
         required += [each.name for each in relation.layout.value.fields]  # a null payload would delete the row
     target = layout.input_table(relation, tuple(each.name for each in planned.plan.columns))
-    if relation.has_row_ids:
-        target = msgspec.structs.replace(target, is_keyed=False)  # the rows computed again would have other numbers
+    if relation.has_row_names:
+        target = msgspec.structs.replace(target, is_keyed=False, key=None)  # each row is a record without a key
     work = InsertWork(
         sql or statement.text, planned.plan, layout.inputs_of(planned), target, tuple(dict.fromkeys(required)), creates
     )
@@ -245,8 +244,6 @@ def _defaults(session: Host, relation: TopicRelation, given: Sequence[str], text
         value = cast_to(default_of(relation, field.name), field)
         plan = checked(session, exp.select(exp.alias_(value, field.name, quoted=True)), text)
         found.append(Named(field.name, duckdb_of(field.type), to_duckdb(plan.tree.expressions[0].unalias())))
-    if relation.has_row_ids:
-        found.append(Named(ROW, "VARCHAR", "CAST(uuid() AS VARCHAR)"))
     return found
 
 

@@ -220,8 +220,12 @@ def create_text(relation: Any) -> str:
     if definition.watermark is not None:
         lines.append(f"  {definition.watermark.text}")
     options = [f"topic = '{definition.topic}'", f"format = '{definition.format}'"]
-    if definition.has_row_ids:
-        options = [] if definition.topic == definition.name else [f"topic = '{definition.topic}'", "append_only = 'false'"]
+    if definition.has_row_names:
+        options = [] if definition.topic == definition.name else options[:1]
+        options += [f"format = '{definition.format}'"] if definition.format != "json" else []
+        options += ["append_only = 'false'"] if not definition.owns_topic else []
+    elif not definition.key and definition.watermark is None and definition.stream is None:
+        options.append("append_only = 'true'")
     if definition.key and not definition.is_keyed:
         options.append(f"key = '{', '.join(definition.key)}'")
     if definition.mode != "permissive":

@@ -58,7 +58,7 @@ def keyed_target(session: Host, table: Any, word: str) -> TopicRelation:
             "55000",
             f'cannot {word} table "{relation.name}" because it is append-only and has no primary key',
             position=position_in(table),
-            hint="a topic without keys only grows: declare the table with PRIMARY KEY, or without APPEND ONLY and a topic of others",
+            hint="CREATE TABLE … WITH (topic = …, append_only = false) declares a table over the same topic whose rows can be changed",
         )
     return relation
 

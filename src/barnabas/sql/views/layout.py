@@ -26,6 +26,7 @@ from barnabas.sql.statements.columns import RESERVED
 from barnabas.tables.column_types import quoted, table_field, type_name
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import Raw
+from barnabas.tables.row_names import KEY_WORD
 
 OWN = {ROW, DELETED}
 
@@ -113,9 +114,7 @@ def input_table(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
         return _undeclared(relation, names)
     keys = [each for name in definition.key if (each := definition.column(name)) is not None]
     values = [each for each in definition.columns if each.name not in definition.key]
-    if definition.has_row_ids:
-        keys = [ColumnDefinition(ROW, "text", nullable=False)]
-    key = declaration(keys) if keys else None
+    key = declaration(keys) if keys else KEY_WORD if definition.has_row_names else None
     if definition.is_key_object:
         key = f"json ({key})"
     plain = definition.format == "json"

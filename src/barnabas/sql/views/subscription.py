@@ -1,7 +1,8 @@
 """SUBSCRIBE: the rows of a table or a view, then each change when it is committed.
 
 Columns: `_offset`, the text to resume behind the row; `_deleted`, whether the row of this key is gone (then only the key has values); the
-table's columns. Batches without rows come while nothing changes: who takes the rows then looks whether they are still wanted.
+table's columns, and `_row` of a table whose rows have names. Batches without rows come while nothing changes: who takes the rows then
+looks whether they are still wanted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.tables.memory_scan import MemoryScan
+from barnabas.tables.row_names import are_own
 from barnabas.tables.table import Table
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ Positions = dict[int, int]
 def schema_of(relation: TopicRelation) -> pa.Schema:
     """The columns of a subscription."""
     own: list[pa.Field[Any]] = [pa.field(OFFSET, pa.string()), pa.field(DELETED, pa.bool_())]
-    return pa.schema([*own, *(each.with_nullable(True) for each in relation.columns)])
+    return pa.schema([*own, *(each.with_nullable(True) for each in relation.identified)])
 
 
 class Subscription:
@@ -53,7 +55,7 @@ class Subscription:
         self._session, self._relation, self._text = session, relation, text
         self._start, self._with_snapshot = start, with_snapshot
         self.schema: pa.Schema | None = schema_of(relation)
-        self._names = list(relation.columns.names)
+        self._names = list(relation.identified.names)
         self._open = True
         session.running.hold(self)
         session.running.limit(session.settings.milliseconds("statement_timeout") / 1000)  # not that of the server
@@ -122,7 +124,10 @@ class Subscription:
                 yield self._nothing()
 
     def _changed(self, records: pa.RecordBatch, positions: Positions, partition: int) -> pa.RecordBatch:
-        if self._relation.is_keyed:
+        if self._relation.has_row_names:
+            is_row = pc.is_valid(records.column("value"))
+            records = records.filter(pc.or_(is_row, pc.invert(are_own(records))))
+        elif self._relation.is_keyed:
             records = records.filter(pc.is_valid(records.column("key")))
         rows = MemoryScan(self._relation.topic, self._relation.layout, self._names, records).table()
         offsets: list[Any] = records.column("offset").to_pylist()

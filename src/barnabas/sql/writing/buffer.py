@@ -12,14 +12,15 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from barnabas import limits
 from barnabas.sql.catalog.relations import DELETED
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import LIMIT_EXCEEDED
-from barnabas.sql.writing.records import keys_of, records_of
+from barnabas.sql.writing.records import keys_of, records_of, with_temporary_names
+from barnabas.tables.row_names import ROW, places_in
 
 
 class _Change(Struct, frozen=True):
@@ -49,6 +50,7 @@ class Buffer:
 
     def add(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Keep rows. Raises SqlError if there are too many."""
+        rows = with_temporary_names(relation, rows)
         self._bytes += rows.nbytes
         if self._bytes > limits.MAX_SQL_TRANSACTION_BYTES:
             raise SqlError(
@@ -91,11 +93,32 @@ class Buffer:
 
     def records(self) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
         """All of it as records, in order."""
-        for _, found in itertools.groupby(self._changes, _kind):
+        for _, found in itertools.groupby(self._to_write(), _kind):
             changes = list(found)
             first = changes[0]
             rows = pa.concat_tables([each.rows for each in changes]).combine_chunks()
             yield first.relation.topic, records_of(first.relation, rows, first.deleted)
+
+    def _to_write(self) -> Iterator[_Change]:
+        """The changes without those that need no record.
+
+        A row that the transaction brought has no name before it is in the log. So only its newest form is written, and nothing if it is
+        gone again.
+        """
+        newest: dict[tuple[str, bytes], tuple[int, int]] = {}
+        for number, each in enumerate(self._changes):
+            if each.relation.has_row_names:
+                newest |= {(each.relation.topic, key): (number, place) for place, key in enumerate(each.keys)}
+        for number, each in enumerate(self._changes):
+            if not each.relation.has_row_names:
+                yield each
+                continue
+            places = [place for place, key in enumerate(each.keys) if newest[each.relation.topic, key] == (number, place)]
+            rows = each.rows.take(pa.array(places, pa.int64()))
+            if each.deleted:
+                rows = rows.filter(places_in(rows.column(ROW))[0].is_valid())
+            if rows.num_rows:
+                yield structs.replace(each, rows=rows)
 
     def save(self, name: str) -> None:
         """Set a savepoint."""

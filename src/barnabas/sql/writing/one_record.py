@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from barnabas.columnar.encode import NO_BYTES
-from barnabas.protocol.records import encode_kernels
+from barnabas.lazy_module import LazyModule
 from barnabas.protocol.records.batch_header import HEADER_SIZE
 from barnabas.protocol.records.varint import varint
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import encode_kernels
+else:
+    encode_kernels = LazyModule("barnabas.protocol.records.encode_kernels")
 
 _NO_DELTAS, _NULL, _NO_HEADERS = b"\0\0\0", varint(-1), varint(0)
 

@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
-from barnabas.sql.writing.records import new_row_id
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.formats import Raw
 from barnabas.tables.json_encoding import text_of
 from barnabas.tables.json_format import JsonFormat
+from barnabas.tables.row_names import RowNames
 from barnabas.tables.scalar_format import ScalarFormat
 
 MOST_BYTES = 100_000  # of a row
@@ -38,7 +38,7 @@ class RowEncoder:
 
     def __init__(self, relation: TopicRelation, plain: Sequence[Plain]) -> None:
         self._plain, names = plain, relation.columns.names
-        self._layout, self._has_row_ids = relation.layout, relation.has_row_ids
+        self._layout = relation.layout
         definition = relation.definition
         optional = {each.name for each in definition.columns if each.nullable} if definition is not None else set(names)
         self._keys = [names.index(each.name) for each in relation.layout.key.fields if each.name in names]
@@ -53,7 +53,7 @@ class RowEncoder:
             definition.is_registered or any(each.generated is not None for each in definition.columns)
         ):
             return None
-        if not isinstance(relation.layout.value, JsonFormat) or not isinstance(key, (ScalarFormat, Raw, JsonFormat)):
+        if not isinstance(relation.layout.value, JsonFormat) or not isinstance(key, (ScalarFormat, Raw, JsonFormat, RowNames)):
             return None
         plain = [_plain(each) for each in relation.columns]
         found = [each for each in plain if each is not None]
@@ -77,8 +77,6 @@ class RowEncoder:
 
     def _key(self, made: Sequence[Any]) -> bytes | None:
         key = self._layout.key
-        if self._has_row_ids:
-            return key.payload_of(ROW_ID.name, new_row_id())
         if isinstance(key, JsonFormat):
             return text_of({field.name: made[place] for field, place in zip(key.fields, self._keys, strict=True)})
         return key.payload_of(key.fields[0].name, made[self._keys[0]]) if self._keys else None

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.incremental.interface import ROW
-from barnabas.sql.catalog.topics import ROW_ID, TopicRelation
+from barnabas.sql.catalog.topics import ROW_NAME, TopicRelation
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import NOT_NULL
 from barnabas.tables.formats import Raw
+from barnabas.tables.row_names import ROW, places_in
 
 SHOWN_VALUES = 20  # of a row in the detail of an error
 
@@ -31,6 +31,8 @@ def records_of(relation: TopicRelation, rows: pa.Table, deleted: bool = False) -
         SqlError: a value does not fit.
         TableError: so says the format.
     """
+    if relation.has_row_names:
+        return [_named(relation, batch, deleted) for batch in rows.to_batches()]
     layout = relation.layout
     key_names = [each.name for each in layout.key.fields if each.name in rows.schema.names]
     value_names = [each.name for each in layout.value.fields]
@@ -46,22 +48,34 @@ def _bytes(payloads: Any) -> Any:
     return payloads.combine_chunks() if isinstance(payloads, pa.ChunkedArray) else payloads
 
 
-def new_row_id() -> str:
-    """A value of ROW for one row; no other row has it."""
-    return f"{secrets.token_hex(8)}0"
+def _named(relation: TopicRelation, batch: pa.RecordBatch, deleted: bool) -> pa.RecordBatch:
+    """Records of rows that may have names. A record about a row goes to the partition of its name; the name of a row without one is the
+    place that its record gets, so the record has no key."""
+    layout, count = relation.layout, batch.num_rows
+    keys, partitions = pa.nulls(count, pa.binary()), pa.nulls(count, pa.int32())
+    if ROW in batch.schema.names:
+        partitions, _ = places_in(batch.column(ROW))
+        names = layout.key.encode(batch.select([ROW]))
+        keys = pc.if_else(partitions.is_valid(), names, pa.scalar(None, names.type))
+    values = (
+        pa.nulls(count, pa.binary())
+        if deleted
+        else layout.value.encode(batch.select([each.name for each in layout.value.fields]))
+    )
+    return record_batch(keys, _bytes(values)).append_column("partition", partitions)
 
 
-def with_row_ids(relation: TopicRelation, rows: pa.Table) -> pa.Table:
-    """The rows with ROW, if it identifies them: rows without one get one that no other row has."""
-    if not relation.has_row_ids:
+def with_temporary_names(relation: TopicRelation, rows: pa.Table) -> pa.Table:
+    """The rows of an open transaction, each with a text in ROW, if that identifies them: it tells rows apart that have no place in the log
+    yet."""
+    if not relation.has_row_names:
         return rows
     prefix = secrets.token_hex(8)
     made = pa.array([f"{prefix}{number:x}" for number in range(rows.num_rows)], pa.string())
     if ROW not in rows.schema.names:
-        return rows.append_column(ROW_ID, made)
-    place = rows.schema.get_field_index(ROW)
-    ids: Any = pc.coalesce(rows.column(ROW), made)
-    return rows.set_column(place, ROW_ID, ids)
+        return rows.append_column(ROW_NAME, made)
+    names: Any = pc.coalesce(rows.column(ROW), made)
+    return rows.set_column(rows.schema.get_field_index(ROW), ROW_NAME, names)
 
 
 def keys_of(relation: TopicRelation, rows: pa.Table) -> list[bytes]:

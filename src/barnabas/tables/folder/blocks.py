@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.columnar.batches import Longs, batch_table
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records import kernels as k
+from barnabas.lazy_module import LazyModule
 from barnabas.protocol.records.batch_header import HEADER_SIZE, LENGTH_OVERHEAD
 from barnabas.tables.folder.segments import LogSegment
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 
 class Block(NamedTuple):

@@ -9,12 +9,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from barnabas.columnar.batches import CONTROL, Longs
+from barnabas.lazy_module import LazyModule
 from barnabas.limits import MAX_FOUND_ABORTS
-from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.record import iterate_records
 from barnabas.tables.errors import TableError
 from barnabas.tables.folder.blocks import BlockReader
@@ -22,6 +23,11 @@ from barnabas.tables.folder.listing import list_segments
 from barnabas.tables.folder.segments import LogSegment, SegmentGone
 from barnabas.tables.folder.transactions import TransactionProgress, read_transactions
 from barnabas.tables.source import Bounds, Chunk
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 CHUNK_BYTES = 8 << 20
 TIME_BLOCK_BYTES = 256 << 10  # read at once when looking for a time: an index tells where to begin

@@ -18,18 +18,23 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from barnabas.columnar.batches import Longs
 from barnabas.errors import BarnabasError
+from barnabas.lazy_module import LazyModule
 from barnabas.limits import MAX_HELD_SEGMENTS
-from barnabas.protocol.records import kernels as k
 from barnabas.protocol.records.batch_header import HEADER_SIZE, MAGIC, read_header
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from barnabas.storage.transaction_index import ENTRY
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 ABORTED_ENTRY = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
 NO_ABORTED: Longs = np.empty((0, 3), np.int64)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from barnabas.columnar.batches import CONTROL, TRANSACTIONAL, Longs, marker_kind
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records import kernels as k
+from barnabas.lazy_module import LazyModule
 from barnabas.protocol.records.batch_header import CRC_START, MAGIC
 from barnabas.protocol.records.crc import crc32c
 from barnabas.storage.checkpoints import LEADER_EPOCHS, read_leader_epochs
@@ -29,6 +30,11 @@ from barnabas.storage.segment.file_names import SNAPSHOT_SUFFIX, file_name
 from barnabas.storage.snapshot import decode_snapshot
 from barnabas.tables.folder.blocks import Block, BlockReader
 from barnabas.tables.folder.segments import NO_ABORTED, FileId, LogSegment
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records import kernels as k
+else:
+    k = LazyModule("barnabas.protocol.records.kernels")
 
 BLOCK_BYTES = 4 << 20  # read at once
 WHOLE_LOG = 2**63 - 1

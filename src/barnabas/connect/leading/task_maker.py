@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from barnabas.connect import plugin
 from barnabas.connect.definitions import connector
+from barnabas.connect.functions import connector_class
 from barnabas.connect.herder.state import Config
 from barnabas.connect.herder.validation import CLASS
 from barnabas.connect.plugin import Kind
@@ -105,7 +106,7 @@ def task_configs(config: Config, worker: Mapping[str, str], resolver: Resolver) 
     raw = {key: value for key, value in config.items() if value is not None}
     given = resolver.resolved(raw)
     found = plugin.find(raw.get(CLASS, "").strip(), (Kind.SOURCE, Kind.SINK))
-    cls = found.load()
+    cls = connector_class(found.load())
     common = connector(worker, found.kind).parse(given)
     most, enforced = common["tasks.max"], common["tasks.max.enforce"]
     made = list(cls.tasks(cls.config.parse(given), most))

@@ -32,7 +32,7 @@ async def validate(surface: Surface, request: Request, name: str) -> Response:
     if cls is None:
         shown = "{" + (f"name={config['name']}" if config.get("name") else "") + "}"
         raise errors.unusable(f"Connector config {shown} contains no connector type")
-    return answer(await surface.run(lambda: surface.worker.validate(name, config)))
+    return answer(await surface.run(lambda: surface.worker.validate(config)))
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -1,0 +1,1 @@
+"""Connectors, beside Kafka Connect."""

@@ -1,0 +1,1 @@
+"""Dead letters: the records that connectors could not take, read, sent again and deleted."""
