@@ -12,7 +12,15 @@ class ConnectError(BarnabasError):
 
 
 class RetriableError(ConnectError):
-    """A connector cannot go on at the moment: the same batch is tried again."""
+    """A connector cannot go on at the moment: the same batch is tried again.
+
+    Args:
+        after_s: when the connector wants the next try; None: the framework chooses.
+    """
+
+    def __init__(self, text: str, *, after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.after_s = after_s
 
 
 class BadRecords(ConnectError):

@@ -78,6 +78,8 @@ BUILT_IN = (
     ),
     built_in(Kind.SOURCE, "barnabas.FileSource", "plugins.files.source", "FileSource"),
     built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
+    built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
+    built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
 )  # fmt: skip
 
 

@@ -143,8 +143,9 @@ class SinkTask(Task):
             try:
                 return call()
             except RetriableError as error:
-                self.log.warning("event=sink-tried-again pause_s=%.1f reason=%r", pause_s, str(error))
-                if self.stopping.wait(pause_s):
+                wait_s = pause_s if error.after_s is None else error.after_s
+                self.log.warning("event=sink-tried-again pause_s=%.1f reason=%r", wait_s, str(error))
+                if self.stopping.wait(wait_s):
                     raise
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
