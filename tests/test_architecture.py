@@ -52,6 +52,8 @@ HOMES = {  # libraries that only these modules may import
         "storage/compaction/kernels.py",
         "tables/kernels/",
     ),
+    "obstore": ("connect/plugins/files/",),
+    "urllib3": ("connect/plugins/http/",),
     "click": ("cli/",),
     "rich": ("cli/",),
     "prompt_toolkit": ("cli/sql/",),

@@ -9,6 +9,7 @@ A batch of records is a `pyarrow.Table` with these columns, as far as they are t
     timestamp   timestamp[us, UTC], for sinks
     headers     list<struct<key: string, value: binary>>
     offset      int64, for sinks
+    original_topic   string, for sinks behind transforms: the topic that the record was read from
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Batch(Struct, frozen=True):
         partition: the part of the source that the offset is for, such as `{"filename": "/a"}`.
         topic: of the rows; None: that of the config.
         key: names of the fields that make the key; one name makes a key of that field alone.
+        forgets: whether this part of the source is gone, so that its offset is forgotten; the offset here says nothing then.
+        rejected: what the source has found between these rows that is no record, such as a line that cannot be parsed: its bytes, and
+            the reason. They become dead letters if errors are tolerated; otherwise the task fails.
     """
 
     rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
@@ -46,6 +50,8 @@ class Batch(Struct, frozen=True):
     topic: str | None = None
     key: Sequence[str] = ()
     is_records: bool = False
+    forgets: bool = False
+    rejected: Sequence[tuple[bytes, str]] = ()
 
 
 class Connector:
@@ -112,6 +118,19 @@ class Sink(Connector):
     @classmethod
     def alter_offsets(cls, config: Config, offsets: Mapping[tuple[str, int], int | None]) -> None:
         """Let a target that records offsets itself take others; None forgets one. Called while no task runs."""
+
+    def pre_commit(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
+        """The offsets that may be committed: the records before them are in the target for good. By default those of all records that
+        were written.
+
+        Called behind each batch until the answer stays the same, each answer being committed; and about once a second while there are
+        no records. So a sink that gathers records can write here those that are due, a part before each commit. RetriableError asks
+        for another call. Records behind these offsets come again after a kill, perhaps in other batches.
+
+        Args:
+            offsets: behind the records that were written, by topic and partition. The answer may leave out places that lack nothing.
+        """
+        return offsets
 
     def close(self) -> None:
         """Release the target."""

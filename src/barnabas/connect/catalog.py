@@ -92,6 +92,10 @@ BUILT_IN = (
         Kind.SOURCE, "io.debezium.connector.postgresql.PostgresConnector", "plugins.postgres_capture.source", "PostgresCapture",
         "PostgresCapture", "barnabas.connect.plugins.postgres_capture",
     ),
+    built_in(Kind.SOURCE, "barnabas.FileSource", "plugins.files.source", "FileSource"),
+    built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
+    built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
+    built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
 )  # fmt: skip
 
 

@@ -15,12 +15,12 @@ class RetriableError(ConnectError):
     """A connector cannot go on at the moment: the same batch is tried again.
 
     Args:
-        pause_s: how long to wait before; None: as the framework likes.
+        after_s: when the connector wants the next try; None: the framework chooses.
     """
 
-    def __init__(self, text: str, pause_s: float | None = None) -> None:
+    def __init__(self, text: str, *, after_s: float | None = None) -> None:
         super().__init__(text)
-        self.pause_s = pause_s
+        self.after_s = after_s
 
 
 class BadRecords(ConnectError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.connect.catalog import find
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugin import find
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.table_name import table_name
 

@@ -80,7 +80,7 @@ class FileStreamSource(Source):
                     yield None
                     continue
                 data = rest + data
-                ends = _ends(data)
+                ends = line_ends(data)
                 begin = 0
                 for first in range(0, len(ends), config[BATCH_SIZE]):
                     end = int(ends[min(first + config[BATCH_SIZE], len(ends)) - 1])
@@ -105,7 +105,7 @@ def _waited_for(path: str | None) -> IO[bytes] | None:
         raise ConnectError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _ends(data: bytes) -> Any:
+def line_ends(data: bytes) -> Any:
     """Where the lines of some bytes end: behind each line feed, and each carriage return that no line feed follows."""
     found = np.frombuffer(data, np.uint8)
     ends = found == LINE_FEED

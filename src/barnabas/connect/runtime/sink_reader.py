@@ -4,7 +4,8 @@ Rules
   1. The offsets are those of the consumer group `connect-NAME`, so lag tools see them, and any worker goes on from them.
   2. Before a batch is given away, its end is committed beside its beginning, as the metadata of the offset. After a kill the batch comes
      again with the same records.
-  3. A topic that does not exist yet is waited for, and one that comes later is read from then on.
+  3. A sink that gathers records says up to which offset they are in its target. Nothing behind that is committed.
+  4. A topic that does not exist yet is waited for, and one that comes later is read from then on.
 """
 
 from __future__ import annotations
@@ -37,17 +38,21 @@ class SinkReader:
         options: of a reader that subscribes to topics, or to a pattern.
         is_mine: whether a partition belongs to this task.
         own: offsets that the target has recorded; they go before those of the group.
+        pre_commit: `Sink.pre_commit`.
     """
 
     def __init__(
-        self, options: ReadOptions, group: str, is_mine: Callable[[TopicPartition], bool], own: Mapping[TopicPartition, int]
-    ) -> None:
+        self, options: ReadOptions, group: str, is_mine: Callable[[TopicPartition], bool], own: Mapping[TopicPartition, int],
+        pre_commit: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]],
+    ) -> None:  # fmt: skip
         self._options, self._group, self._is_mine, self._own = options, group, is_mine, own
         self._client = BlockingClient(options.client)
         self._planner: Planner | None = Planner(options, self._client) if options.pattern is not None else None
         self._there: frozenset[str] = frozenset()
         self._looked_s = -LOOK_S
+        self._pre_commit = pre_commit
         self._planned: Offsets | None = None
+        self._held: Offsets = {}  # what may be committed of places whose records are not all in the target
         self.positions: Offsets = {}
 
     def close(self) -> None:
@@ -77,20 +82,39 @@ class SinkReader:
         )  # fmt: skip
 
     def done(self) -> None:
-        """The batch is with the target: commit its end, and plan the next one."""
+        """The batch is with the sink: commit what may be committed, and plan the next one."""
         self.positions = {**self.positions, **(self._planned or {})}
+        self._commit_gathered(leaves_last=True)
         self._planned = self._plan()
         self._commit()
 
+    def _commit_gathered(self, *, leaves_last: bool) -> None:
+        """Commit what the sink has brought to its target, until it has no more.
+
+        Args:
+            leaves_last: whether another commit follows, that of the next plan.
+        """
+        while True:
+            given = self._pre_commit(self.positions)
+            held = {place: given[place] for place, end in self.positions.items() if given.get(place, end) < end}
+            if held == self._held:
+                return
+            self._held = held
+            if leaves_last and not held:
+                return
+            self._commit()
+
     def wait(self) -> None:
-        """Wait for records, for about a second."""
+        """Wait for records, for about a second, and commit what the sink has brought to its target meanwhile."""
+        self._commit_gathered(leaves_last=False)
         if self._planner is None or not self._planner.wait_for_records(self.positions):
             time.sleep(LOOK_S / 5)
 
     def _commit(self) -> None:
-        texts = {place: f"{PLAN}{end}" for place, end in (self._planned or {}).items() if end > self.positions.get(place, 0)}
-        if self.positions or texts:
-            self._client.commit_offsets(self._group, {**dict.fromkeys(texts, 0), **self.positions}, texts)
+        begun = {place: end for place, end in (self._planned or {}).items() if end > self.positions.get(place, 0)}
+        texts = {place: f"{PLAN}{end}" for place, end in begun.items() if place not in self._held}
+        if self.positions or begun:
+            self._client.commit_offsets(self._group, {**dict.fromkeys(begun, 0), **self.positions, **self._held}, texts)
 
     def _plan(self) -> Offsets | None:
         """The end of the next batch; None if there are no records. One that was begun before a kill comes first."""
@@ -121,7 +145,10 @@ class SinkReader:
                 self._there = there
                 options = replace(self._options, subscribe=tuple(sorted(there)))
                 self._planner = Planner(options, self._client) if there else None
-                self.positions = {place: offset for place, offset in self.positions.items() if place[0] in there}
+                self.positions, self._held = (
+                    {place: offset for place, offset in each.items() if place[0] in there}
+                    for each in (self.positions, self._held)
+                )
                 return self._begin(self._planner) if self._planner is not None else None
         if wanted is None and self._planner is not None and not self.positions:
             return self._begin(self._planner)

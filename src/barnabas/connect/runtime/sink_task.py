@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from barnabas.pipelines.options import read_options
 
 MOST_ROWS = 100_000  # of a batch
 WAIT_MS = 1_000  # for records; they end the wait
+Answer = TypeVar("Answer")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 60.0  # before a batch is tried again
 PLAN = "end="  # metadata of an offset: the batch that begins there ends here
 
@@ -50,6 +52,7 @@ class SinkTask(Task):
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
         self._chain = Chain(given)
+        self._transforms = bool(given.get("transforms", "").strip())
         self._tolerance = Tolerance(given, settings.work.task, log)
         self._letters = DeadLetters(self._tolerance, settings)
         self._options = read_options(
@@ -68,7 +71,10 @@ class SinkTask(Task):
 
     def open(self) -> None:
         own = self._sink.open(self._config) or {}
-        self._reader = SinkReader(self._options, self.settings.group, self._is_mine, own)
+        self._reader = SinkReader(self._options, self.settings.group, self._is_mine, own, self._pre_commit)
+
+    def _pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        return self._tried(lambda: self._sink.pre_commit(offsets))
 
     def _is_mine(self, place: TopicPartition) -> bool:
         work = self.settings.work
@@ -104,6 +110,8 @@ class SinkTask(Task):
             records = records.filter(pc.invert(pc.is_in(column(records, ROW), value_set=bad))).combine_chunks()
         records, more = transformed(self._chain, records, tolerates=self._tolerance.tolerates)
         self._bury(read, [*failures, *more])
+        if self._transforms and ROW in records.column_names:
+            records = with_column(records, "original_topic", column(read, "topic").take(column(records, ROW)))
         return records
 
     def _bury(self, read: pa.Table, failures: list[Failure]) -> None:
@@ -113,17 +121,10 @@ class SinkTask(Task):
             self._letters.write(letters)
 
     def _write(self, read: pa.Table, records: pa.Table, identity: Identity) -> None:
-        pause_s = FIRST_PAUSE_S
         while True:
             shown = records.drop_columns([ROW]) if ROW in records.column_names else records
             try:
-                self._sink.write(shown, identity)
-            except RetriableError as error:
-                wait_s = pause_s if error.pause_s is None else error.pause_s
-                self.log.warning("event=batch-tried-again pause_s=%.1f reason=%r", wait_s, str(error))
-                if self.stopping.wait(wait_s):
-                    raise
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                self._tried(partial(self._sink.write, shown, identity))
             except BadRecords as error:
                 if not self._tolerance.tolerates or ROW not in records.column_names:
                     raise
@@ -134,6 +135,19 @@ class SinkTask(Task):
                 records = records.take(pa.array(kept, pa.int64())).combine_chunks()
             else:
                 return
+
+    def _tried(self, call: Callable[[], Answer]) -> Answer:
+        """The answer of the sink to a call, which is tried again as long as it asks for it."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return call()
+            except RetriableError as error:
+                wait_s = pause_s if error.after_s is None else error.after_s
+                self.log.warning("event=sink-tried-again pause_s=%.1f reason=%r", wait_s, str(error))
+                if self.stopping.wait(wait_s):
+                    raise
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def release(self) -> None:
         self._sink.close()

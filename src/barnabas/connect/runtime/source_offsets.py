@@ -58,10 +58,10 @@ class SourceOffsets:
                 return partition
         return None
 
-    def record(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """Key and value of an offset."""
+    def record(self, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> tuple[bytes, bytes | None]:
+        """Key and value of an offset; a tombstone for None."""
         key = self._keys.setdefault(_name(partition), msgspec.json.encode([self._connector, partition]))
-        return key, msgspec.json.encode(offset)
+        return key, None if offset is None else msgspec.json.encode(offset)
 
 
 def _name(partition: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ from barnabas.connect.runtime.records import encoded, records_of
 from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
 from barnabas.connect.runtime.source_offsets import SourceOffsets
 from barnabas.connect.runtime.task import Task
-from barnabas.connect.runtime.tolerance import ROW, VALUE, Tolerance, each_or_all, transformed
+from barnabas.connect.runtime.tolerance import POLL, ROW, VALUE, Failure, Tolerance, each_or_all, transformed
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
@@ -150,21 +150,23 @@ class SourceTask(Task):
 
     def _write(self, batches: Sequence[Batch]) -> None:
         began_s = time.monotonic()
-        latest: dict[bytes, tuple[Batch, bytes]] = {}
+        latest: dict[bytes, tuple[Batch, bytes | None]] = {}
         for each in batches:
             if each.offset is not None:
-                key, value = self._offsets.record(each.partition, each.offset)
+                key, value = self._offsets.record(each.partition, None if each.forgets else each.offset)
                 latest[key] = each, value
         rows = sum(len(each.rows) for each in batches)
         self._writer.write(self._records(batches, latest))
         for each, _ in latest.values():
-            if each.offset is not None:
+            if each.offset is not None and not each.forgets:
                 self._source.committed(each.partition, each.offset)
         self.count(rows, rows)
         self.log.info("event=batch rows=%d took_ms=%.0f", rows, (time.monotonic() - began_s) * 1000)
 
-    def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes]]) -> Iterator[pa.RecordBatch]:
+    def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes | None]]) -> Iterator[pa.RecordBatch]:
         for each in batches:
+            if each.rejected:
+                yield from self._rejected(each)
             if len(each.rows):
                 for made in self._encoded(records_of(each, self._topic)):
                     self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
@@ -175,6 +177,24 @@ class SourceTask(Task):
             "topic": pa.repeat(self.settings.offsets_topic, len(latest)),
         }
         yield pa.record_batch(columns)
+
+    def _rejected(self, batch: Batch) -> list[pa.RecordBatch]:
+        """The dead letters of what is no record. Raises ConnectError if errors are not tolerated."""
+        count, what = len(batch.rejected), type(self._source).__name__
+        columns: dict[str, Any] = {
+            "key": pa.nulls(count, pa.binary()),
+            "value": pa.array([data for data, _ in batch.rejected], pa.binary()),
+            "topic": pa.repeat(batch.topic or self._topic or "", count),
+        }
+        failures = [Failure(row, POLL, what, reason) for row, (_, reason) in enumerate(batch.rejected)]
+        return self._buried(pa.table(columns), failures)
+
+    def _buried(self, raw: pa.Table, failures: Sequence[Failure]) -> list[pa.RecordBatch]:
+        letters = self._tolerance.handle(raw, failures)
+        if letters is None:
+            return []
+        ensure_topic(self._client, self._tolerance)
+        return [letters]
 
     def _encoded(self, records: pa.Table) -> list[pa.RecordBatch]:
         """Records as bytes, and the dead letters of those that fail. Raises ConnectError for one, unless errors are tolerated."""
@@ -190,11 +210,7 @@ class SourceTask(Task):
             return some
 
         _, more = each_or_all(encode, records, VALUE, type(self._value).__name__, tolerates=True)
-        letters = self._tolerance.handle(_as_texts(raw), [*failures, *more])
-        if letters is not None:
-            ensure_topic(self._client, self._tolerance)
-            made.append(letters)
-        return made
+        return [*made, *self._buried(_as_texts(raw), [*failures, *more])]
 
     def interrupt(self) -> None:
         self._source.close()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 DLQ = "errors.deadletterqueue."
 PREFIX = "__connect.errors."
-KEY, VALUE, TRANSFORMATION, PUT = "KEY_CONVERTER", "VALUE_CONVERTER", "TRANSFORMATION", "TASK_PUT"  # stages, by Kafka's names
+KEY, VALUE, TRANSFORMATION = "KEY_CONVERTER", "VALUE_CONVERTER", "TRANSFORMATION"  # stages, by Kafka's names
+POLL, PUT = "TASK_POLL", "TASK_PUT"
 ROW = "_row"  # a column with the number of the record in the batch that was read
 MOST_LOGGED = 10  # failures of a batch that the log tells one by one
 ERROR_CLASS = "org.apache.kafka.connect.errors.DataException"
@@ -110,6 +111,8 @@ class Tolerance:
 
 def _text(raw: pa.Table, failure: Failure) -> str:
     """A failure in one line."""
+    if failure.stage == POLL:
+        return failure.reason  # it names the place in the source
     names = raw.column_names
     place = f"the record {failure.row} of the batch"
     if "offset" in names:

@@ -88,7 +88,7 @@ class SqlSink(Sink):
             self._failures += 1
             if self._failures > settings.retries:
                 raise ConnectError(f"{error} (tried {self._failures} times)") from error
-            raise RetriableError(str(error), settings.backoff_s) from error
+            raise RetriableError(str(error), after_s=settings.backoff_s) from error
         self._failures = 0
 
     def _transaction(self, database: Database, settings: Settings, records: pa.Table, identity: Identity) -> None:

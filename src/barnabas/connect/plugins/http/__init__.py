@@ -1,0 +1,1 @@
+"""HTTP: a source that polls, and a sink that sends."""
