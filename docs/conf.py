@@ -41,6 +41,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/streams",
         "docs/guides/jobs",
         "docs/guides/connect",
+        "docs/guides/databases",
         "docs/exactly-once",
         "examples/README",
     ],
