@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from barnabas.lazy_module import is_loaded
 from barnabas.tables.column_types import Field, table_field
@@ -49,20 +48,27 @@ class JsonFormat:
         return without_deleted(rows_of(columns, tuple(self._by_name.values()), batch.num_rows), deleted)
 
 
+def _behind(payloads: Array, prefix: int) -> Array:
+    """The payloads without their first bytes. (`pyarrow.compute.binary_slice` fails for a null.)"""
+    if not prefix:
+        return payloads
+    return pa.array([None if each is None else each[prefix:] for each in payloads.to_pylist()], pa.binary())
+
+
 def decode_json(fields: Sequence[Field], payloads: Array, prefix: int = 0) -> Decoded:
     """Columns of payloads that have so many bytes before their JSON objects."""
     if not fields:
         return Decoded([])
 
     if len(payloads) <= FEW_ROWS and not is_loaded(KERNELS):  # to load them would take longer
-        return decode_each(fields, pc.binary_slice(payloads, prefix) if prefix else payloads)
+        return decode_each(fields, _behind(payloads, prefix))
 
     def decode(some: Array, headers: None) -> Decoded:
         columns, later = decode_objects(fields, some, prefix)
         if not len(later):
             return Decoded(columns)
         others = some.take(pa.array(later))
-        return replaced(columns, later, decode_each(fields, pc.binary_slice(others, prefix) if prefix else others))
+        return replaced(columns, later, decode_each(fields, _behind(others, prefix)))
 
     return by_slices(decode, payloads, None, len(fields))
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.tables import json_encoding
+from barnabas.tables import json_encoding, json_format
 from barnabas.tables.column_types import Field
 from barnabas.tables.declaration import declared
 from barnabas.tables.errors import TableError
-from barnabas.tables.json_format import JsonFormat
+from barnabas.tables.json_format import JsonFormat, decode_json
 from tests.tables.formats.json_texts import COLUMNS, payloads_for
 from tests.tables.formats.test_json_kernels import binary, reasons
 
@@ -159,3 +159,12 @@ def test_both_ways_to_write_rows_give_the_same_json(monkeypatch: pytest.MonkeyPa
 def test_rows_that_cannot_be_written(columns: dict[str, Any], said: str) -> None:
     with pytest.raises(TableError, match=said):
         JsonFormat(declared("a int, b json, d timestamptz")).encode(pa.record_batch(columns))
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_nulls_among_payloads_with_a_prefix(monkeypatch: pytest.MonkeyPatch, *, loaded: bool) -> None:
+    monkeypatch.setattr(json_format, "is_loaded", lambda _: loaded)
+    payloads = binary([b'12345{"s":"x"}', None, b'12345{"s":null}', b"12345no"])
+    found = decode_json([pa.field("s", pa.string())], payloads, 5)
+    assert found.columns[0].to_pylist() == ["x", None, None, None]
+    assert [each is not None for each in reasons(found)] == [False, False, False, True]
