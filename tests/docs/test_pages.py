@@ -15,6 +15,8 @@ PAGES = [
     "README.md",
     "docs/getting-started.md",
     "docs/guides/connect.md",
+    "docs/guides/connect-files.md",
+    "docs/guides/connect-http.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
     "docs/guides/moving-from-kafka.md",
