@@ -41,6 +41,8 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/streams",
         "docs/guides/jobs",
         "docs/guides/connect",
+        "docs/guides/connect-files",
+        "docs/guides/connect-http",
         "docs/guides/databases",
         "docs/exactly-once",
         "examples/README",

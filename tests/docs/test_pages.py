@@ -16,6 +16,8 @@ PAGES = [
     "docs/getting-started.md",
     "docs/guides/connect.md",
     "docs/guides/databases.md",
+    "docs/guides/connect-files.md",
+    "docs/guides/connect-http.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
     "docs/guides/moving-from-kafka.md",

@@ -17,10 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from barnabas.connect.config_types import ConfigError
+from barnabas.connect.plugins.files.folder import Folder
 from barnabas.connect.plugins.files.source import FileSource
 from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.engine.jobs import Job
+from tests.connect.files import fake_s3
 from tests.connect.runtime.tasks import STRINGS, Tasks
+from tests.connect.runtime.test_kills import die_at_the_end, die_once
 from tests.waiting import wait_until
 
 JSON = {
@@ -296,3 +300,56 @@ def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None
 
     with pytest.raises((ConfigError, ConnectError), match=says):
         next(FileSource().read(FileSource.config.parse({"topic": "t", "input.path": "/in", **config}) | dict(config), []))
+
+
+@pytest.mark.parametrize(
+    "place", ["before the write", "before the commit", "after the commit", "before the move", "after the move"]
+)
+def test_each_row_comes_once_whenever_the_source_dies(tasks: Tasks, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    tasks.create_topic()
+    for number in range(3):
+        write(tasks, f"{number}.csv", f"id\n{number}1\n{number}2\n")
+    config = {
+        "format": "csv",
+        "cleanup.policy": "MOVE",
+        "finished.path": str(tasks.folder / "done"),
+        "file.buffer.size.bytes": "6",
+    }
+    with monkeypatch.context() as dying:
+        if place == "before the write":
+            died = die_once(dying, TransactionalWriter, "write", after=False)
+        elif place.endswith("commit"):
+            died = die_at_the_end(dying, after=place == "after the commit")
+        else:
+            died = die_once(dying, Folder, "move", after=place == "after the move")
+        task = tasks.start(source(tasks, **config))
+        wait_until(lambda: died and task.failure() is not None, "it did not die")
+        tasks.stop(task)
+    write(tasks, "3.csv", "id\n31\n")
+    done = tasks.folder / "done"
+    with tasks.running(source(tasks, **config)) as again:
+        tasks.until(lambda: done.exists() and len(list(done.iterdir())) == 4, again, "not all files were moved")
+    assert [each["id"] for each in rows(tasks)] == [1, 2, 11, 12, 21, 22, 31]
+
+
+def test_objects_of_a_store_are_read_and_moved(tasks: Tasks) -> None:
+    with fake_s3.running() as s3:
+        s3.objects |= {"in/a/1.csv": b"id\n1\n", "in/2.csv": b"id\n2\n", "in/3.txt": b"no"}
+        config = {
+            **s3.options, "input.path": "s3://bucket/in/**/*.csv", "format": "csv", "cleanup.policy": "MOVE",
+            "finished.path": "s3://bucket/done",
+        }  # fmt: skip
+        with tasks.running(source(tasks, **config)) as task:
+            tasks.until(
+                lambda: sorted(s3.objects) == ["done/2.csv", "done/a/1.csv", "in/3.txt"], task, "the objects were not moved"
+            )
+        assert [each["id"] for each in rows(tasks)] == [2, 1]
+
+
+def test_wrong_credentials_of_a_store_fail_the_task(tasks: Tasks) -> None:
+    tasks.create_topic()
+    with fake_s3.running() as s3:
+        task = tasks.start(source(tasks, **{**s3.options, "store.access_key_id": "nobody", "input.path": "s3://bucket/in"}))
+        wait_until(lambda: task.failure() is not None, "it did not fail")
+    assert str(task.failure()).startswith("the store refuses to list s3://bucket/in/")
+    assert fake_s3.SECRET not in str(task.failure())

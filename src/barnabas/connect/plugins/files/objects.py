@@ -51,7 +51,8 @@ class Objects:
         if own.get("endpoint", "").startswith("http://"):
             client.setdefault("allow_http", "true")
         try:
-            store = from_url(bucket, config=own or None, client_options=client or None, retry_config=RETRIES)  # type: ignore[arg-type]
+            named: Any = own or None  # users name them
+            store = from_url(bucket, config=named, client_options=client or None, retry_config=RETRIES)
         except UnknownConfigurationKeyError as error:
             raise ConnectError(f"the store {bucket} has no such option: {_line(error)}") from None
         except (BaseError, ValueError) as error:
