@@ -70,6 +70,9 @@ def _handler_of(s3: FakeS3) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - one
                 return False
             parts = urlsplit(self.path)
             self.query = parse_qs(parts.query, keep_blank_values=True)
+            if not parts.path.startswith("/bucket"):
+                self._answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
+                return False
             self.key = unquote(parts.path).removeprefix("/bucket").lstrip("/")
             return True
 

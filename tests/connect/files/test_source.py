@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from barnabas.connect.config_types import ConfigError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.files.folder import Folder
 from barnabas.connect.plugins.files.source import FileSource
 from barnabas.connect.runtime.source_offsets import records_of
@@ -296,8 +297,6 @@ def test_tasks_share_the_files() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
-    from barnabas.connect.errors import ConnectError
-
     with pytest.raises((ConfigError, ConnectError), match=says):
         next(FileSource().read(FileSource.config.parse({"topic": "t", "input.path": "/in", **config}) | dict(config), []))
 
@@ -353,3 +352,15 @@ def test_wrong_credentials_of_a_store_fail_the_task(tasks: Tasks) -> None:
         wait_until(lambda: task.failure() is not None, "it did not fail")
     assert str(task.failure()).startswith("the store refuses to list s3://bucket/in/")
     assert fake_s3.SECRET not in str(task.failure())
+
+
+def test_offsets_that_somebody_sets_are_checked() -> None:
+    FileSource.check_offset({}, {"path": "/a"}, {"position": 7})
+    FileSource.check_offset({}, {"path": "/a"}, None)
+    for partition, offset, says in (
+        ({"file": "/a"}, None, "the partition of a file"),
+        ({"path": "/a"}, {"position": -1}, "the offset of a file"),
+        ({"path": "/a"}, {}, "the offset of a file"),
+    ):
+        with pytest.raises(ConnectError, match=says):
+            FileSource.check_offset({}, partition, offset)

@@ -120,6 +120,15 @@ def test_wrong_credentials_are_told_in_one_line_without_them(verb: str) -> None:
     assert fake_s3.SECRET not in str(raised.value)
 
 
+@pytest.mark.parametrize("verb", ["list", "write"])
+def test_a_bucket_that_is_missing_is_told(verb: str) -> None:
+    with fake_s3.running() as s3:
+        place = opened("s3://nowhere/in", s3.options)
+        with pytest.raises(ConnectError, match=f"the store cannot {verb} s3://nowhere/in/") as raised:
+            place.put("a", b"") if verb == "write" else list(place.entries(recursive=False))
+    assert not isinstance(raised.value, (Changed, RetriableError))
+
+
 def test_a_store_that_does_not_answer_may_be_asked_again() -> None:
     with fake_s3.running() as s3:
         options = s3.options

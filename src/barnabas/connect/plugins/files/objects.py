@@ -25,6 +25,7 @@ from barnabas.connect.plugins.files.storage import Changed, Entry, Storage
 READ_BYTES = 8 << 20  # of one request
 CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "proxy_url", "user_agent")
 RETRIES: Any = {"max_retries": 3}  # of one request, in the library; the task tries again for longer
+_MISSING = "404 Not Found"  # a bucket, in a listing
 _DENIED = ("403 ", "Forbidden", "AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId", "credential")
 
 
@@ -125,6 +126,8 @@ class Objects:
         try:
             yield
         except (FileNotFoundError, PreconditionError) as error:
+            if verb in {"list", "write"}:  # the bucket itself is missing
+                raise ConnectError(f"the store cannot {verb} {self.address(name)}: {_line(error)}") from None
             raise Changed(f"{self.address(name)} is gone or has changed: {_line(error)}") from None
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise ConnectError(f"the store refuses to {verb} {self.address(name)}: {_line(error)}") from None
@@ -132,6 +135,8 @@ class Objects:
             text = _line(error)
             if any(each in text for each in _DENIED):
                 raise ConnectError(f"the store refuses to {verb} {self.address(name)}: {text}") from None
+            if _MISSING in text:
+                raise ConnectError(f"the store cannot {verb} {self.address(name)}: {text}") from None
             raise RetriableError(f"the store cannot {verb} {self.address(name)}: {text}") from None
         except BaseError as error:
             raise ConnectError(f"the store cannot {verb} {self.address(name)}: {_line(error)}") from None

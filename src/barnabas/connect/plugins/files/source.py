@@ -45,6 +45,14 @@ class FileSource(Source):
     def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         return source_config.errors(config)
 
+    @classmethod
+    def check_offset(cls, config: Mapping[str, str], partition: Mapping[str, Any], offset: Offset | None) -> None:
+        if set(partition) != {PATH} or not isinstance(partition[PATH], str):
+            raise ConnectError('the partition of a file is {"path": its full name}')
+        position = 0 if offset is None else offset.get("position")
+        if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+            raise ConnectError('the offset of a file is {"position": a number from 0 on}')
+
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         source_config.checked(config)
         place = place_of(config["input.path"], recursive=config["input.path.walk.recursively"])
