@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -181,6 +184,29 @@ def test_offsets_change_only_while_the_connector_is_stopped(broker_alone: Broker
         assert (status, "expected to be a Long value" in refused["message"]) == (500, True)
         wrong = [{"partition": {"kafka_partition": 9, "kafka_topic": "sunk"}, "offset": {"kafka_offset": 0}}]
         assert it.ask("PATCH", "/connectors/snk/offsets", {"offsets": wrong})[0] == 500
+
+
+def test_offsets_in_the_target_of_a_sink_change_too(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    bootstrap = broker_alone.bootstrap_servers
+    make_topics(bootstrap, {"into": 1})
+    url = tmp_path / "target.db"
+    config = {"connector.class": "JdbcSinkConnector", "connection.url": f"jdbc:sqlite:{url}", "topics": "into"}
+
+    def recorded() -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(url)) as database:
+            return database.execute("SELECT kafka_topic, next_offset FROM _barnabas_offsets").fetchall()
+
+    with worker(bootstrap, tmp_path, "target") as it:
+        it.make("snk", config)
+        it.ask("PUT", "/connectors/snk/stop")
+        items = [{"partition": {"kafka_partition": 0, "kafka_topic": "into"}, "offset": {"kafka_offset": 0}}]
+        assert it.ask("PATCH", "/connectors/snk/offsets", {"offsets": items})[0] == 200
+        assert recorded() == [("into", 0)]
+        assert it.ask("DELETE", "/connectors/snk/offsets")[0] == 200
+        assert recorded() == []
+        url.write_bytes(b"no database" * 100)
+        status, refused = it.ask("PATCH", "/connectors/snk/offsets", {"offsets": items})
+        assert (status, "the target did not take the offsets" in refused["message"]) == (500, True)
 
 
 def test_another_worker_leads_within_ten_seconds_of_a_kill(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from barnabas.connect.herder import offsets as of_offsets
 from barnabas.connect.herder.planning import is_ours, job_name
 from barnabas.connect.herder.records import LOGGER, Changes, Target
 from barnabas.connect.herder.state import Config, Configs
-from barnabas.connect.herder.validation import check, check_offsets, kinds_of, secrets_of, validate
+from barnabas.connect.herder.validation import alter_in_target, check, check_offsets, kinds_of, secrets_of, validate
 from barnabas.connect.leading.leader import Leader, Worker
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.connect.store import groups
@@ -207,7 +207,9 @@ class Requests:
         """Change offsets of a stopped connector. Raises HttpError 400, 404, 500."""
         config = self._stopped(name)
         if _kind_of(config) == "sink":
-            self._alter_group(name, group_of(name, config), of_offsets.sink_offsets(items))
+            changes = of_offsets.sink_offsets(items)
+            self._alter_group(name, group_of(name, config), changes)
+            alter_in_target(config, self._resolver, changes)
         else:
             check_offsets(config, items)
             self._write_source(name, config, lambda records: of_offsets.source_changes(records, name, items))
@@ -218,7 +220,9 @@ class Requests:
         config = self._stopped(name)
         if _kind_of(config) == "sink":
             with self._lock, _explained(name, "reset"):
+                known = groups.offsets_of(self._client, group_of(name, config))
                 groups.remove_group(self._client, group_of(name, config))
+            alter_in_target(config, self._resolver, dict.fromkeys(known))
         else:
             self._write_source(name, config, lambda records: dict.fromkeys(of_offsets.keys_of_source(records, name)))
         return RESET

@@ -98,7 +98,26 @@ def test_json_with_schemas_is_that_of_kafka_connect() -> None:
 
 def test_a_decimal_of_kafka_connect_is_read() -> None:
     schema = b'{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","version":1,"parameters":{"scale":"2"}}'
-    assert decoded("JsonConverter", b'{"schema":' + schema + b',"payload":"MDk="}') == [Decimal("123.45")]
+    payload = b'{"schema":' + schema + b',"payload":"MDk="}'
+    assert decoded("JsonConverter", payload) == [Decimal("123.45")]
+    (written,) = encoded("JsonConverter", [Decimal("123.45")])
+    assert decoded("JsonConverter", written) == [Decimal("123.45")]
+    assert decoded("JsonConverter", *encoded("JsonConverter", [Decimal("-0.01"), Decimal("1.28")])) == [
+        Decimal("-0.01"),
+        Decimal("1.28"),
+    ]
+
+
+def test_many_rows_have_the_json_of_single_ones() -> None:
+    odd = {"n": None, "s": 'a"\\\n\u00fc', "f": -0.5, "b": None, "t": datetime.datetime(1969, 12, 31, 23, 59, 59, 1000, datetime.UTC),
+           "d": datetime.date(1969, 12, 31), "at": datetime.time(1, 2, 3, 4000)}  # fmt: skip
+    rows = [odd, None, {**odd, "n": -7, "s": "", "f": 1e300, "b": True}] * 20
+    plain = {"schemas.enable": "false"}
+    many = encoded("JsonConverter", rows, **plain)
+    kind = pa.array(rows).type
+    single = [encoded("JsonConverter", pa.array([each], kind), **plain)[0] for each in rows]
+    assert [each and msgspec.json.decode(each) for each in many] == [each and msgspec.json.decode(each) for each in single]
+    assert msgspec.json.decode(many[0] or b"")["t"] == -999
 
 
 def test_json_without_schemas() -> None:

@@ -1,4 +1,4 @@
-"""Random changes of a PostgreSQL database: small and large transactions, values that move out of the row, new columns."""
+"""Random changes of a PostgreSQL database: small and large transactions, values that move out of the row."""
 
 from __future__ import annotations
 

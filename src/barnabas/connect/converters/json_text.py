@@ -15,7 +15,7 @@ _DAY_0 = datetime.date(1970, 1, 1)
 
 
 def plain(value: Any) -> Any:
-    """A value of Arrow as JSON has it in Kafka Connect: bytes in base64, times as numbers since the epoch."""
+    """A value of Arrow as JSON has it in Kafka Connect: bytes and decimals in base64, times as numbers since the epoch."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
         case datetime.time():
             return (value.hour * 3600 + value.minute * 60 + value.second) * 1000 + value.microsecond // 1000
         case Decimal():
-            return str(value)
+            return base64.b64encode(unscaled(value)).decode()
         case dict():
             return {name: plain(each) for name, each in value.items()}
         case list() | tuple():
@@ -39,9 +39,16 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def unscaled(value: Decimal) -> bytes:
+    """The digits of a decimal as a number in two's complement, in big endian, as Java's BigInteger has it."""
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+
 def text_of(value: Any) -> bytes:
     """A value as a text: JSON for a record, a list or a map; the value alone for others."""
-    found = plain(value)
+    found = str(value) if isinstance(value, Decimal) else plain(value)
     if isinstance(found, str):
         return found.encode()
     return msgspec.json.encode(found)

@@ -8,7 +8,7 @@ from typing import Any
 import barnabas
 from barnabas.connect import catalog
 from barnabas.connect.aliases import enriched
-from barnabas.connect.api import Source
+from barnabas.connect.api import Sink, Source
 from barnabas.connect.catalog import Kind, Plugin, UnknownPlugin
 from barnabas.connect.config_def import ConfigDef, ConfigError, ConfigValue, Type, report
 from barnabas.connect.config_types import HIDDEN
@@ -144,6 +144,17 @@ def check_offsets(config: Config, items: Sequence[Item]) -> None:
             cls.check_offset(raw, partition, offset)
         except BarnabasError as error:
             raise errors.unusable(str(error)) from None
+
+
+def alter_in_target(config: Config, resolver: Resolver, offsets: Mapping[tuple[str, int], int | None]) -> None:
+    """Let a target that records the offsets of its sink itself take others; None forgets one. Raises HttpError 500."""
+    cls = connector_class(plugin_of(config).load())
+    assert issubclass(cls, Sink)
+    try:
+        given = resolver.resolved({key: value for key, value in config.items() if value is not None})
+        cls.alter_offsets({**given, **cls.config.parse(given)}, offsets)
+    except BarnabasError as error:
+        raise errors.unusable(f"the target did not take the offsets of the sink connector: {error}") from None
 
 
 def secrets_of(config: Config) -> set[str]:
