@@ -27,7 +27,7 @@ ODD = (
 FILLERS = {
     "name": "name", "names": "name", "topic": "fuzzed", "topics": "fuzzed", "pairs": "producer_byte_rate=1000000000", "kind": "topic",
     "shell": "bash", "members": "User:a", "broker_id": "1", "folder": "missing", "target": "missing", "paths": ".", "data_dirs": ".",
-    "subject": "fuzzed", "file": "rows.csv",
+    "subject": "fuzzed", "file": "rows.csv", "files": "rows.csv", "letters": "0:1",
 }  # fmt: skip
 REQUIRED = {
     "principals": ("--principal", "User:a"), "principal": ("--principal", "User:a"), "operation": ("--operation", "read"),
@@ -51,13 +51,15 @@ ALSO = {
     "barnabas registry start": ("-X", "kafkastore.init.timeout.ms=300"),
     "barnabas services start": ("-X", "kafkastore.init.timeout.ms=300"),
     "barnabas sql start": ("-X", "kafkastore.init.timeout.ms=300", "--postgres=127.0.0.1:0", "--listener=http://127.0.0.1:0"),
+    "barnabas dlq purge": ("--yes",),
+    "barnabas connect start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas engine start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 ANOTHER_FAULT = (  # errors that a command may find before the odd value
     "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name", "there is a user name",
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
-    "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from",
+    "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from", "does not exist", "there is no topic", "there is no job",
 )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ CONFIG_TOPIC = "connect-configs"
 KEY_OF_TOPIC = "errors.deadletterqueue.topic.name"
 MOST_LISTED = 100
 MOST_CHARACTERS = 60
+LIMIT = click.IntRange(1, 1_000_000_000)
 PLACE = re.compile(r"\d{1,9}:\d{1,18}")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,7 +75,7 @@ def _filters(command: F) -> F:
 def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise BadInput(f"--cause: {text!r} is no regular expression: {error}") from None
 
 
@@ -116,7 +117,7 @@ def _settings(connection: Connection) -> dict[str, str]:
 @click.command("list")
 @click.argument("topic", required=False)
 @_filters
-@click.option("--limit", type=click.IntRange(1, 1_000_000), default=MOST_LISTED, show_default=True, help="List at most so many.")
+@click.option("--limit", type=LIMIT, default=MOST_LISTED, show_default=True, help="List at most so many.")
 @click.option("--all", "handled", is_flag=True, help="Also those that were sent again or deleted.")
 @connection_options
 @output_option
@@ -215,7 +216,7 @@ def _whole(letter: Letter) -> dict[str, Any]:
 @click.argument("topic")
 @_filters
 @click.option("--to", metavar="TOPIC", help="Send them to this topic; by default to the one that each comes from.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Send at most so many.")
+@click.option("--limit", type=LIMIT, metavar="N", help="Send at most so many.")
 @click.option("--dry-run", is_flag=True, help="Only say how many would be sent.")
 @connection_options
 @output_option
@@ -238,7 +239,7 @@ def redrive(
 @click.command("purge")
 @click.argument("topic")
 @_filters
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Delete at most so many.")
+@click.option("--limit", type=LIMIT, metavar="N", help="Delete at most so many.")
 @click.option("--dry-run", is_flag=True, help="Only say how many would be deleted.")
 @click.option("--yes", is_flag=True, help="Delete all letters, if no option says which.")
 @connection_options

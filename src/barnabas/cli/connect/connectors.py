@@ -191,7 +191,7 @@ def delete(rest: Rest, output: Output, names: tuple[str, ...]) -> None:
 
 @click.command()
 @NAMES
-@click.option("--task", type=click.IntRange(0), metavar="N", help="Only this task.")
+@click.option("--task", type=click.IntRange(0, 2**31 - 1), metavar="N", help="Only this task.")
 @click.option("--only-failed", is_flag=True, help="Only what has failed.")
 @click.option("--no-tasks", is_flag=True, help="The connector, not its tasks.")
 @rest_options

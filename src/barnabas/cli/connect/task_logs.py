@@ -11,7 +11,7 @@ from barnabas.cli.job import NO_ENGINE, opened
 
 @click.command()
 @click.argument("name")
-@click.option("--task", type=click.IntRange(0), metavar="N", help="Only this task.")
+@click.option("--task", type=click.IntRange(0, 2**31 - 1), metavar="N", help="Only this task.")
 @click.option("--lines", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The number of lines of each task.")
 @connection_options
 def logs(connection: Connection, name: str, task: int | None, lines: int) -> None:

@@ -29,7 +29,7 @@ class TopicNameMatches(Predicate):
     def __init__(self, config: Mapping[str, Any]) -> None:
         try:
             self._pattern = re.compile(config["pattern"])
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(f"Invalid value {config['pattern']} for configuration pattern: {error}") from None
 
     def matches(self, records: pa.Table) -> Array:

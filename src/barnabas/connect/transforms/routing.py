@@ -28,7 +28,7 @@ class RegexRouter(Transform):
     def __init__(self, config: Mapping[str, Any]) -> None:
         try:
             self._pattern = re.compile(config["regex"])
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(f"Invalid value {config['regex']} for configuration regex: Invalid regex: {error}") from None
         self._replacement = replacement_of(config["replacement"])
 
