@@ -59,7 +59,8 @@ ALSO = {
 ANOTHER_FAULT = (  # errors that a command may find before the odd value
     "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name", "there is a user name",
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
-    "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from", "does not exist", "there is no topic", "there is no job",
+    "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from",
+    "does not exist", "there is no topic", "there is no job",
 )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ class Regex(NamedTuple):
     def __call__(self, name: str, value: Any) -> None:
         try:
             re.compile(value)
-        except (re.error, TypeError) as error:
+        except (re.error, TypeError, OverflowError, RecursionError) as error:
             raise invalid(name, value, f"Invalid regex: {error}") from None
 
     def __str__(self) -> str:
