@@ -128,7 +128,7 @@ def test_plain_rows_are_aligned_as_others(rows: list[tuple[str | None, str]]) ->
         (pa.array([datetime(2013, 1, 1, 10)]), ["2013-01-01 10:00:00"]),  # noqa: DTZ001 - a timestamp without a zone
         (pa.array([datetime(2013, 1, 1, 10, tzinfo=UTC)], pa.timestamp("us", "UTC")), ["2013-01-01 11:00:00+01"]),
         (pa.array([[1, None]]), ["{1,NULL}"]),
-        (pa.array([{"a": 1}]), ['{"a":1}']),
+        (pa.array([{"a": 1, "b": "x y"}]), ['(1,"x y")']),
     ],
 )  # fmt: skip
 def test_values_look_as_over_the_postgres_port(values: pa.Array[Any], shown: list[str | None]) -> None:
