@@ -65,7 +65,7 @@ def executor(postgres: Running) -> Iterator[PGExecute]:
 
 
 def test_what_pgcli_asks_for_its_completions(executor: PGExecute) -> None:
-    assert executor.search_path() == ["public"]
+    assert executor.search_path() == ["pg_catalog", "public"]
     assert executor.schemata() == ["information_schema", "pg_catalog", "public"]
     assert executor.databases() == ["barnabas"]
     assert {("public", "flights"), ("public", "log"), ("pg_catalog", "pg_class")} <= set(executor.tables())
