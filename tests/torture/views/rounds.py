@@ -115,6 +115,15 @@ class Torture:
         finally:
             session.session.close()
 
+    def take_backlog(self, rows: int) -> None:
+        """Make a view over so many rows, which are there before it."""
+        self._run("create table far (k bigint, x bigint) with (partitions = 2, append_only = true)")
+        self._run(f"insert into far select range % 100, range from range({rows})")
+        query = "select k, count(*) as n, sum(x) as total from far group by k"
+        self._run(f"create materialized view far_sums as {query}")
+        assert self._run(f"(select * from far_sums) except all ({query})") == []
+        assert self._run("select count(*) from far_sums") == [(100,)]
+
     def round(self, number: int, kind: str | None = None) -> Round:
         """Kill a part; raises AssertionError if a view or a stream is not what its query says."""
         kind, began_s = kind or self._random.choice(KINDS), time.monotonic()
