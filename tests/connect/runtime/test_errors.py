@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from barnabas.connect import Identity
+from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.errors import BadRecords, RetriableError
 from barnabas.connect.plugins.file_stream import FileStreamSink
 from barnabas.connect.runtime.source_offsets import records_of
@@ -122,3 +124,29 @@ def test_a_source_has_dead_letters_too(tasks: Tasks) -> None:
     with tasks.running(tasks.job("FileStreamSource", "source", config)) as task:
         tasks.until(lambda: tasks.values() == [b"1", b"3"], task, "the lines did not come")
     assert [(value, headers["__connect.errors.stage"]) for value, headers in letters(tasks)] == [(b"x", "TRANSFORMATION")]
+
+
+@pytest.mark.parametrize(("timeout", "tries"), [("0", 1), ("60000", 3)])
+def test_converters_are_tried_again_for_the_time_of_the_config(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch, timeout: str, tries: int
+) -> None:
+    tasks.create_topic()
+    tasks.produce('{"a":1}')
+    monkeypatch.setattr("barnabas.connect.runtime.tolerance.FIRST_PAUSE_S", 0.01)
+    real, seen = JsonConverter.decode, list[int]()
+
+    def decode(self: JsonConverter, payloads: Any) -> Any:
+        seen.append(1)
+        if len(seen) < 3:
+            raise RetriableError("the registry is away")
+        return real(self, payloads)
+
+    monkeypatch.setattr(JsonConverter, "decode", decode)
+    task = tasks.start(sink(tasks, errors__retry__timeout=timeout, errors__tolerance="all"))
+    if tries == 1:
+        wait_until(lambda: task.failure() is not None, "it did not fail")
+        assert task.failure() == "the registry is away"
+    else:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
+        assert out(tasks).read_text() == '{"a":1}\n'
+    assert len(seen) == tries

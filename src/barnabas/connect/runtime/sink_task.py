@@ -91,7 +91,7 @@ class SinkTask(Task):
                 continue
             began_s = time.monotonic()
             read, ranges = batch
-            records = self._ready(read)
+            records = self._tolerance.retried(partial(self._ready, read), self.stopping)
             self._write(read, records, Identity(self.settings.work.connector, ranges))
             reader.done()
             self.settle()

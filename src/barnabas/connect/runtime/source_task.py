@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -156,11 +157,11 @@ class SourceTask(Task):
                 key, value = self._offsets.record(each.partition, None if each.forgets else each.offset)
                 latest[key] = each, value
         rows = sum(len(each.rows) for each in batches)
-        self._writer.write(self._records(batches, latest))
+        written = self._writer.write(self._records(batches, latest)) - len(latest)
         for each, _ in latest.values():
             if each.offset is not None and not each.forgets:
                 self._source.committed(each.partition, each.offset)
-        self.count(rows, rows)
+        self.count(rows, written)
         self.log.info("event=batch rows=%d took_ms=%.0f", rows, (time.monotonic() - began_s) * 1000)
 
     def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes | None]]) -> Iterator[pa.RecordBatch]:
@@ -168,7 +169,8 @@ class SourceTask(Task):
             if each.rejected:
                 yield from self._rejected(each)
             if len(each.rows):
-                for made in self._encoded(records_of(each, self._topic)):
+                records = records_of(each, self._topic)
+                for made in self._tolerance.retried(partial(self._encoded, records), self.stopping):
                     self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
                     yield made
         columns: dict[str, Any] = {
