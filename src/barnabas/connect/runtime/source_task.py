@@ -13,9 +13,10 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from barnabas.client.results import NewTopic
 from barnabas.connect.api import Batch, Source
 from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.converters.registry import converter
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.runtime.dead_letters import ensure_topic
 from barnabas.connect.runtime.records import encoded, records_of
 from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
@@ -41,7 +43,7 @@ from barnabas.errors import KafkaError
 from barnabas.pipelines.sink_options import sink_options
 
 MOST_WAITING = 8  # batches that were read and are not written
-MOST_ROWS = 100_000  # of a transaction, unless one batch has more
+MOST_ROWS = 100_000  # that are read before a transaction begins, unless one batch has more
 LOOK_S = 0.2
 FIRST_REST_S, LONGEST_REST_S = 0.01, 1.0  # of a source that has nothing at the moment
 COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"}
@@ -50,6 +52,14 @@ OFFSET_PARTITIONS = 25  # Kafka Connect's offset.storage.partitions
 
 class _End:
     """The source has no more."""
+
+
+class _Transaction:
+    """What one transaction has: rows of the source, and by the key of its record the last batch of each partition with its offset."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.latest: dict[bytes, tuple[Batch, bytes | None]] = {}
 
 
 class SourceTask(Task):
@@ -132,40 +142,58 @@ class SourceTask(Task):
                     self.idle()
 
     def _taken(self) -> tuple[list[Batch], _End | BaseException | None]:
-        """All batches that were read, up to a limit of rows; and what came behind them. The last one has an offset."""
+        """The batches that were read, up to a limit of rows; and what came behind them.
+
+        The last one has an offset, unless the limit came first: `_rest` has the others then.
+        """
         batches: list[Batch] = []
         rows, wait_s, is_whole = 0, LOOK_S, True
-        while rows < MOST_ROWS or not is_whole:
+        while rows < MOST_ROWS:
             try:
                 item = self._read.get(timeout=wait_s) if wait_s else self._read.get_nowait()
             except queue.Empty:
                 if is_whole or self.stopping.is_set():
-                    break
+                    return _whole(batches), None
                 continue
             if not isinstance(item, Batch):
                 return _whole(batches), item
             batches.append(item)
             rows, is_whole = rows + len(item.rows), item.offset is not None
             wait_s = 0.0 if is_whole else LOOK_S
-        return _whole(batches), None
+        return batches, None
+
+    def _rest(self, last: Batch) -> Iterator[Batch]:
+        """The batches that belong into one transaction with one without an offset. Raises ConnectError if they do not come."""
+        while last.offset is None:
+            try:
+                item = self._read.get(timeout=LOOK_S)
+            except queue.Empty:
+                if self.stopping.is_set():
+                    raise ConnectError("the task ends within a transaction of its source") from None
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, _End):
+                raise ConnectError("the source ends within one of its transactions")
+            yield item
+            last = item
 
     def _write(self, batches: Sequence[Batch]) -> None:
         began_s = time.monotonic()
-        latest: dict[bytes, tuple[Batch, bytes | None]] = {}
-        for each in batches:
-            if each.offset is not None:
-                key, value = self._offsets.record(each.partition, None if each.forgets else each.offset)
-                latest[key] = each, value
-        rows = sum(len(each.rows) for each in batches)
-        written = self._writer.write(self._records(batches, latest)) - len(latest)
-        for each, _ in latest.values():
+        taken = _Transaction()
+        written = self._writer.write(self._records(chain(batches, self._rest(batches[-1])), taken)) - len(taken.latest)
+        for each, _ in taken.latest.values():
             if each.offset is not None and not each.forgets:
                 self._source.committed(each.partition, each.offset)
-        self.count(rows, written)
-        self.log.info("event=batch rows=%d took_ms=%.0f", rows, (time.monotonic() - began_s) * 1000)
+        self.count(taken.rows, written)
+        self.log.info("event=batch rows=%d took_ms=%.0f", taken.rows, (time.monotonic() - began_s) * 1000)
 
-    def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes | None]]) -> Iterator[pa.RecordBatch]:
+    def _records(self, batches: Iterable[Batch], taken: _Transaction) -> Iterator[pa.RecordBatch]:
         for each in batches:
+            taken.rows += len(each.rows)
+            if each.offset is not None:
+                key, value = self._offsets.record(each.partition, None if each.forgets else each.offset)
+                taken.latest[key] = each, value
             if each.rejected:
                 yield from self._rejected(each)
             if len(each.rows):
@@ -173,6 +201,7 @@ class SourceTask(Task):
                 for made in self._tolerance.retried(partial(self._encoded, records), self.stopping):
                     self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
                     yield made
+        latest = taken.latest
         columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
             "value": pa.array([value for _, value in latest.values()], pa.binary()),
