@@ -99,6 +99,7 @@ def test_rows_are_read_back_as_they_were_written(few_rows: int, monkeypatch: pyt
     """As Python objects and by Arrow."""
     monkeypatch.setattr(json_encoding, "FEW_ROWS", few_rows)
     there_and_back()
+    assert few_rows == json_encoding.FEW_ROWS
 
 
 @given(COLUMNS, st.data())
