@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -24,8 +24,11 @@ def test_a_micro_batch_waits_for_the_first_job_and_not_long_for_a_slow_one(monke
 
 
 def test_a_micro_batch_ends_when_all_jobs_have_it() -> None:
-    done = [Future[None](), Future[None]()]
-    for each in done:
-        each.set_result(None)
-    shared_query._wait_for(done)
-    shared_query._wait_for([])
+    first, last = Future[None](), Future[None]()
+    first.set_result(None)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(shared_query._wait_for, [first, last])
+        assert not waiting.done()
+        last.set_result(None)
+        waiting.result(60)
+        assert threads.submit(shared_query._wait_for, []).result(60) is None

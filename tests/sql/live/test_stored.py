@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,45 @@ def test_a_damaged_file_is_told_and_left_alone(tmp_path: Path, size: int, caplog
     with caplog.at_level(logging.WARNING):
         assert files.load(NAME, KEY, DAY_S) is None
     assert "event=sql-rows-not-loaded" in caplog.text
+
+
+def test_a_changed_byte_is_found_wherever_it_is(tmp_path: Path) -> None:
+    files = StoredRows(tmp_path, lambda: 1_001.0)
+    files.save(NAME, live())
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    for at in range(0, len(content), 7):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :])
+        assert files.load(NAME, KEY, DAY_S) is None
+    path.write_bytes(content)
+    assert files.load(NAME, KEY, DAY_S) is not None
+
+
+def test_an_unfinished_file_is_no_file_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
+    """As a server leaves it that is killed while it writes."""
+    files = StoredRows(tmp_path, lambda: 1_001.0)
+    files.save(NAME, live())
+    (path,) = tmp_path.iterdir()
+    path.rename(path.with_name(path.name + stored.UNFINISHED))
+    assert not files.has(NAME)
+    files.save(NAME, live())
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_leaves_the_file_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = StoredRows(tmp_path, lambda: 1_001.0)
+    files.save(NAME, live())
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    files.save(NAME, live(count=9))
+    assert len(list(tmp_path.iterdir())) == 1
+    found = files.load(NAME, KEY, DAY_S)
+    assert found is not None
+    assert len(found.partitions[0].rows) == 4
 
 
 def test_a_folder_that_takes_no_files_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

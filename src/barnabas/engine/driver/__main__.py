@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,25 +52,36 @@ def main() -> int:
     threading.Thread(target=_load, daemon=True).start()
     made: Future[SparkSession] = Future()
     opener = Opener(made.result, settings, Path(task["folder"]))
-    driver = Driver(ClientConfig.from_options(settings), opener.open, lambda: not made.done() or _is_alive(made.result()))
-    alive: list[bool] = []
-    running = threading.Thread(target=lambda: alive.append(driver.run(stopping)), name="driver")
-    running.start()  # while Spark starts, connectors begin
-    try:
-        made.set_result(session("barnabas", master=task["master"], conf={**CONF, **task["conf"]}))
-    except BaseException as error:
-        made.set_exception(error)
-        stopping.set()
-        raise
-    finally:
-        if made.exception() is None:
-            print("ready", flush=True)
-        running.join()
-    if not all(alive):
+    driver = Driver(ClientConfig.from_options(settings), opener.open, lambda: _is_well(made))
+    conf = {**CONF, **task["conf"]}
+    if not run_beside(
+        lambda: driver.run(stopping), made, lambda: session("barnabas", master=task["master"], conf=conf), stopping
+    ):
         logger.error("event=spark-ended")
         return EXIT_SPARK_ENDED
     made.result().stop()
     return EXIT_OK
+
+
+def run_beside(
+    run: Callable[[], bool], made: Future[SparkSession], make: Callable[[], SparkSession], stopping: threading.Event
+) -> bool:  # fmt: skip
+    """The result of the driver's work, which begins while Spark starts: connectors do not need it. Raises what either of them raises.
+
+    Args:
+        made: gets the session, or the error.
+        stopping: ends the work.
+    """
+    with ThreadPoolExecutor(1, "driver") as threads:
+        running = threads.submit(run)
+        try:
+            made.set_result(make())
+        except BaseException as error:
+            made.set_exception(error)
+            stopping.set()
+            raise
+        print("ready", flush=True)
+        return running.result()
 
 
 def _load() -> None:
@@ -83,6 +94,11 @@ def _watch_input(stopping: threading.Event) -> None:
     while os.read(0, 1024):
         pass
     stopping.set()
+
+
+def _is_well(made: Future[SparkSession]) -> bool:
+    """Whether Spark works, or never did: then its error ends the process."""
+    return not made.done() or made.exception() is not None or _is_alive(made.result())
 
 
 def _is_alive(spark: Any) -> bool:

@@ -2,10 +2,12 @@
 
 Rules
   1. A file has the rows of one table with the positions behind them, and is written whole beside the old one before it takes its place.
-     The table of a file that cannot be read is read from its topic.
-  2. A file counts for AGE_S after the last look at the topic, or for less if `delete.retention.ms` is short. After that time, compaction
+     A server that is killed while it writes leaves an unfinished file, which the next one overwrites.
+  2. A checksum ends the file, because Arrow has none, and a wrong length in a record would let it read outside of the file. The table of
+     a file that is damaged, or cannot be read, is read from its topic.
+  3. A file counts for AGE_S after the last look at the topic, or for less if `delete.retention.ms` is short. After that time, compaction
      removes the mark of a deletion, and rows that never meet the mark would keep what was deleted.
-  3. A caller sees rows from a file only after a look at the topic with the caller's own rights, as with all live rows.
+  4. A caller sees rows from a file only after a look at the topic with the caller's own rights, as with all live rows.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
+import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,13 +26,15 @@ import pyarrow as pa
 
 from barnabas import limits
 from barnabas.columnar.decode import SCHEMA
+from barnabas.protocol.records.crc import crc32c
 from barnabas.sql.live.rows import LivePartition, LiveRows
 from barnabas.tables.formats import ColumnFormat
 
 logger = logging.getLogger(__name__)
 AGE_S, SHARE_OF_AGE = 20 * 3600.0, 0.8  # below the 24 hours that deletions stay by default; the same for other times
 LEAST_ROWS = 20_000  # fewer are read from the topic as fast
-STATE, SUFFIX = b"barnabas.live", ".rows"
+STATE, SUFFIX, UNFINISHED = b"barnabas.live", ".rows", ".unfinished"
+CHECKSUM = struct.Struct("<I")  # CRC-32C of all before it
 Name = tuple[str, str, str]  # a topic, its id, the format of its keys
 
 
@@ -74,23 +78,27 @@ class StoredRows:
             [(number, each.position, each.log_start, int(number in batches)) for number, each in rows.partitions.items()],
         )  # fmt: skip
         schema = SCHEMA.with_metadata({STATE: msgspec.json.encode(state)})
-        handle, temporary = tempfile.mkstemp(dir=self._folder)
+        path = self._path(name)
+        unfinished = path.with_name(path.name + UNFINISHED)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(unfinished, "wb", opener=_only_for_owner) as file:
                 with pa.ipc.new_file(file, schema) as writer:
                     for batch in batches.values():
                         writer.write_batch(batch)
                 file.flush()
+                with pa.memory_map(str(unfinished)) as written:
+                    file.write(CHECKSUM.pack(crc32c(written.read_buffer())))
+                file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(self._path(name))
+            unfinished.replace(path)
         except BaseException:
             with suppress(OSError):
-                Path(temporary).unlink()
+                unfinished.unlink()
             raise
 
     def _remove_others(self) -> None:
         """Remove the oldest files, if they are many."""
-        files = sorted(self._folder.glob(f"*{SUFFIX}"), key=lambda each: each.stat().st_mtime, reverse=True)
+        files = sorted(self._folder.glob(f"*{SUFFIX}*"), key=lambda each: each.stat().st_mtime, reverse=True)
         for each in files[limits.MAX_SQL_LIVE_TABLES :]:
             each.unlink(missing_ok=True)
 
@@ -107,7 +115,7 @@ class StoredRows:
         path, most_s = self._path(name), min(AGE_S, deletions_stay_s * SHARE_OF_AGE)
         began = time.monotonic()
         try:
-            with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+            with pa.memory_map(str(path)) as source, pa.ipc.open_file(_checked(source.read_buffer())) as reader:
                 state = _DECODER.decode((reader.schema.metadata or {}).get(STATE, b""))
                 if state.name != name or self._is_old(state.seen_at_s, most_s) or not reader.schema.equals(SCHEMA):
                     return None
@@ -123,6 +131,18 @@ class StoredRows:
 
     def _path(self, name: Name) -> Path:
         return self._folder / (hashlib.sha256(msgspec.json.encode(name)).hexdigest()[:32] + SUFFIX)
+
+
+def _checked(content: pa.Buffer) -> pa.Buffer:
+    """The content of a file without its checksum. Raises ArrowInvalid."""
+    size = content.size - CHECKSUM.size
+    if size < 0 or CHECKSUM.unpack(content.slice(size))[0] != crc32c(content.slice(0, size)):
+        raise pa.ArrowInvalid("the checksum is wrong")
+    return content.slice(0, size)
+
+
+def _only_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _rows_of(reader: pa.RecordBatchFileReader, state: _State, key: ColumnFormat) -> LiveRows:
