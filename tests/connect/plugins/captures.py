@@ -63,7 +63,7 @@ class Capture:
 
 
 def values_of_a_large_transaction(capture: Capture, monkeypatch: pytest.MonkeyPatch, source: Any, rows: str) -> list[int]:
-    """What a topic has after a task died between two parts of a transaction: 0, the rows twice, and -1.
+    """The values of a topic after a task died between two parts of a transaction: 0, the rows twice, and -1.
 
     Args:
         source: the module of the capture, which has the rows of a batch.

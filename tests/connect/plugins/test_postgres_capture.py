@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from barnabas.connect.plugins.postgres_capture import snapshot, source
 from barnabas.connect.runtime import source_task
 from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.source_task import SourceTask
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.engine.jobs import Job
 from tests.connect.plugins.captures import LARGE, Capture, values_of_a_large_transaction
@@ -264,6 +266,35 @@ def test_a_slot_is_not_confirmed_before_the_commit(capture: PostgresCapture, mon
     capture.tasks.stop(task)
     with capture.tasks.running(capture.job()) as task:
         assert capture.until("t", 1, task) == [("c", None, {"id": 1})]
+
+
+def test_the_server_has_reports_while_the_log_takes_nothing(capture: PostgresCapture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it ends the connection after its wal_sender_timeout."""
+    monkeypatch.setattr(source, "ROWS", 1)
+    monkeypatch.setattr(source, "CONFIRM_S", 0.0)
+    goes_on, real = threading.Event(), TransactionalWriter.write
+
+    def write(self: TransactionalWriter, batches: Any) -> int:
+        goes_on.wait()
+        return real(self, batches)
+
+    capture.run("CREATE TABLE t (id int)")
+    reported = f"SELECT reply_time FROM pg_stat_replication JOIN pg_replication_slots ON pid = active_pid AND slot_name = '{capture.name}'"
+    with capture.tasks.running(capture.job()) as task:
+        capture.until_streaming(task)
+        monkeypatch.setattr(TransactionalWriter, "write", write)
+        try:
+            capture.run(*(f"INSERT INTO t VALUES ({each})" for each in range(20)))
+            capture.tasks.until(lambda: isinstance(task, SourceTask) and task._read.full(), task, "the queue is not full")
+            times = [capture.server.query(reported)]
+            for _ in range(2):
+                capture.tasks.until(lambda: capture.server.query(reported) != times[-1], task, "the server has no report")
+                times.append(capture.server.query(reported))
+        finally:
+            goes_on.set()
+        found = capture.until("t", 20, task)
+    assert [after["id"] for _, _, after in found] == list(range(20))
+    assert times == sorted(times)
 
 
 def test_heartbeats_run_a_statement_and_have_records(capture: PostgresCapture) -> None:
