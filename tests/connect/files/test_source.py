@@ -144,7 +144,8 @@ def test_compressed_files_are_read(tasks: Tasks) -> None:
     write(tasks, "a.txt.gz", gzip.compress(b"1\n") + gzip.compress(b"2\n"))
     write(tasks, "b.txt.bz2", bz2.compress(b"3\n4"))
     with tasks.running(lines(tasks)) as task:
-        tasks.until(lambda: tasks.values() == [b"1", b"2", b"3", b"4"], task, "the lines did not come")
+        tasks.until(lambda: len(tasks.values()) >= 4, task, "the lines did not come")
+    assert tasks.values() == [b"1", b"2", b"3", b"4"]
 
 
 def test_globs_find_files_in_folders_below(tasks: Tasks) -> None:
@@ -152,7 +153,8 @@ def test_globs_find_files_in_folders_below(tasks: Tasks) -> None:
         write(tasks, name, f"{name}\n")
     job = lines(tasks, input__path=f"{folder(tasks)}/**/*.csv")
     with tasks.running(job) as task:
-        tasks.until(lambda: tasks.values() == [b"a.csv", b"x/b.csv"], task, "the files did not come")
+        tasks.until(lambda: len(tasks.values()) >= 2, task, "the files did not come")
+    assert tasks.values() == [b"a.csv", b"x/b.csv"]
 
 
 def test_a_followed_file_waits_for_its_line_feed_and_starts_anew_when_it_is_rotated(tasks: Tasks) -> None:
@@ -164,7 +166,8 @@ def test_a_followed_file_waits_for_its_line_feed_and_starts_anew_when_it_is_rota
         tasks.until(lambda: tasks.values() == [b"1", b"2", b"3"], task, "the other lines did not come")
         path.rename(path.with_name("app.log.1"))
         write(tasks, "app.log", "other 1\nother 2\n")
-        tasks.until(lambda: tasks.values()[3:] == [b"other 1", b"other 2"], task, "the next file did not come")
+        tasks.until(lambda: len(tasks.values()) >= 5, task, "the next file did not come")
+    assert tasks.values() == [b"1", b"2", b"3", b"other 1", b"other 2"]
 
 
 def test_a_finished_file_that_grows_goes_on_where_it_was(tasks: Tasks) -> None:
@@ -175,9 +178,10 @@ def test_a_finished_file_that_grows_goes_on_where_it_was(tasks: Tasks) -> None:
         file.write("2\n")
     os.utime(path, (1, 1))
     with tasks.running(lines(tasks)) as task:
-        tasks.until(lambda: tasks.values() == [b"1", b"2"], task, "the line did not come")
+        tasks.until(lambda: len(tasks.values()) >= 2, task, "the line did not come")
         write(tasks, "b.txt", "3\n")
-        tasks.until(lambda: tasks.values() == [b"1", b"2", b"3"], task, "the line did not come")
+        tasks.until(lambda: len(tasks.values()) >= 3, task, "the line did not come")
+    assert tasks.values() == [b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize("policy", ["move", "DELETE"])

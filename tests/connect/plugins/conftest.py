@@ -8,23 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing import Broker
 from tests.connect.plugins.servers import MariadbServer, PostgresServer
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.plugins.targets import Target
+from tests.connect.runtime.conftest import broker, tasks
 
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def tasks(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tasks]:
-    """Starts tasks, and ends them after the test."""
-    made = Tasks(broker, tmp_path, request.node.name)
-    yield made
-    made.close()
+__all__ = ["broker", "tasks"]
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +25,14 @@ def postgres() -> Iterator[PostgresServer]:
 def mariadb() -> Iterator[MariadbServer]:
     with closing(MariadbServer()) as server:
         yield server
+
+
+@pytest.fixture(params=["postgres", "sqlite", "duckdb", "mariadb"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    """A database of each kind."""
+    match request.param:
+        case "postgres":
+            return Target(request.getfixturevalue("postgres").url, "postgres")
+        case "mariadb":
+            return Target(request.getfixturevalue("mariadb").url, "root")
+    return Target(f"jdbc:{request.param}:{tmp_path / 'tables.db'}")

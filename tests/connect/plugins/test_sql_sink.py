@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -17,36 +16,18 @@ from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
 from barnabas.connect.plugins.sql_sink.sink import SqlSink
 from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.plugins.targets import Target
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.tasks import JSON, Tasks
 from tests.connect.runtime.test_kills import Died
 from tests.waiting import wait_until
 
-JSON = {
-    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "key.converter.schemas.enable": "false",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-}
 UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id", "delete.enabled": "true", "auto.create": "true"}
-KINDS = ["postgres", "sqlite", "duckdb", "mariadb"]
-
-
-@pytest.fixture(params=KINDS)
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
-    """A database of each kind."""
-    match request.param:
-        case "postgres":
-            return Target(request.getfixturevalue("postgres").url, "postgres")
-        case "mariadb":
-            return Target(request.getfixturevalue("mariadb").url, "root")
-    return Target(f"jdbc:{request.param}:{tmp_path / 'target.db'}")
 
 
 class Sinking:
     """A sink of one topic into one table."""
 
-    def __init__(self, tasks: Tasks, target: Target) -> None:
-        self.tasks, self.target = tasks, target
+    def __init__(self, tasks: Tasks, database: Target) -> None:
+        self.tasks, self.database = tasks, database
         self.table = f"rows_{crc32(tasks.topic.encode())}"
         tasks.create_topic()
 
@@ -54,7 +35,7 @@ class Sinking:
         given = {key.replace("_", "."): value for key, value in config.items()}
         return self.tasks.job(
             "JdbcSinkConnector", "sink",
-            {"topics": self.tasks.topic, "table.name.format": self.table, **self.target.config, **given}, JSON,
+            {"topics": self.tasks.topic, "table.name.format": self.table, **self.database.config, **given}, JSON,
         )  # fmt: skip
 
     def put(self, value: Any, key: Any = None) -> None:
@@ -62,8 +43,8 @@ class Sinking:
         self.tasks.produce(None if value is None else msgspec.json.encode(value), key=text)
 
     def rows(self, columns: str = "*", order: str = "1") -> list[tuple[Any, ...]]:
-        quote = "`" if "mysql" in self.target.url or "mariadb" in self.target.url else '"'
-        return self.target.run(f"SELECT {columns} FROM {quote}{self.table}{quote} ORDER BY {order}")
+        quote = "`" if "mysql" in self.database.url or "mariadb" in self.database.url else '"'
+        return self.database.run(f"SELECT {columns} FROM {quote}{self.table}{quote} ORDER BY {order}")
 
     def drain(self, job: Job, count: int) -> None:
         """Run the task until it has committed so many records."""
@@ -78,8 +59,8 @@ def parsed(job: Job) -> dict[str, Any]:
 
 
 @pytest.fixture
-def sinking(tasks: Tasks, target: Target) -> Sinking:
-    return Sinking(tasks, target)
+def sinking(tasks: Tasks, database: Target) -> Sinking:
+    return Sinking(tasks, database)
 
 
 def given(config: Mapping[str, str]) -> dict[str, str]:
@@ -150,7 +131,7 @@ def test_nested_values_become_json(sinking: Sinking) -> None:
         ({**UPSERT, "pk.mode": "record_value", "delete.enabled": "false"}, {"v": 1}, 1, "pk.fields names id, which the value"),
     ],
 )
-@pytest.mark.parametrize("target", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_record_that_does_not_fit_fails_the_task(
     sinking: Sinking, config: dict[str, str], value: Any, key: Any, error: str
 ) -> None:
@@ -195,7 +176,7 @@ def test_a_record_is_written_once_whenever_the_sink_dies(sinking: Sinking, monke
     assert sinking.rows("id") == [(each,) for each in range(5)]
 
 
-@pytest.mark.parametrize("target", ["postgres", "sqlite"], indirect=True)
+@pytest.mark.parametrize("database", ["postgres", "sqlite"], indirect=True)
 def test_two_of_one_task_write_each_record_once(sinking: Sinking) -> None:
     job = sinking.job(auto_create="true")
     sinking.put({"id": 0})

@@ -8,7 +8,6 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import queue
 import threading
@@ -115,8 +114,12 @@ class SourceTask(Task):
 
     def _pass_on(self, item: Batch | _End | BaseException) -> None:
         while not self.stopping.is_set():
-            with contextlib.suppress(queue.Full):
+            try:
                 self._read.put(item, timeout=LOOK_S)
+            except queue.Full:
+                if isinstance(item, Batch):
+                    self._source.keep_alive()
+            else:
                 return
 
     def work(self) -> None:
