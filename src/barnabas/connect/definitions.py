@@ -71,7 +71,7 @@ def _common(worker: Mapping[str, str], config: Mapping[str, str]) -> ConfigDef:
     ))  # fmt: skip
     return _add(made, ERRORS, 1, (
         ("errors.retry.timeout", Type.LONG, 0, MEDIUM, Width.MEDIUM, "Retry Timeout for Errors", None,
-         "How long a failed operation is tried again, in milliseconds: 0 is not at all, -1 without end."),
+         "How long a conversion is tried again while a registry is away, in milliseconds: 0 is not at all, -1 without end."),
         ("errors.retry.delay.max.ms", Type.LONG, 60_000, MEDIUM, Width.MEDIUM, "Maximum Delay Between Retries for Errors", None,
          "The longest pause between two tries, in milliseconds."),
         ("errors.tolerance", Type.STRING, "none", MEDIUM, Width.SHORT, "Error Tolerance", one_of("none", "all"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from urllib.parse import urlsplit
@@ -17,6 +15,7 @@ from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
 from barnabas.connect.store.connect_topics import CONFIGS, ConnectTopics
 from barnabas.connect.worker import Requests
+from barnabas.engine.elected_service import ElectedService
 from barnabas.engine.membership import RULES, Member, take_part
 from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import HttpError, Response, Router
@@ -29,7 +28,7 @@ OF_TASKS = (  # settings of workers that tasks need
 PROTOCOL_TYPE, PROTOCOL = "connect", "barnabas-v1"  # the type is Kafka Connect's, so that its workers cannot join such a group
 
 
-class ConnectService:
+class ConnectService(ElectedService):
     """See `web/service.py: Service`.
 
     Args:
@@ -41,43 +40,19 @@ class ConnectService:
 
     def __init__(self, context: ServiceContext) -> None:
         settings = context.settings
-        self._topics = ConnectTopics(context.client, settings)
+        topics = ConnectTopics(context.client, settings)
         resolver, levels = Resolver(settings), Levels()
         group = settings.get(GROUP, DEFAULT_GROUP)
-        worker = Worker(urlsplit(context.listener).netloc, _of_tasks(settings, group, self._topics.names))
-        self._leader = Leader(context.client, self._topics, worker, resolver, levels)
-        self._rights = ClusterRights(context.client, settings) if context.secured else None
-        self._requests = Requests(context.client, self._topics, worker, resolver, self._leader)
-        self._surface = Surface(self._requests, levels, context.listener, self._topics.names[CONFIGS], self._rights)
+        worker = Worker(urlsplit(context.listener).netloc, _of_tasks(settings, group, topics.names))
+        leader = Leader(context.client, topics, worker, resolver, levels)
+        rights = ClusterRights(context.client, settings) if context.secured else None
+        requests = Requests(context.client, topics, worker, resolver, leader)
+        surface = Surface(requests, levels, context.listener, topics.names[CONFIGS], rights)
         rules = RULES._replace(protocol_type=PROTOCOL_TYPE, protocol=PROTOCOL)
-        member = Member(context.listener, token_hex(8))
-        self._election = take_part(context.client, member, self._leader.activate, group, rules)
-        self._is_ready = False
+        election = take_part(context.client, Member(context.listener, token_hex(8)), leader.activate, group, rules)
+        super().__init__(leader, election, rights, surface, requests, topics)
         self.router = Router()
-        add_routes(self.router, self._surface)
-
-    async def start(self) -> None:
-        """Take part in the election; returns at once."""
-        self._leader.start()
-        self._election.start()
-        self._is_ready = True
-
-    async def close(self) -> None:
-        """Leave the group, so that another worker leads at once."""
-        if not self._is_ready:
-            return
-        self._is_ready = False
-        with contextlib.suppress(RuntimeError):  # the loop's threads are gone
-            await asyncio.to_thread(self._leader.close)
-        await self._election.close()
-        self._surface.close()
-        self._requests.close()
-        self._topics.close()
-        if self._rights is not None:
-            await self._rights.close()
-
-    def is_ready(self) -> bool:
-        return self._is_ready
+        add_routes(self.router, surface)
 
     async def metrics(self) -> bytes:
         """None of its own: the tasks are jobs of the engine, which counts them."""

@@ -1,4 +1,4 @@
-"""Databases for the tests of connectors, and tasks on a broker."""
+"""Databases for the tests of connectors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import pytest
 
 from tests.connect.plugins.servers import MariadbServer, PostgresServer
 from tests.connect.plugins.targets import Target
-from tests.connect.runtime.conftest import broker, tasks
-
-__all__ = ["broker", "tasks"]
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from barnabas.connect import Identity
+from barnabas.connect.config_def import ConfigError
 from barnabas.connect.converters.json_converter import JsonConverter
+from barnabas.connect.converters.plain import StringConverter
 from barnabas.connect.errors import BadRecords, RetriableError
 from barnabas.connect.plugins.file_stream import FileStreamSink
 from barnabas.connect.runtime.source_offsets import records_of
@@ -126,27 +127,44 @@ def test_a_source_has_dead_letters_too(tasks: Tasks) -> None:
     assert [(value, headers["__connect.errors.stage"]) for value, headers in letters(tasks)] == [(b"x", "TRANSFORMATION")]
 
 
-@pytest.mark.parametrize(("timeout", "tries"), [("0", 1), ("60000", 3)])
-def test_converters_are_tried_again_for_the_time_of_the_config(
-    tasks: Tasks, monkeypatch: pytest.MonkeyPatch, timeout: str, tries: int
-) -> None:
+def away(monkeypatch: pytest.MonkeyPatch, cls: type, name: str, failures: int) -> list[int]:
+    """Let a method of a converter raise RetriableError so many times; returns the list of its calls."""
+    real, tries = getattr(cls, name), list[int]()
+
+    def method(self: object, *args: object) -> object:
+        tries.append(1)
+        if len(tries) <= failures:
+            raise RetriableError("the registry is away")
+        return real(self, *args)
+
+    monkeypatch.setattr(cls, name, method)
+    return tries
+
+
+def test_a_converter_is_tried_again_for_the_time_of_the_config(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks.create_topic()
     tasks.produce('{"a":1}')
-    monkeypatch.setattr("barnabas.connect.runtime.tolerance.FIRST_PAUSE_S", 0.01)
-    real, seen = JsonConverter.decode, list[int]()
-
-    def decode(self: JsonConverter, payloads: Any) -> Any:
-        seen.append(1)
-        if len(seen) < 3:
-            raise RetriableError("the registry is away")
-        return real(self, payloads)
-
-    monkeypatch.setattr(JsonConverter, "decode", decode)
-    task = tasks.start(sink(tasks, errors__retry__timeout=timeout, errors__tolerance="all"))
-    if tries == 1:
-        wait_until(lambda: task.failure() is not None, "it did not fail")
-        assert task.failure() == "the registry is away"
-    else:
+    tries = away(monkeypatch, JsonConverter, "decode", 2)
+    with tasks.running(sink(tasks, errors__retry__timeout="-1", errors__retry__delay__max__ms="1")) as task:
         tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
-        assert out(tasks).read_text() == '{"a":1}\n'
-    assert len(seen) == tries
+    assert (len(tries) >= 3, out(tasks).read_text()) == (True, '{"a":1}\n')
+
+
+def test_records_are_no_dead_letters_because_a_registry_is_away(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks.create_topic()
+    append(tasks, b"1\n")
+    config = {"file": str(tasks.folder / "in.txt"), "topic": tasks.topic, **tolerant(tasks)}
+    away(monkeypatch, StringConverter, "encode", 1)
+    job = tasks.job("FileStreamSource", "source", config)
+    task = tasks.start(job)
+    wait_until(lambda: task.failure() is not None, "it did not fail")
+    assert (task.failure() or "").endswith("the registry is away")
+    tasks.stop(task)
+    with tasks.running(job) as again:  # as the engine does
+        tasks.until(lambda: tasks.values() == [b"1"], again, "the line did not come")
+    assert letters(tasks) == []
+
+
+def test_the_time_of_tries_is_a_number(tasks: Tasks) -> None:
+    with pytest.raises(ConfigError, match=r"errors\.retry\.timeout: Not a number of type LONG"):
+        tasks.start(sink(tasks, errors__retry__timeout="soon"))

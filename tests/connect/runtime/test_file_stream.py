@@ -136,4 +136,4 @@ def test_references_to_secrets_are_resolved_in_the_task(tasks: Tasks) -> None:
     with tasks.running(job) as task:
         tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")
     assert isinstance(job.work, ConnectorWork)
-    assert job.work.config["file"] == config["file"]  # what lies in a topic has the reference alone
+    assert job.work.config["file"] == config["file"]  # only the reference is written to the topic

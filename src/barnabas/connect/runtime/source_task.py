@@ -30,6 +30,7 @@ from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.runtime.dead_letters import ensure_topic
 from barnabas.connect.runtime.records import encoded, records_of
+from barnabas.connect.runtime.retries import Retries
 from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
 from barnabas.connect.runtime.source_offsets import SourceOffsets
 from barnabas.connect.runtime.task import Task
@@ -76,6 +77,7 @@ class SourceTask(Task):
         self._value = converter(given, settings.work.worker, is_key=False)
         self._chain = Chain(given)
         self._tolerance = Tolerance(given, settings.work.task, log)
+        self._retries = Retries(given, self.stopping, log)
         options = sink_options({**settings.options(PRODUCER), "exactlyOnce": "false"}, COLUMNS, streaming=True)
         self._writer = TransactionalWriter(options.task, settings.transactional_id)
         self._client = BlockingClient(replace(ClientConfig.from_options(settings.client), read_committed=True))
@@ -193,8 +195,7 @@ class SourceTask(Task):
             if each.rejected:
                 yield from self._rejected(each)
             if len(each.rows):
-                records = records_of(each, self._topic)
-                for made in self._tolerance.retried(partial(self._encoded, records), self.stopping):
+                for made in self._retries.tried(partial(self._encoded, records_of(each, self._topic))):
                     self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
                     yield made
         latest = taken.latest

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
@@ -22,11 +20,8 @@ PREFIX = "__connect.errors."
 KEY, VALUE, TRANSFORMATION = "KEY_CONVERTER", "VALUE_CONVERTER", "TRANSFORMATION"  # stages, by Kafka's names
 POLL, PUT = "TASK_POLL", "TASK_PUT"
 ROW = "_row"  # a column with the number of the record in the batch that was read
-FIRST_PAUSE_S = 0.3  # before an operation is tried again, as in Kafka Connect
 MOST_LOGGED = 10  # failures of a batch that the log tells one by one
 ERROR_CLASS = "org.apache.kafka.connect.errors.DataException"
-
-Answer = TypeVar("Answer")
 
 
 class Failure(Struct, frozen=True):
@@ -61,25 +56,6 @@ class Tolerance:
         self._logs_records = config.get("errors.log.include.messages", "false").strip().lower() == "true"
         self._connector, self._task, self._log = config.get("name", ""), task, log
         self.failures = 0  # that were tolerated
-        self._retry_s = int(config.get("errors.retry.timeout", "0")) / 1000
-        self._longest_pause_s = int(config.get("errors.retry.delay.max.ms", "60000")) / 1000
-
-    def retried(self, call: Callable[[], Answer], stopping: threading.Event) -> Answer:
-        """The answer to a call of converters or transforms, which is tried again for `errors.retry.timeout` if it asks for it.
-
-        Raises:
-            RetriableError: the time is over, or the task is to end.
-        """
-        began_s, pause_s = time.monotonic(), FIRST_PAUSE_S
-        while True:
-            try:
-                return call()
-            except RetriableError as error:
-                is_over = 0 <= self._retry_s < time.monotonic() - began_s + pause_s
-                if is_over or stopping.wait(pause_s):
-                    raise
-                self._log.warning("event=records-tried-again reason=%r", str(error))
-                pause_s = min(2 * pause_s, self._longest_pause_s)
 
     def handle(self, raw: pa.Table, failures: Sequence[Failure]) -> pa.RecordBatch | None:
         """The dead letters of records that failed; None without a topic for them.
@@ -164,7 +140,12 @@ def transformed(chain: Chain, records: pa.Table, *, tolerates: bool) -> tuple[pa
 def each_or_all(
     change: Callable[[pa.Table], pa.Table], records: pa.Table, stage: str, what: str, *, tolerates: bool
 ) -> tuple[pa.Table, list[Failure]]:
-    """What a function makes of records; of each by itself if it fails for all of them. Raises ConnectError."""
+    """What a function makes of records; of each by itself if it fails for all of them.
+
+    Raises:
+        RetriableError: no record is at fault.
+        ConnectError: errors are not tolerated.
+    """
     try:
         return change(records), []
     except RetriableError:
