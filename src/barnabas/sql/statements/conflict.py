@@ -16,6 +16,7 @@ from barnabas.sql.catalog.constraints import UniqueDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import ROW_NAME, TopicRelation
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.rows import Choice
 from barnabas.sql.planning.names import position_in, table_of
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
@@ -177,7 +178,8 @@ class Conflict:
         existing = session.existing(relation, keys)
         if not existing:
             return rows
-        return pa.concat_tables([self._without(rows, existing), self._changed(rows, values)])
+        changed = self._changed(rows, values, lambda live: live.of_keys(existing))
+        return pa.concat_tables([self._without(rows, existing), changed])
 
     def _fresh(self, rows: pa.Table) -> pa.Table:
         """The rows that have no conflict. Another constraint than the one that the clause names is checked later."""
@@ -195,7 +197,8 @@ class Conflict:
         if len(self._constraints.distinct(rows, self._unique)) < rows.num_rows:
             raise _second_time()
         fresh = self._constraints.without_conflicts(rows, self._unique)
-        changed = self._changed(rows, values) if fresh.num_rows < rows.num_rows else None
+        chosen = self._constraints.choice(rows, self._unique)
+        changed = self._changed(rows, values, chosen) if fresh.num_rows < rows.num_rows else None
         fresh = without_duplicates(self._session, self._relation, fresh)
         if changed is None:
             return fresh
@@ -203,11 +206,16 @@ class Conflict:
             fresh = fresh.append_column(ROW_NAME.with_nullable(True), pa.nulls(fresh.num_rows, ROW_NAME.type))
         return pa.concat_tables([fresh, changed])
 
-    def _changed(self, rows: pa.Table, values: Sequence[Any]) -> pa.Table:
-        """The old rows as they become."""
+    def _changed(self, rows: pa.Table, values: Sequence[Any], chosen: Choice) -> pa.Table:
+        """The old rows as they become.
+
+        Args:
+            chosen: the old rows.
+        """
         assert self.plan is not None
         schema = pa.schema([each.with_nullable(True) for each in self._relation.identified])
-        changed = with_columns(collected(self._session, self.plan, values, self._text, {EXCLUDED: rows}), schema)
+        found = collected(self._session, self.plan, values, self._text, {EXCLUDED: rows}, {self._relation.topic: chosen})
+        changed = with_columns(found, schema)
         check_rows(self._relation, changed)
         return changed
 
