@@ -28,6 +28,10 @@ from barnabas.sql.states import CARDINALITY, syntax_error
 from barnabas.sql.writing.records import check_rows, keys_of
 
 EXCLUDED = "excluded"
+PLAIN = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Parameter, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Not, exp.Add, exp.Sub, exp.Mul,
+    exp.And, exp.Or, exp.Is, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Coalesce, exp.Greatest, exp.Least,
+)  # fmt: skip
 LAST = "last"  # the mark of a clause that takes the last of several rows with one key
 
 
@@ -83,12 +87,23 @@ class Conflict:
                 "55000", f'cannot update table "{relation.name}": it is append-only', position=position_in(clause),
                 hint="ON CONFLICT DO NOTHING",
             )  # fmt: skip
+        self._is_plain = all(isinstance(node, PLAIN) for each in _expressions(clause) for node in each.walk())
         changes = assignments(relation, clause.expressions)
         if not clause.args.get("where") and self._is_whole(changes):
             return
         self.plan = checked(
             session, self._query(changes, clause, alias), text, given, {EXCLUDED: MemoryRelation(EXCLUDED, relation.columns)}
         )
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the statement may be kept: its plan depends on nothing but the columns."""
+        return self.plan is None or self._is_plain
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the clause has some, and takes their types from its columns."""
+        return self.plan is not None and bool(self.plan.numbers)
 
     @property
     def overwrites(self) -> bool:
@@ -223,6 +238,12 @@ class Conflict:
         if not existing:
             return rows
         return rows.filter(pa.array([key not in existing for key in keys_of(self._relation, rows)], pa.bool_()))
+
+
+def _expressions(clause: Any) -> list[Any]:
+    """Those of the new values, and the condition."""
+    where = clause.args.get("where")
+    return [*clause.expressions, *([where.this] if where is not None else [])]
 
 
 def _second_time() -> SqlError:
