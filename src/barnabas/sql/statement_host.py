@@ -31,6 +31,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse, statement_of, with_own_functions
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, SqlError
+from barnabas.sql.live.rows import NO_CHOICE, Choice
 from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.names import parts_of
 from barnabas.sql.planning.outputs import with_names
@@ -284,10 +285,12 @@ class StatementHost:
         """Give it back."""
         self.running.release(lease)
 
-    def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
+    def datasets(
+        self, inputs: Sequence[Input], memory: Mapping[str, pa.Table], chosen: Mapping[str, Choice] = NO_CHOICE
+    ) -> list[tuple[str, Any]]:  # fmt: skip
         """The data for each input, as DuckDB scans it."""
         self._catch_up(inputs)
-        return self.access.datasets(inputs, self.buffer, memory)
+        return self.access.datasets(inputs, self.buffer, memory, chosen)
 
     def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:
         """The rows that a query for one key needs; None if it needs others, or the table is not in memory."""

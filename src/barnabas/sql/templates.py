@@ -75,8 +75,8 @@ class Seen:
         return self._useful.get(template.text, False)
 
     def note(self, template: Template, *, is_useful: bool) -> None:
-        """A statement came, or was of no use as a template."""
-        self._useful.pop(template.text, None)
+        """A statement came, or was of no use as a template; then its template is not checked again."""
+        is_useful = self._useful.pop(template.text, True) and is_useful
         while len(self._useful) >= limits.MAX_SQL_PLANS:
             del self._useful[next(iter(self._useful))]
         self._useful[template.text] = is_useful

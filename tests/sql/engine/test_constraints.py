@@ -72,6 +72,31 @@ def test_a_statement_can_move_values(ask: Asking) -> None:
     assert ask.rows("select id from t where mail = 'a@x'") == [(9,)]
 
 
+def test_values_follow_the_rows_that_have_them(ask: Asking) -> None:
+    ask("update t set mail = 'b@x' where id = 1")
+    assert ask.tag("insert into t (id, mail) values (9, 'a@x')") == "INSERT 0 1"
+    assert told(ask.error("insert into t (id, mail) values (10, 'b@x')"))[2] == "t_mail_key"
+    ask("delete from t where id = 1")
+    assert ask.tag("insert into t (id, mail) values (10, 'b@x')") == "INSERT 0 1"
+    ask("alter table t rename column mail to address")
+    assert told(ask.error("insert into t (id, address) values (11, 'b@x')"))[3] == "Key (address)=(b@x) already exists."
+
+
+def test_rows_before_a_column_have_its_default_for_unique(ask: Asking) -> None:
+    ask("drop table if exists later")
+    ask("create table later (id int primary key)")
+    ask("insert into later values (1)")
+    ask("alter table later add column code text not null default 'none'")
+    ask("alter table later add unique (code)")
+    assert ask.error("insert into later values (2, 'none')").constraint == "later_code_key"
+
+
+def test_on_conflict_with_a_query_of_the_same_table_sees_all_rows(ask: Asking) -> None:
+    ask("insert into t (id, mail) values (1, 'c@x') on conflict (id) do update set nr = (select count(*) from t)")
+    ask("insert into t (id, mail) values (7, 'a@x') on conflict (mail) do update set age = (select sum(id) from t)")
+    assert ask.rows("select id, nr, age from t where mail = 'a@x'") == [(1, 4, 10)]
+
+
 def test_a_transaction_sees_its_own_values(ask: Asking) -> None:
     ask("begin")
     ask("insert into t (id, mail) values (9, 'b')")

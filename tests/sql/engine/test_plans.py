@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from barnabas import limits
+from barnabas.sql import session
 from barnabas.sql.engine import SqlEngine
 from barnabas.sql.interface import SqlError
 from barnabas.sql.plans import Plans
+from barnabas.sql.statements.families import ready
 from barnabas.sql.statements.ready import Ready, done
 from tests.sql.engine.asking import Asking, asking
 
@@ -36,6 +39,10 @@ def test_the_same_text_is_checked_once(ask: Asking) -> None:
         "select count(*) from varied",
         "select current_setting('TimeZone') from varied where id = 1",
         "insert into varied values (1000, 'x') on conflict (id) do update set name = varied.name || excluded.name",
+        *(
+            f"insert into varied values (1000, 'x') on conflict (id) do update set name = {value}"
+            for value in ("now()", "current_timestamp", "current_date", "localtime", "localtimestamp", "random()", "(select '1')")
+        ),
         "insert into varied select 1001, 'x' where false",
         "insert into varied values (nextval('x'), current_user)",
         "show timezone",
@@ -48,6 +55,32 @@ def test_other_statements_are_checked_each_time(ask: Asking, text: str) -> None:
     except SqlError:
         return
     assert ask.session.prepare(text) is not first
+
+
+def test_an_update_of_a_row_that_is_there_is_checked_once(ask: Asking) -> None:
+    ask("create table if not exists counted (id bigint primary key, n bigint)")
+    text = (
+        "insert into counted values ($1, $2) on conflict (id) do update set n = counted.n + excluded.n * $3 where counted.n < $4"
+    )
+    for _ in range(3):
+        assert ask.tag(text, 1, 1, 10, 15) in ("INSERT 0 1", "INSERT 0 0")
+    assert ask.rows("select n from counted") == [(21,)]
+    assert ask.session.prepare(text) is ask.session.prepare(text)
+
+
+def test_a_statement_whose_template_is_of_no_use_is_checked_once(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask("create table if not exists counted (id bigint primary key, n bigint)")
+    checked: list[str] = []
+
+    def noted(host: Any, statement: Any, given: Any) -> Any:
+        checked.append(statement.text)
+        return ready(host, statement, given)
+
+    monkeypatch.setattr(session, "checked", noted)
+    for number in range(4):
+        ask(f"insert into counted values ({number + 10}, 1) on conflict (id) do update set n = counted.n + 1")
+    literal = [each for each in checked if "$" not in each]
+    assert (len(literal), len(checked)) == (4, 5)
 
 
 def changed_by_others(engine: SqlEngine, ask: Asking) -> None:

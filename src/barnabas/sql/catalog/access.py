@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -27,8 +27,9 @@ from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.by_values import Values
 from barnabas.sql.live.decoded import Made, Slices
-from barnabas.sql.live.rows import LiveRows
+from barnabas.sql.live.rows import Choice, LiveRows
 from barnabas.sql.live.stored import Name
 from barnabas.sql.live.tables import name_of
 from barnabas.sql.planning.query import Input
@@ -300,13 +301,33 @@ class Access:
         found = self._client.cluster.topics.get(topic)
         return None if found is None else found.topic_id.hex if found.topic_id.int else ""
 
-    def datasets(self, inputs: Sequence[Input], buffer: Buffer, memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
+    def having(self, relation: TopicRelation, columns: Sequence[str], wanted: Collection[Values]) -> Choice:
+        """Chooses the rows of a table that have one of these values in some columns."""
+        live = self._shared.live
+
+        def choose(rows: LiveRows) -> pa.RecordBatch:
+            found = live.by_values(rows, columns)
+            if found is None:
+                return rows.all()
+            return found.records(
+                rows, relation.definition, columns, wanted, lambda records: self._in_memory(relation, columns, records)
+            )
+
+        # a row that does not fit has no columns, or an error; the value of a column that came later may be its default
+        is_plain = relation.layout.mode == "permissive" and relation.filled.keys().isdisjoint(columns)
+        return choose if is_plain else LiveRows.all
+
+    def datasets(
+        self, inputs: Sequence[Input], buffer: Buffer, memory: Mapping[str, pa.Table], chosen: Mapping[str, Choice]
+    ) -> list[tuple[str, Any]]:  # fmt: skip
         """The data for each input, as DuckDB scans it; inputs of one topic see the same offsets.
 
         Args:
             buffer: the rows of the open transaction.
             memory: the rows of relations in memory.
+            chosen: by topic, where the plan does not need all rows. It counts if one input alone reads the topic.
         """
+        topics = [each.relation.topic for each in inputs if isinstance(each.relation, TopicRelation)]
         snapshots: dict[str, Snapshot] = {}
         held: dict[Name, pa.RecordBatch | None] = {}
         made: list[tuple[str, Any]] = []
@@ -324,7 +345,9 @@ class Access:
             if relation.is_keyed and can_be_made(relation.layout, each.schema.names):
                 kept = name_of(relation, None)
                 if kept not in held:
-                    held[kept] = self.live_records(relation, LiveRows.all)
+                    held[kept] = self.live_records(
+                        relation, chosen.get(topic, LiveRows.all) if topics.count(topic) == 1 else LiveRows.all
+                    )
                 records = held[kept]
                 if records is not None:
                     made.append((each.alias, self._in_memory(relation, each.schema.names, records)))

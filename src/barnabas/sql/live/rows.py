@@ -11,7 +11,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,16 @@ class LivePartition:
     def size(self) -> int:
         """Bytes of memory, about."""
         return self._slots.size + self._key_bytes + ROW_BYTES * len(self.rows)
+
+    @property
+    def first(self) -> int:
+        """The slot of the first record; another one when records that are no rows were forgotten."""
+        return self._slots.first
+
+    @property
+    def next(self) -> int:
+        """The slot of the next record."""
+        return self._slots.next
 
     def take_few(self, few: Few, keys: Sequence[bytes | None] | None = None) -> None:
         """Records in the order of their offsets.
@@ -183,6 +194,14 @@ class LiveRows:
         found = [each.records(number, [each.rows[key]]) for number, each in self.partitions.items() if key in each.rows]
         return together(found)
 
+    def of_keys(self, keys: Iterable[bytes]) -> pa.RecordBatch:
+        """The records of some keys; all records if the bytes of a key do not find its row."""
+        if not self.is_canonical:
+            return self.all()
+        wanted = set(keys)
+        parts = [(number, each, wanted & each.rows.keys()) for number, each in sorted(self.partitions.items())]
+        return together([each.records(number, sorted(each.rows[key] for key in found)) for number, each, found in parts if found])
+
     def all(self) -> pa.RecordBatch:
         """All records, partition by partition."""
         return together([each.records(number) for number, each in sorted(self.partitions.items()) if each.rows])
@@ -190,6 +209,10 @@ class LiveRows:
     def having(self, keys: Iterable[bytes]) -> set[bytes]:
         """Those of the keys that have a row."""
         return {key for key in keys if any(key in each.rows for each in self.partitions.values())}
+
+
+Choice = Callable[[LiveRows], pa.RecordBatch]  # the records of the rows that a plan needs, and perhaps of others
+NO_CHOICE: Mapping[str, Choice] = MappingProxyType({})
 
 
 def together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

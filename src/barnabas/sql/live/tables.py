@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 from uuid import UUID
@@ -19,6 +19,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.errors import KafkaError
 from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.live.by_values import ENTRY_BYTES, RowsByValues
 from barnabas.sql.live.decoded import DecodedRows
 from barnabas.sql.live.reading import NewRecords, TableChanged
 from barnabas.sql.live.rows import LiveRows
@@ -87,11 +88,28 @@ class LiveTables:
         self._tables: dict[Name, Followed] = {}
         self._lock = threading.Lock()
         self._decoded: WeakKeyDictionary[LiveRows, DecodedRows] = WeakKeyDictionary()
+        self._by_values: WeakKeyDictionary[LiveRows, RowsByValues] = WeakKeyDictionary()
 
     def decoded(self, rows: LiveRows) -> DecodedRows:
         """The decoded form of the rows that `use` got."""
         with self._lock:
             return self._decoded.setdefault(rows, DecodedRows())
+
+    def by_values(self, rows: LiveRows, columns: Sequence[str]) -> RowsByValues | None:
+        """The indexes of the rows that `use` got; None if there is too little memory for one of these columns."""
+        with self._lock:
+            found = self._by_values.setdefault(rows, RowsByValues())
+            if found.has(columns):
+                return found
+            needed = ENTRY_BYTES * sum(len(each.rows) for each in rows.partitions.values())
+            return found if sum(self._sizes().values()) + self._made_bytes() + needed <= limits.MAX_SQL_LIVE_BYTES else None
+
+    def _sizes(self) -> dict[Followed, int]:
+        return {each: each.rows.size for each in self._tables.values() if each.rows is not None}
+
+    def _made_bytes(self) -> int:
+        """Of memory, for what was made of the rows."""
+        return sum(each.size for each in self._decoded.values()) + sum(each.size for each in self._by_values.values())
 
     def look(
         self,
@@ -190,12 +208,13 @@ class LiveTables:
             return found
 
     def room(self, followed: Followed) -> int:
-        """Bytes that the rows of a table may take. Decoded rows have what all rows together leave free; if they take more, they go."""
+        """Bytes that the rows of a table may take. Decoded rows and indexes have what all rows leave free; if they take more, they go."""
         with self._lock:
-            sizes = {each: each.rows.size for each in self._tables.values() if each.rows is not None}
+            sizes = self._sizes()
             used = sum(sizes.values())
-            if used + sum(each.size for each in self._decoded.values()) > limits.MAX_SQL_LIVE_BYTES:
+            if used + self._made_bytes() > limits.MAX_SQL_LIVE_BYTES:
                 self._decoded.clear()  # a thread that uses some of them at this moment keeps its own until it is done
+                self._by_values.clear()
             return limits.MAX_SQL_LIVE_BYTES - used + sizes.get(followed, 0)
 
 

@@ -16,6 +16,7 @@ from barnabas.sql.catalog.constraints import UniqueDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import ROW_NAME, TopicRelation
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.rows import Choice
 from barnabas.sql.planning.names import position_in, table_of
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
@@ -27,6 +28,10 @@ from barnabas.sql.states import CARDINALITY, syntax_error
 from barnabas.sql.writing.records import check_rows, keys_of
 
 EXCLUDED = "excluded"
+PLAIN = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Parameter, exp.Null, exp.Boolean, exp.Paren, exp.Neg, exp.Not, exp.Add, exp.Sub, exp.Mul,
+    exp.And, exp.Or, exp.Is, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Coalesce, exp.Greatest, exp.Least,
+)  # fmt: skip
 LAST = "last"  # the mark of a clause that takes the last of several rows with one key
 
 
@@ -82,12 +87,23 @@ class Conflict:
                 "55000", f'cannot update table "{relation.name}": it is append-only', position=position_in(clause),
                 hint="ON CONFLICT DO NOTHING",
             )  # fmt: skip
+        self._is_plain = all(isinstance(node, PLAIN) for each in _expressions(clause) for node in each.walk())
         changes = assignments(relation, clause.expressions)
         if not clause.args.get("where") and self._is_whole(changes):
             return
         self.plan = checked(
             session, self._query(changes, clause, alias), text, given, {EXCLUDED: MemoryRelation(EXCLUDED, relation.columns)}
         )
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the statement may be kept: its plan depends on nothing but the columns."""
+        return self.plan is None or self._is_plain
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the clause has some, and takes their types from its columns."""
+        return self.plan is not None and bool(self.plan.numbers)
 
     @property
     def overwrites(self) -> bool:
@@ -177,7 +193,8 @@ class Conflict:
         existing = session.existing(relation, keys)
         if not existing:
             return rows
-        return pa.concat_tables([self._without(rows, existing), self._changed(rows, values)])
+        changed = self._changed(rows, values, lambda live: live.of_keys(existing))
+        return pa.concat_tables([self._without(rows, existing), changed])
 
     def _fresh(self, rows: pa.Table) -> pa.Table:
         """The rows that have no conflict. Another constraint than the one that the clause names is checked later."""
@@ -195,7 +212,8 @@ class Conflict:
         if len(self._constraints.distinct(rows, self._unique)) < rows.num_rows:
             raise _second_time()
         fresh = self._constraints.without_conflicts(rows, self._unique)
-        changed = self._changed(rows, values) if fresh.num_rows < rows.num_rows else None
+        chosen = self._constraints.choice(rows, self._unique)
+        changed = self._changed(rows, values, chosen) if fresh.num_rows < rows.num_rows else None
         fresh = without_duplicates(self._session, self._relation, fresh)
         if changed is None:
             return fresh
@@ -203,11 +221,16 @@ class Conflict:
             fresh = fresh.append_column(ROW_NAME.with_nullable(True), pa.nulls(fresh.num_rows, ROW_NAME.type))
         return pa.concat_tables([fresh, changed])
 
-    def _changed(self, rows: pa.Table, values: Sequence[Any]) -> pa.Table:
-        """The old rows as they become."""
+    def _changed(self, rows: pa.Table, values: Sequence[Any], chosen: Choice) -> pa.Table:
+        """The old rows as they become.
+
+        Args:
+            chosen: the old rows.
+        """
         assert self.plan is not None
         schema = pa.schema([each.with_nullable(True) for each in self._relation.identified])
-        changed = with_columns(collected(self._session, self.plan, values, self._text, {EXCLUDED: rows}), schema)
+        found = collected(self._session, self.plan, values, self._text, {EXCLUDED: rows}, {self._relation.topic: chosen})
+        changed = with_columns(found, schema)
         check_rows(self._relation, changed)
         return changed
 
@@ -215,6 +238,12 @@ class Conflict:
         if not existing:
             return rows
         return rows.filter(pa.array([key not in existing for key in keys_of(self._relation, rows)], pa.bool_()))
+
+
+def _expressions(clause: Any) -> list[Any]:
+    """Those of the new values, and the condition."""
+    where = clause.args.get("where")
+    return [*clause.expressions, *([where.this] if where is not None else [])]
 
 
 def _second_time() -> SqlError:

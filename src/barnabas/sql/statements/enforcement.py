@@ -21,6 +21,8 @@ from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import parse_tokens, tokens_of
 from barnabas.sql.interface import SqlError
+from barnabas.sql.live.by_values import Values, values_of
+from barnabas.sql.live.rows import Choice
 from barnabas.sql.planning.names import table_of
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
@@ -28,7 +30,6 @@ from barnabas.sql.states import CHECK, LIMIT_EXCEEDED, UNIQUE
 from barnabas.sql.writing.records import check_rows, keys_of, shown_row
 
 WRITTEN = "__written"
-Values = tuple[Any, ...]
 Seen = dict[str, set[Values]]  # the values of each UNIQUE constraint
 
 
@@ -92,8 +93,14 @@ class Constraints:
 
     def distinct(self, rows: pa.Table, unique: UniqueDefinition) -> list[int]:
         """The places of rows whose values no row before them has."""
-        found = next(each for each in self._unique if each.definition == unique)
-        return found.distinct(rows)
+        return self._of(unique).distinct(rows)
+
+    def choice(self, rows: pa.Table, unique: UniqueDefinition) -> Choice:
+        """Chooses the rows of the table that have the values of one of these rows."""
+        return self._of(unique).choice(values_of(rows, unique.columns))
+
+    def _of(self, unique: UniqueDefinition) -> UniqueValues:
+        return next(each for each in self._unique if each.definition == unique)
 
     def _keys(self, rows: pa.Table, deleted: pa.Table | None) -> set[bytes]:
         """The keys of records that the statement writes."""
@@ -139,7 +146,7 @@ class UniqueValues:
                 LIMIT_EXCEEDED, f"one statement brings at most {limits.MAX_SQL_COPY_KEYS} rows to a table with UNIQUE",
                 hint="bring them in parts",
             )  # fmt: skip
-        taken = self._there(rows, gone) | seen
+        taken = self._there(rows, wanted, gone) | seen
         found = []
         for place, each in enumerate(values):
             if each is not None and each in taken:
@@ -149,14 +156,19 @@ class UniqueValues:
                 seen.add(each)
         return found
 
-    def _there(self, rows: pa.Table, gone: Collection[bytes]) -> set[Values]:
+    def _there(self, rows: pa.Table, wanted: Collection[Values], gone: Collection[bytes]) -> set[Values]:
         """The values of the table's rows among those of the written ones."""
         source = rows.select(self._relation.columns.names)
-        found = collected(self._session, self._plan, (), self._text, {WRITTEN: source})
+        chosen = {self._relation.topic: self.choice(wanted)}
+        found = collected(self._session, self._plan, (), self._text, {WRITTEN: source}, chosen)
         if gone:
             keys = keys_of(self._relation, found)
             found = found.filter(pa.array([key not in gone for key in keys], pa.bool_()))
         return {each for each in self._values(found) if each is not None}
+
+    def choice(self, wanted: Collection[Values]) -> Choice:
+        """Chooses the rows of the table that have one of these values."""
+        return self._session.access.having(self._relation, self.definition.columns, wanted)
 
     def distinct(self, rows: pa.Table) -> list[int]:
         """The places of rows whose values no row before them has."""
@@ -171,18 +183,12 @@ class UniqueValues:
 
     def _values(self, rows: pa.Table) -> list[Values | None]:
         """The values of each row; None for those that are no other row's, since one of them is null."""
-        columns = [rows.column(name).to_pylist() for name in self.definition.columns]
-        made = [tuple(map(_comparable, each)) for each in zip(*columns, strict=True)]
+        made = values_of(rows, self.definition.columns)
         return [None if self.definition.is_nullable and None in each else each for each in made]
 
     def error(self, rows: pa.Table, place: int) -> SqlError:
         """The error of a row whose values are there already."""
         return duplicate(self._relation, rows, place, self.definition.name, self.definition.columns)
-
-
-def _comparable(value: Any) -> Any:
-    """A value that sets can have."""
-    return repr(value) if isinstance(value, (list, dict)) else value
 
 
 def _column(alias: str, name: str) -> Any:

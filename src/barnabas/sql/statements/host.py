@@ -19,6 +19,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, SqlError
+from barnabas.sql.live.rows import NO_CHOICE, Choice
 from barnabas.sql.numbers import SessionNumbers
 from barnabas.sql.planning.query import Input, QueryPlan
 from barnabas.sql.planning.routines import Routines
@@ -115,7 +116,9 @@ class Host(Protocol):
     def release(self, lease: Lease) -> None:
         """Give it back."""
 
-    def datasets(self, inputs: Sequence[Input], memory: Mapping[str, pa.Table]) -> list[tuple[str, Any]]:
+    def datasets(
+        self, inputs: Sequence[Input], memory: Mapping[str, pa.Table], chosen: Mapping[str, Choice] = NO_CHOICE
+    ) -> list[tuple[str, Any]]:  # fmt: skip
         """The data for each input, as DuckDB scans it."""
 
     def point(self, plan: QueryPlan, values: Sequence[Any]) -> pa.Table | None:

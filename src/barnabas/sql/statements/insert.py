@@ -120,9 +120,9 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         session.write(relation, made)
         return returning.result(made, values)
 
-    lasts = (conflict is None or conflict.plan is None) and returning.lasts and _is_constant(source)
+    lasts = (conflict is None or conflict.lasts) and returning.lasts and _is_constant(source)
     ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
-    ready.plain = plain if rows.is_plain else None
+    ready.plain = plain if rows.is_plain and not (conflict is not None and conflict.has_parameters) else None
     return ready
 
 

@@ -15,6 +15,7 @@ from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.types import field_of, with_marks
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.live.rows import NO_CHOICE, Choice
 from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
@@ -130,11 +131,13 @@ def run(
     values: Sequence[Any],
     text: str,
     memory: Mapping[str, pa.Table] | None = None,
+    chosen: Mapping[str, Choice] = NO_CHOICE,
 ) -> Streamed | Listing:
     """The rows of a plan.
 
     Args:
         memory: the rows of its relations in memory.
+        chosen: by topic, where it does not need all rows.
     """
     row = session.point(plan, values)
     if row is not None and plan.point is not None and plan.point.outputs is not None:
@@ -145,7 +148,7 @@ def run(
     lease = session.borrow()
     try:
         lease.functions.learn(plan.in_python)
-        datasets = [(plan.inputs[0].alias, row)] if row is not None else session.datasets(plan.inputs, memory or {})
+        datasets = [(plan.inputs[0].alias, row)] if row is not None else session.datasets(plan.inputs, memory or {}, chosen)
         for alias, dataset in datasets:
             lease.cursor.register(alias, dataset)
         reader = lease.cursor.sql(sql, params=bound or None).to_arrow_reader(BATCH_ROWS)
@@ -173,8 +176,13 @@ def limited(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBa
 
 
 def collected(
-    session: Host, plan: QueryPlan, values: Sequence[Any], text: str, memory: Mapping[str, pa.Table] | None = None
+    session: Host,
+    plan: QueryPlan,
+    values: Sequence[Any],
+    text: str,
+    memory: Mapping[str, pa.Table] | None = None,
+    chosen: Mapping[str, Choice] = NO_CHOICE,
 ) -> pa.Table:
-    """All rows of a plan."""
-    result = run(session, plan, values, text, memory)
+    """All rows of a plan. Arguments are those of `run`."""
+    result = run(session, plan, values, text, memory, chosen)
     return pa.Table.from_batches(list(result.batches()), result.schema)
