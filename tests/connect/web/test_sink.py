@@ -93,7 +93,7 @@ def test_a_refused_record_ends_the_task_by_default(tasks: Tasks, web: WebServer)
     web.answer = lambda _: Reply(status=400)
     task = tasks.start(sink(tasks, web))
     wait_until(lambda: task.failure() is not None, "it did not fail")
-    assert task.failure() == f"the record 0 of the batch: POST {web.url}/x answers 400 Bad Request"
+    assert task.failure() == f"{tasks.topic}-0 offset 0 cannot be written: POST {web.url}/x answers 400 Bad Request"
 
 
 def test_a_busy_server_gets_the_rest_of_the_batch_again(tasks: Tasks, web: WebServer) -> None:

@@ -100,6 +100,7 @@ class Settings(Struct, frozen=True):
     retries: int
     backoff_s: float
     offsets_table: TableName | None
+    tolerates: bool
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""
@@ -119,6 +120,7 @@ def settings_of(config: Config) -> Settings:
         quotes=config["quote.sql.identifiers"] == "always", timezone=config["db.timezone"],
         batch_size=config["batch.size"] or 3000, retries=config["max.retries"], backoff_s=config["retry.backoff.ms"] / 1000,
         offsets_table=table_name(config[OFFSETS_TABLE]) if config[OFFSETS_TABLE] else None,
+        tolerates=str(config.get("errors.tolerance", "none")).strip().lower() == "all",
     )  # fmt: skip
 
 
