@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.catalog import find
+from barnabas.connect.config_types import ConfigError
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.table_name import table_name
@@ -61,3 +62,16 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
 def test_keys_that_do_not_fit_to_each_other(name: str, config: dict[str, str], key: str, error: str) -> None:
     found = find(name).load().validate({"connection.url": "jdbc:sqlite:x", **config})
     assert error in found[key][0]
+
+
+@pytest.mark.parametrize("name", ["PostgresConnector", "MariaDbConnector"])
+def test_operations_that_are_skipped_have_letters(name: str) -> None:
+    needed = {
+        "database.hostname": "h",
+        "database.user": "u",
+        "database.dbname": "d",
+        "topic.prefix": "p",
+        "database.server.id": "1",
+    }
+    with pytest.raises(ConfigError, match=r"skipped\.operations: String must be one of: c, u, d, t, none"):
+        find(name).load().config.parse({**needed, "skipped.operations": "c,delete"})
