@@ -197,15 +197,15 @@ def test_offsets_in_the_target_of_a_sink_change_too(broker_alone: Broker, engine
             return database.execute("SELECT kafka_topic, next_offset FROM _barnabas_offsets").fetchall()
 
     with worker(bootstrap, tmp_path, "target") as it:
-        it.make("snk", config)
-        it.ask("PUT", "/connectors/snk/stop")
+        it.make("jdbc", config)
+        it.ask("PUT", "/connectors/jdbc/stop")
         items = [{"partition": {"kafka_partition": 0, "kafka_topic": "into"}, "offset": {"kafka_offset": 0}}]
-        assert it.ask("PATCH", "/connectors/snk/offsets", {"offsets": items})[0] == 200
+        assert it.ask("PATCH", "/connectors/jdbc/offsets", {"offsets": items})[0] == 200
         assert recorded() == [("into", 0)]
-        assert it.ask("DELETE", "/connectors/snk/offsets")[0] == 200
+        assert it.ask("DELETE", "/connectors/jdbc/offsets")[0] == 200
         assert recorded() == []
         url.write_bytes(b"no database" * 100)
-        status, refused = it.ask("PATCH", "/connectors/snk/offsets", {"offsets": items})
+        status, refused = it.ask("PATCH", "/connectors/jdbc/offsets", {"offsets": items})
         assert (status, "the target did not take the offsets" in refused["message"]) == (500, True)
 
 
