@@ -11,6 +11,7 @@ import pytest
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.plugins.http.client import Client
 from barnabas.connect.plugins.http.sink import HttpSink
+from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
 from tests.connect.files.test_source import JSON
@@ -157,4 +158,4 @@ def test_records_without_a_value(tasks: Tasks, web: WebServer, behavior: str) ->
 )  # fmt: skip
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        HttpSink().open(HttpSink.config.parse({"http.url": "http://x", **config}))
+        config_of(HttpSink(), {"http.url": "http://x", **config})

@@ -84,9 +84,7 @@ class Settings(CaptureSettings, frozen=True):
 
 
 def settings_of(config: Config) -> Settings:
-    """The settings in a config. Raises ConfigError."""
-    if not SLOT_NAME.fullmatch(config["slot.name"]):
-        raise invalid("slot.name", config["slot.name"], "A slot has a name of lower-case letters, digits and underscores")
+    """The settings in a config."""
     ssl = {name.removeprefix("database."): config[name] for name in
            ("database.sslmode", "database.sslrootcert", "database.sslcert", "database.sslkey")}  # fmt: skip
     connection = {

@@ -12,8 +12,7 @@ from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.table_name import TableName, table_name
-from barnabas.connect.plugins.databases.timezones import Timezone
-from barnabas.connect.validators import NonEmptyString, Range, one_of
+from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
