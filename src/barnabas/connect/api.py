@@ -115,7 +115,10 @@ class Sink(Connector):
         return None
 
     def write(self, records: pa.Table, identity: Identity) -> None:
-        """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity."""
+        """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity.
+
+        A batch has no rows if all of its records became dead letters.
+        """
         raise NotImplementedError
 
     @classmethod

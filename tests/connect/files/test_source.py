@@ -20,6 +20,7 @@ from barnabas.connect.config_types import ConfigError
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.files.folder import Folder
 from barnabas.connect.plugins.files.source import FileSource
+from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.engine.jobs import Job
@@ -302,7 +303,7 @@ def test_tasks_share_the_files() -> None:
 )  # fmt: skip
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
     with pytest.raises((ConfigError, ConnectError), match=says):
-        next(FileSource().read(FileSource.config.parse({"topic": "t", "input.path": "/in", **config}) | dict(config), []))
+        next(FileSource().read(config_of(FileSource(), {"topic": "t", "input.path": "/in", **config}), []))
 
 
 @pytest.mark.parametrize(

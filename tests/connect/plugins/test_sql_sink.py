@@ -14,6 +14,7 @@ from barnabas.connect.api import Identity
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
 from barnabas.connect.plugins.sql_sink.sink import SqlSink
+from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import JSON, Tasks
@@ -125,8 +126,8 @@ def test_nested_values_become_json(sinking: Sinking) -> None:
     [
         ({}, {"id": 1}, None, "is missing and auto-creation is disabled"),
         ({"auto.create": "true"}, 5, None, "the sink needs values that are structs"),
-        ({"auto.create": "true"}, None, 1, "has no value"),
-        ({**UPSERT}, {"v": 1}, None, "needs keys"),
+        ({"auto.create": "true"}, None, 1, "offset 0 cannot be written: it has no value"),
+        ({**UPSERT}, {"v": 1}, None, "offset 0 cannot be written: it has no key"),
         ({**UPSERT, "pk.fields": ""}, {"v": 1}, 1, "needs exactly one name"),
         ({**UPSERT, "pk.mode": "record_value", "delete.enabled": "false"}, {"v": 1}, 1, "pk.fields names id, which the value"),
     ],
@@ -139,6 +140,41 @@ def test_a_record_that_does_not_fit_fails_the_task(
     task = sinking.tasks.start(sinking.job(**given(config)))
     wait_until(task.failure, "it did not fail")
     assert error in str(task.failure())
+
+
+@pytest.mark.parametrize("database", ["postgres", "sqlite", "mariadb"], indirect=True)
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_rows_that_the_database_refuses_become_dead_letters(sinking: Sinking, mode: str) -> None:
+    """A number that is too small, a missing text, and a key that is there, in a batch with others."""
+    sinking.database.run(f"CREATE TABLE {sinking.table} (id int PRIMARY KEY, v varchar(9) NOT NULL, n int CHECK (n > 0))")
+    given_rows: list[tuple[int, str | None, int]] = [(each, "x", 1) for each in range(100)]
+    given_rows[17], given_rows[64], given_rows[65] = (17, "x", -1), (3, "again", 1), (65, None, 1)
+    for at, (each, text, number) in enumerate(given_rows):
+        sinking.put({"id": each, "v": text, "n": number}, key=at)
+    sinking.tasks.produce(None, key="5")
+    letters = f"dlq-{sinking.table}"
+    job = sinking.job(
+        insert_mode=mode, pk_mode="record_value", pk_fields="id", errors_tolerance="all",
+        **{"errors.deadletterqueue.topic.name": letters},
+    )  # fmt: skip
+    sinking.drain(job, 101)
+    refused = [5, 17, 64, 65] if mode == "insert" else [5, 17, 65]
+    rows = {each: text for each, text, _ in given_rows}
+    if mode == "insert":
+        rows[3] = "x"
+    assert dict(sinking.rows("id, v")) == {each: text for each, text in rows.items() if each not in {17, 65}}
+    assert sorted(int(each.key or b"") for each in records_of(sinking.tasks._client, letters)) == refused
+
+
+@pytest.mark.parametrize("database", ["postgres", "sqlite", "mariadb"], indirect=True)
+def test_the_first_row_that_the_database_refuses_is_named(sinking: Sinking) -> None:
+    sinking.database.run(f"CREATE TABLE {sinking.table} (id int PRIMARY KEY)")
+    for each in (1, 2, 1, None, 3):
+        sinking.put({"id": each})
+    task = sinking.tasks.start(sinking.job())
+    wait_until(task.failure, "it did not fail")
+    assert f"{sinking.tasks.topic}-0 offset 2 cannot be written" in str(task.failure())
+    assert sinking.rows("id") == []
 
 
 def test_a_database_that_is_not_there_fails_the_start(tasks: Tasks) -> None:

@@ -70,6 +70,15 @@ def test_tolerated_errors_go_to_the_topic_of_dead_letters_with_their_context(tas
     assert context["exception.message"] in context["exception.stacktrace"]
 
 
+def test_a_batch_of_dead_letters_alone_writes_nothing(tasks: Tasks) -> None:
+    tasks.create_topic()
+    tasks.produce("{no")
+    with tasks.running(sink(tasks, **tolerant(tasks))) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
+    assert out(tasks).read_text() == ""
+    assert [value for value, _ in letters(tasks)] == [b"{no"]
+
+
 def test_a_transform_that_fails_for_one_record_fails_for_no_other(tasks: Tasks) -> None:
     tasks.create_topic()
     tasks.produce('{"a":"1"}', '{"a":"x"}', '{"a":"3"}')

@@ -12,6 +12,7 @@ import pytest
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.plugins.http.source import HttpSource
 from barnabas.connect.plugins.http.templates import at_pointer
+from barnabas.connect.runtime.opening import config_of
 from barnabas.engine.jobs import Job
 from tests.connect.files.test_source import JSON
 from tests.connect.runtime.tasks import Tasks
@@ -187,7 +188,7 @@ def test_log_ins(tasks: Tasks, web: WebServer, kind: str) -> None:
 )  # fmt: skip
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        next(HttpSource().read(HttpSource.config.parse({"topic": "t", "http.url": "http://x", **config}), []))
+        config_of(HttpSource(), {"topic": "t", "http.url": "http://x", **config})
 
 
 def test_json_pointers() -> None:

@@ -126,7 +126,7 @@ class SinkTask(Task):
             try:
                 self._retries.tried(partial(self._sink.write, shown, identity), without_end=True)
             except BadRecords as error:
-                if not self._tolerance.tolerates or ROW not in records.column_names:
+                if ROW not in records.column_names:
                     raise
                 rows: list[Any] = column(records, ROW).to_pylist()
                 what = type(self._sink).__name__
