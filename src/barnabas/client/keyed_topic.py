@@ -32,7 +32,7 @@ from barnabas.client.operations import produce
 from barnabas.client.results import EARLIEST, Fetched, NewTopic
 from barnabas.client.transactions import LAST_FIRST_VERSION_PRODUCE, Owner
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import BarnabasError
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
 
@@ -255,11 +255,7 @@ class KeyedTopic(Generic[V]):
             if len(found.partitions) != 1:
                 raise KeyedTopicError(f"the topic {self.topic} has {len(found.partitions)} partitions; it needs exactly one")
             return
-        try:
-            client.create_topics([NewTopic(self.topic, 1, configs={"cleanup.policy": "compact"})])
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        client.ensure_topic(NewTopic(self.topic, 1, configs={"cleanup.policy": "compact"}))
 
 
 def committed_records(fetched: Fetched, position: int) -> Iterator[Record]:

@@ -37,8 +37,6 @@ from barnabas.connect.runtime.tolerance import POLL, ROW, VALUE, Failure, Tolera
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
-from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError
 from barnabas.pipelines.sink_options import sink_options
 
 MOST_WAITING = 8  # batches that were read and are not written
@@ -86,14 +84,7 @@ class SourceTask(Task):
         self._reader.start()
 
     def _ensure_offsets_topic(self) -> None:
-        topic = self.settings.offsets_topic
-        if self._client.topics_by_name([topic]):
-            return
-        try:
-            self._client.create_topics([NewTopic(topic, OFFSET_PARTITIONS, configs={"cleanup.policy": "compact"})])
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        self._client.ensure_topic(NewTopic(self.settings.offsets_topic, OFFSET_PARTITIONS, configs={"cleanup.policy": "compact"}))
 
     def _read_all(self, begun: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         """The thread that reads."""

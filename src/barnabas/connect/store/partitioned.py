@@ -24,7 +24,7 @@ from barnabas.client.operations import produce
 from barnabas.client.results import EARLIEST, NewTopic
 from barnabas.client.transactions import LAST_FIRST_VERSION_PRODUCE, Owner
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import BarnabasError
 from barnabas.pipelines.exactly_once.sink_records import murmur2
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.records.batch import build_batch
@@ -187,10 +187,6 @@ class PartitionedTopic(Generic[V]):
         """The number of partitions of the topic, which is created if it is missing."""
         found = client.topics_by_name([self.topic]).get(self.topic)
         if found is None:
-            try:
-                client.create_topics([NewTopic(self.topic, self._created_with, configs={"cleanup.policy": "compact"})])
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
+            client.ensure_topic(NewTopic(self.topic, self._created_with, configs={"cleanup.policy": "compact"}))
             return self._ensure_topic(client)
         return len(found.partitions)
