@@ -181,10 +181,12 @@ class BlockingClient:
         """Create topics; raises ResourceError for the first that was refused (the others may have been created)."""
         return self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
 
-    def make_topic(self, topic: NewTopic) -> None:
-        """Create a topic, unless somebody else has made it. Raises ResourceError if it was refused."""
+    def ensure_topic(self, wanted: NewTopic) -> None:
+        """Create a topic unless it is there, or somebody else creates it now. Raises ResourceError."""
+        if wanted.name in self.topics_by_name([wanted.name]):
+            return
         try:
-            self.create_topics([topic])
+            self.create_topics([wanted])
         except ResourceError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise

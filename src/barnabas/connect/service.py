@@ -7,6 +7,7 @@ from secrets import token_hex
 from urllib.parse import urlsplit
 
 from barnabas.connect.definitions import WORKER_DEFAULTS
+from barnabas.connect.herder.overrides import POLICY, policy_of
 from barnabas.connect.http.exchange import error_response
 from barnabas.connect.http.routes import add_routes
 from barnabas.connect.http.surface import Surface
@@ -22,9 +23,13 @@ from barnabas.web.routing import HttpError, Response, Router
 from barnabas.web.service import ServiceContext
 
 GROUP, DEFAULT_GROUP = "group.id", "connect-cluster"
+OF_CLIENTS = ("producer.", "consumer.")
 OF_TASKS = (  # settings of workers that tasks need
-    "key.converter", "value.converter", "header.converter", "config.providers", "offset.storage.", "topic.creation.enable",
+    "key.converter", "value.converter", "header.converter", "config.providers", "offset.storage.", "topic.creation.enable", POLICY,
+    *OF_CLIENTS,
 )  # fmt: skip
+# clients of tasks connect as the engine does, and secrets are not for the topic of jobs
+OF_CONNECTIONS = tuple(f"{client}{name}" for client in OF_CLIENTS for name in ("bootstrap.servers", "security.", "ssl.", "sasl."))
 PROTOCOL_TYPE, PROTOCOL = "connect", "barnabas-v1"  # the type is Kafka Connect's, so that its workers cannot join such a group
 
 
@@ -43,7 +48,8 @@ class ConnectService(ElectedService):
         topics = ConnectTopics(context.client, settings)
         resolver, levels = Resolver(settings), Levels()
         group = settings.get(GROUP, DEFAULT_GROUP)
-        worker = Worker(urlsplit(context.listener).netloc, _of_tasks(settings, group, topics.names))
+        policy_of(settings)  # a wrong one is an error of the start
+        worker = Worker(urlsplit(context.listener).netloc, of_tasks(settings, group, topics.names))
         leader = Leader(context.client, topics, worker, resolver, levels)
         rights = ClusterRights(context.client, settings) if context.secured else None
         requests = Requests(context.client, topics, worker, resolver, leader)
@@ -62,6 +68,7 @@ class ConnectService(ElectedService):
         return error_response(error)
 
 
-def _of_tasks(settings: Mapping[str, str], group: str, topics: Mapping[str, str]) -> dict[str, str]:
-    given = {key: settings[key] for key in settings if key.startswith(OF_TASKS)}
+def of_tasks(settings: Mapping[str, str], group: str, topics: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a worker that are in the jobs of its tasks, where others may read them."""
+    given = {key: settings[key] for key in settings if key.startswith(OF_TASKS) and not key.startswith(OF_CONNECTIONS)}
     return {**WORKER_DEFAULTS, **given, **topics, GROUP: group}

@@ -143,8 +143,7 @@ class Letters:
         return pa.record_batch(columns)
 
     def _ensure_marks(self) -> None:
-        if not self._client.topics_by_name([MARKS]):
-            self._client.make_topic(NewTopic(MARKS, 1, configs={"cleanup.policy": "compact"}))
+        self._client.ensure_topic(NewTopic(MARKS, 1, configs={"cleanup.policy": "compact"}))
 
     def _delete_records(self) -> None:
         """Delete the records of each partition up to the first one that somebody may need."""

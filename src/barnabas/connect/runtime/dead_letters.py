@@ -45,6 +45,6 @@ def ensure_topic(client: BlockingClient, tolerance: Tolerance) -> None:
         return
     replication = min(REPLICATION, len(client.cluster.brokers)) if given is None else int(given)
     try:
-        client.make_topic(NewTopic(topic, 1, replication))
+        client.ensure_topic(NewTopic(topic, 1, replication))
     except KafkaError as error:
         raise ConnectError(f"{DLQ}topic.name: the topic {topic} cannot be made: {error}") from None

@@ -59,7 +59,7 @@ class SinkTask(Task):
             {
                 **settings.options(CONSUMER),
                 **settings.topics,
-                "startingOffsets": given.get(f"{CONSUMER}auto.offset.reset", "earliest"),
+                "startingOffsets": settings.start,
                 "waitForRecordsMs": str(WAIT_MS),
                 "includeHeaders": "true",
                 "failOnDataLoss": "false",

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.client.results import NewTopic
 from barnabas.connect.api import Batch, Source
 from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.converters.registry import converter
@@ -36,8 +35,11 @@ from barnabas.connect.runtime.source_offsets import SourceOffsets
 from barnabas.connect.runtime.task import Task
 from barnabas.connect.runtime.tolerance import POLL, ROW, VALUE, Failure, Tolerance, each_or_all, transformed
 from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.connect.store.connect_topics import created_offsets_topic
+from barnabas.connect.topic_creation import TopicCreation
 from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
+from barnabas.errors import KafkaError
 from barnabas.pipelines.sink_options import sink_options
 
 MOST_WAITING = 8  # batches that were read and are not written
@@ -45,7 +47,6 @@ MOST_ROWS = 100_000  # that are read before a transaction begins, unless one bat
 LOOK_S = 0.2
 FIRST_REST_S, LONGEST_REST_S = 0.01, 1.0  # of a source that has nothing at the moment
 COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"}
-OFFSET_PARTITIONS = 25  # Kafka Connect's offset.storage.partitions
 
 
 class _End:
@@ -76,6 +77,7 @@ class SourceTask(Task):
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
         self._chain = Chain(given)
+        self._creation, self._used = TopicCreation(given, settings.work.worker), set[str]()
         self._tolerance = Tolerance(given, settings.work.task, log)
         self._retries = Retries(given, self.stopping, log)
         options = sink_options({**settings.options(PRODUCER), "exactlyOnce": "false"}, COLUMNS, streaming=True)
@@ -86,16 +88,12 @@ class SourceTask(Task):
         self._reader: threading.Thread | None = None
 
     def open(self) -> None:
-        self._ensure_offsets_topic()
+        settings = self.settings
+        self._client.ensure_topic(created_offsets_topic(settings.offsets_topic, settings.work.worker))
         self._writer.begin()
         begun = self._offsets.read()
         self._reader = threading.Thread(target=self._read_all, args=(begun,), name=f"source-{self.job.name}", daemon=True)
         self._reader.start()
-
-    def _ensure_offsets_topic(self) -> None:
-        topic = self.settings.offsets_topic
-        if not self._client.topics_by_name([topic]):
-            self._client.make_topic(NewTopic(topic, OFFSET_PARTITIONS, configs={"cleanup.policy": "compact"}))
 
     def _read_all(self, begun: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         """The thread that reads."""
@@ -196,7 +194,7 @@ class SourceTask(Task):
                 yield from self._rejected(each)
             if len(each.rows):
                 for made in self._retries.tried(partial(self._encoded, records_of(each, self._topic))):
-                    self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
+                    self._use([str(each) for each in pc.unique(made.column("topic")).to_pylist()])
                     yield made
         latest = taken.latest
         columns: dict[str, Any] = {
@@ -205,6 +203,18 @@ class SourceTask(Task):
             "topic": pa.repeat(self.settings.offsets_topic, len(latest)),
         }
         yield pa.record_batch(columns)
+
+    def _use(self, topics: Sequence[str]) -> None:
+        """Take note of topics, and create those that the config says how to create. Raises ConnectError."""
+        for each in topics:
+            wanted = None if each in self._used else self._creation.wanted(each)
+            if wanted is not None:
+                try:
+                    self._client.ensure_topic(wanted)
+                except KafkaError as error:
+                    raise ConnectError(f"topic.creation: the topic {each} cannot be created: {error}") from None
+            self._used.add(each)
+        self.use(topics)
 
     def _rejected(self, batch: Batch) -> list[pa.RecordBatch]:
         """The dead letters of what is no record. Raises ConnectError if errors are not tolerated."""

@@ -57,7 +57,7 @@ class Driver:
         return alive
 
     def _ensure_progress(self) -> None:
-        self._client.make_topic(NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"}))
+        self._client.ensure_topic(NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"}))
 
     def _converge(self) -> None:
         jobs = {name: job for name, job in self._jobs.follow().items() if isinstance(job.work, DRIVEN)}

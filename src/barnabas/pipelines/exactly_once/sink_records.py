@@ -82,7 +82,7 @@ def place_of(client: BlockingClient, sink: str) -> TopicPartition:
 def _make_topic(client: BlockingClient) -> None:
     replicas = min(MOST_REPLICAS, len(client.cluster.brokers))
     config = {**TOPIC_CONFIG, "min.insync.replicas": str(max(1, replicas - 1))}
-    client.make_topic(NewTopic(TOPIC, PARTITIONS, replicas, config))
+    client.ensure_topic(NewTopic(TOPIC, PARTITIONS, replicas, config))
     deadline = time.monotonic() + client.config.default_api_timeout_ms / 1000
     while TOPIC not in client.topics_by_name([TOPIC]):
         if time.monotonic() > deadline:

@@ -225,9 +225,7 @@ class DefinitionStore:
         raise SqlError(SERIALIZATION_FAILURE, "the definition was written, but could not be read back in time")
 
     def _ensure_topic(self, client: BlockingClient) -> None:
-        if TOPIC in client.topics_by_name([TOPIC]):
-            return
-        client.make_topic(NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"}))
+        client.ensure_topic(NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"}))
 
 
 def _apply(tables: dict[str, TableDefinition], key: Any, payload: Any) -> None:

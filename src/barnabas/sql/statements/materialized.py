@@ -341,5 +341,5 @@ def _undefined(tables: Mapping[str, TableDefinition], definition: TableDefinitio
 
 def _make_topic(session: Host, definition: TableDefinition, options: Options) -> None:
     configs = {"cleanup.policy": "compact", **options.configs}
-    session.client.make_topic(NewTopic(definition.topic, options.partitions, options.replicas, configs))
+    session.client.ensure_topic(NewTopic(definition.topic, options.partitions, options.replicas, configs))
     session.client.agreed_topics([definition.topic])
