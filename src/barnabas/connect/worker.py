@@ -33,7 +33,7 @@ from barnabas.connect.store.partitioned import PartitionedTopic
 from barnabas.engine.jobs import Job
 from barnabas.errors import KafkaError
 
-HIDDEN = "[hidden]"
+HIDDEN, TASKS_MAX = "[hidden]", "tasks.max"
 ALTERED = {"message": "The offsets for this connector have been altered successfully"}
 RESET = {"message": "The offsets for this connector have been reset successfully"}
 R = TypeVar("R")
@@ -242,17 +242,17 @@ class Requests:
 
     def _write_source(self, name: str, config: Config, decide: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         def write(topic: PartitionedTopic[Any]) -> None:
-            changes = decide(topic.follow())
             with self._lock:
-                self._fence(name, config)
-                topic.put(self._client, changes)
+                self._fence(name, config)  # first, so that no task writes an offset that this does not see
+                topic.put(self._client, decide(topic.follow()))
 
         self._of_source(config, write)
 
     def _fence(self, name: str, config: Config) -> None:
         """End the transactions of tasks that may still run somewhere: none of them writes an offset after this."""
-        group, most = self._worker.settings["group.id"], config.get("tasks.max") or "1"
-        for task in range(min(int(most), 100)):
+        group = self._worker.settings["group.id"]
+        most = self._resolver.resolved({TASKS_MAX: config.get(TASKS_MAX) or "1"})[TASKS_MAX]
+        for task in range(min(int(most), limits.MAX_JOBS)):
             plan = transactions.init_producer_id(self._client.config, self._client.cluster, f"{group}-{name}-{task}")
             self._client.run(plan)
 
