@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -260,7 +259,7 @@ class Requests:
         own = (config.get("offsets.storage.topic") or "").strip()
         if not own or own == self._topics.names[OFFSETS]:
             return use(self._topics.offsets)
-        topic = offsets_topic(replace(self._config), own, self._worker.settings)
+        topic = offsets_topic(self._config, own, self._worker.settings)
         try:
             return use(topic)
         finally:
