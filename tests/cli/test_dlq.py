@@ -148,3 +148,13 @@ def test_topics_of_dead_letters_come_from_the_configs_of_connectors(command: Com
 def test_wrong_input(command: Command, broker: Broker, words: tuple[str, ...], reason: str) -> None:
     ended = command("dlq", *words, "-b", broker.bootstrap_servers)
     assert (ended.code, reason in ended.err, ended.err.count("\n")) == (2, True, 1)
+
+
+def test_a_topic_that_is_made_again_has_other_letters(command: Command, queue: Queue) -> None:
+    at = ("-b", queue.bootstrap)
+    assert command("dlq", "purge", queue.topic, "--at", "0:1", *at).text == f"deleted 1 records of {queue.topic}\n"
+    with BlockingClient.to(queue.bootstrap) as client:
+        client.delete_topics([queue.topic])
+    for key in ("4", "5"):
+        queue.send(key, f"value {key}", [])
+    assert [each["key"] for each in command("dlq", "list", queue.topic, *at, "--json").json] == ["4", "5"]

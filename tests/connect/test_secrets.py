@@ -27,7 +27,8 @@ class Vault(Source):
 
     @classmethod
     def validate(cls, config: Any) -> dict[str, list[str]]:
-        return {"vault.password": [f"{config['vault.password']} is too short"]} if len(config["vault.password"]) < 9 else {}
+        text = f"{config['vault.password']} is too short"
+        return {"vault.password": [text], "vault.user": [text]} if len(config["vault.password"]) < 9 else {}
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -33,7 +32,7 @@ from barnabas.connect.store.partitioned import PartitionedTopic
 from barnabas.engine.jobs import Job
 from barnabas.errors import KafkaError
 
-HIDDEN = "[hidden]"
+HIDDEN, TASKS_MAX = "[hidden]", "tasks.max"
 ALTERED = {"message": "The offsets for this connector have been altered successfully"}
 RESET = {"message": "The offsets for this connector have been reset successfully"}
 R = TypeVar("R")
@@ -242,17 +241,17 @@ class Requests:
 
     def _write_source(self, name: str, config: Config, decide: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         def write(topic: PartitionedTopic[Any]) -> None:
-            changes = decide(topic.follow())
             with self._lock:
-                self._fence(name, config)
-                topic.put(self._client, changes)
+                self._fence(name, config)  # first, so that no task writes an offset that this does not see
+                topic.put(self._client, decide(topic.follow()))
 
         self._of_source(config, write)
 
     def _fence(self, name: str, config: Config) -> None:
         """End the transactions of tasks that may still run somewhere: none of them writes an offset after this."""
-        group, most = self._worker.settings["group.id"], config.get("tasks.max") or "1"
-        for task in range(min(int(most), 100)):
+        group = self._worker.settings["group.id"]
+        most = self._resolver.resolved({TASKS_MAX: config.get(TASKS_MAX) or "1"})[TASKS_MAX]
+        for task in range(min(int(most), limits.MAX_JOBS)):
             plan = transactions.init_producer_id(self._client.config, self._client.cluster, f"{group}-{name}-{task}")
             self._client.run(plan)
 
@@ -260,7 +259,7 @@ class Requests:
         own = (config.get("offsets.storage.topic") or "").strip()
         if not own or own == self._topics.names[OFFSETS]:
             return use(self._topics.offsets)
-        topic = offsets_topic(replace(self._config), own, self._worker.settings)
+        topic = offsets_topic(self._config, own, self._worker.settings)
         try:
             return use(topic)
         finally:

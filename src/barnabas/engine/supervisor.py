@@ -2,8 +2,8 @@
 
 Rules
   1. It works while this engine is the elected one of its cluster (`activate`). Otherwise it runs nothing and writes nothing.
-  2. The driver, with Spark, starts with the first view or insert that should run, and ends some seconds after the last. Each pipeline is a
-     process of its own. A process that fails starts again after a pause; the others go on.
+  2. The driver, with Spark, starts with the first view, insert or task of a connector that should run, and ends some seconds after the
+     last. Each pipeline is a process of its own. A process that fails starts again after a pause; the others go on.
   3. While the driver works, it writes the states of its jobs. Otherwise, and for pipelines, the supervisor does.
   4. If the cluster does not answer, what runs goes on.
   5. Nothing is written to the folder before there is a job.

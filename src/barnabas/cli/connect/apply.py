@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 from msgspec import Struct
 
+from barnabas.cli.connect.checking import errors_of
 from barnabas.cli.connect.files import FileConnector, read_folder
 from barnabas.cli.connect.rest import Rest, rest_options
 from barnabas.cli.errors import BadInput
@@ -103,12 +103,7 @@ def _check(rest: Rest, changes: Sequence[Change]) -> None:
     for each in changes:
         if each.connector is None:
             continue
-        cls = each.connector.config.get("connector.class")
-        if cls is None:
-            raise BadInput(f"the connector {each.name} has no connector.class")
-        body = {**each.connector.config, "name": each.name}
-        report: Any = rest.ask("PUT", "connector-plugins", cls, "config", "validate", body=body)
-        if errors := [error for config in report["configs"] for error in config["value"]["errors"]]:
+        if errors := [error for _, error in errors_of(rest, each.connector)]:
             raise BadInput(f"nothing was changed; the connector {each.name} has errors: {'; '.join(errors)}")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from barnabas.cli.connect.checking import errors_of
 from barnabas.cli.connect.files import read_file
 from barnabas.cli.connect.rest import Rest, rest_options
 from barnabas.cli.errors import BadInput, Failure
@@ -135,13 +136,8 @@ def validate(rest: Rest, output: Output, files: tuple[str, ...]) -> None:
     """
     rows = []
     for connector in [each for file in files for each in read_file(file)]:
-        cls = connector.config.get("connector.class")
-        if cls is None:
-            raise BadInput(f"the connector {connector.name} has no connector.class")
-        body = {"name": connector.name, **connector.config}
-        for each in rest.ask("PUT", "connector-plugins", cls, "config", "validate", body=body)["configs"]:
-            key = each["value"]["name"]
-            rows += [{"connector": connector.name, "key": key, "error": error} for error in each["value"]["errors"]]
+        found = errors_of(rest, connector)
+        rows += [{"connector": connector.name, "key": key, "error": error} for key, error in found]
     output.table(rows, {"connector": "CONNECTOR", "key": "KEY", "error": "ERROR"}, empty="no errors")
     if rows:
         raise Failure(f"{len(rows)} error{'s' if len(rows) > 1 else ''}")

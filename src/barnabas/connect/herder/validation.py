@@ -124,18 +124,17 @@ def _add_errors(values: dict[str, ConfigValue], found: Mapping[str, Any]) -> Non
 
 def _hide(values: Mapping[str, ConfigValue], raw: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Show references as they were given, and secrets not at all: neither as values nor within errors."""
-    for key, each in values.items():
-        is_secret = each.key is not None and each.key.type is Type.PASSWORD
-        if key not in raw or not (is_secret or is_reference(raw[key])):
-            continue
-        shown = raw[key] if is_reference(raw[key]) else HIDDEN
-        each.value = shown
-        each.errors = [text.replace(given[key], shown) if given[key] else text for text in each.errors]
-    # a value behind a reference may stand in the error about another key too
     for key, text in raw.items():
-        if is_reference(text) and len(given[key]) > 2:
-            for each in values.values():
-                each.errors = [error.replace(given[key], text) for error in each.errors]
+        own = values.get(key)
+        is_secret = own is not None and own.key is not None and own.key.type is Type.PASSWORD
+        if not (is_secret or is_reference(text)):
+            continue
+        shown = text if is_reference(text) else HIDDEN
+        if own is not None:
+            own.value = shown
+        for each in values.values():  # it may stand in the error about another key too; two characters stand everywhere
+            if given[key] and (each is own or len(given[key]) > 2):
+                each.errors = [error.replace(given[key], shown) for error in each.errors]
 
 
 def check(config: Config, worker: Mapping[str, str], resolver: Resolver) -> None:

@@ -26,12 +26,15 @@ ERROR_CHARACTERS = 1_000
 
 
 class _Answer:
-    """What a class says to a config."""
+    """What a class says to a config.
 
-    def __init__(self, config: Config, tries: int) -> None:
-        self.config, self.tries = config, tries
+    Args:
+        error: of the try before, which counts until this one has ended.
+    """
+
+    def __init__(self, config: Config, tries: int, error: str | None) -> None:
+        self.config, self.tries, self.error = config, tries, error
         self.tasks: list[Config] | None = None
-        self.error: str | None = None
         self.is_done = False
         self.at_s = 0.0
 
@@ -56,11 +59,9 @@ class TaskMaker:
         """The configs of the tasks; None while they are not known."""
         answer = self._answers.get(name)
         if answer is None or answer.config != config:
-            answer = self._ask(name, config, 0)
+            answer = self._ask(name, config)
         elif answer.is_done and answer.tasks is None and now_s >= answer.next_try_s:
-            kept = answer.error
-            answer = self._ask(name, config, answer.tries + 1)
-            answer.error = kept
+            answer = self._ask(name, config, answer.tries + 1, answer.error)
         return answer.tasks if answer.is_done else None
 
     def failures(self) -> dict[str, str]:
@@ -80,8 +81,8 @@ class TaskMaker:
         """Forget everything."""
         self._answers.clear()
 
-    def _ask(self, name: str, config: Config, tries: int) -> _Answer:
-        answer = self._answers[name] = _Answer(config, tries)
+    def _ask(self, name: str, config: Config, tries: int = 0, error: str | None = None) -> _Answer:
+        answer = self._answers[name] = _Answer(config, tries, error)
         threading.Thread(target=self._answer, args=(name, answer), name=f"connector-{name}", daemon=True).start()
         return answer
 

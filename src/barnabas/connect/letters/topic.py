@@ -36,10 +36,12 @@ class Mark(Struct, frozen=True):
 
     Args:
         to: the topic that it was sent to; None: somebody deleted it.
+        topic_id: of its topic; one that was deleted and made again has other letters at the same places.
     """
 
     to: str | None
     at_ms: int
+    topic_id: str
 
 
 _MARK = msgspec.json.Decoder(Mark)  # made at import, because threads must not make it at once
@@ -95,12 +97,22 @@ class Letters:
 
     def marks(self) -> dict[str, Mark]:
         """What became of letters, by their places."""
+        topic_id = self._topic_id()
         found: dict[str, Mark] = {}
         for record in records_of(self._client, MARKS):
             topic, _, place = bytes(record.key or b"").decode().rpartition("/")
             if topic == self.topic and record.value is not None:
-                found[place] = _MARK.decode(record.value)
+                mark = _MARK.decode(record.value)
+                if mark.topic_id == topic_id:
+                    found[place] = mark
         return found
+
+    def _topic_id(self) -> str:
+        """The id of the topic. Raises ConnectError if there is no such topic."""
+        found = self._client.topics_by_name([self.topic]).get(self.topic)
+        if found is None:
+            raise ConnectError(f"there is no topic {self.topic}")
+        return str(found.topic_id)
 
     def redrive(self, wanted: Wanted, to: str | None = None, most: int | None = None) -> int:
         """Send letters again, each to the topic that it comes from, or to another one; returns how many.
@@ -134,10 +146,10 @@ class Letters:
         return len(part)
 
     def _marks_of(self, part: Sequence[tuple[Letter, str | None]]) -> pa.RecordBatch:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms, topic_id = time.time_ns() // 1_000_000, self._topic_id()
         columns: dict[str, Any] = {
             "key": pa.array([f"{self.topic}/{letter.place}".encode() for letter, _ in part], pa.binary()),
-            "value": pa.array([msgspec.json.encode(Mark(to, now_ms)) for _, to in part], pa.binary()),
+            "value": pa.array([msgspec.json.encode(Mark(to, now_ms, topic_id)) for _, to in part], pa.binary()),
             "topic": pa.repeat(MARKS, len(part)),
         }
         return pa.record_batch(columns)

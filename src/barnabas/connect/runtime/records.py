@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,9 +11,6 @@ import pyarrow.compute as pc
 from barnabas.connect.api import Batch
 from barnabas.connect.converters.interface import Converter
 from barnabas.connect.errors import ConnectError
-
-if TYPE_CHECKING:
-    pass
 
 ROWS_AT_ONCE = 50_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

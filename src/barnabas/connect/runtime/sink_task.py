@@ -31,9 +31,7 @@ from barnabas.connect.transforms.interface import column, with_column
 from barnabas.engine.jobs import Job
 from barnabas.pipelines.options import read_options
 
-MOST_ROWS = 100_000  # of a batch
 WAIT_MS = 1_000  # for records; they end the wait
-PLAN = "end="  # metadata of an offset: the batch that begins there ends here
 
 
 class SinkTask(Task):
