@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from barnabas import limits
@@ -21,12 +19,6 @@ from tests.connect.workers import FILE_SOURCE
 from tests.waiting import wait_until
 
 NAMES = ("config", "status", "offset")
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
 
 
 def topics(config: ClientConfig, prefix: str) -> ConnectTopics:

@@ -48,8 +48,8 @@ def make_topics(bootstrap: str, counts: dict[str, int]) -> None:
         each.result(30)
 
 
-def test_a_connector_from_its_creation_to_its_end(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    with worker(broker_alone.bootstrap_servers, tmp_path, "life") as it:
+def test_a_connector_from_its_creation_to_its_end(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    with worker(broker.bootstrap_servers, tmp_path, "life") as it:
         assert it.ask("GET", "/connectors") == (200, [])
         made = it.make("a", {**SOURCE, "tasks.max": 1})
         assert made == {"name": "a", "config": {**SOURCE, "tasks.max": "1", "name": "a"}, "tasks": [], "type": "source"}
@@ -75,13 +75,13 @@ def test_a_connector_from_its_creation_to_its_end(broker_alone: Broker, engine: 
         wait_until(lambda: "connect-a-0" not in engine.jobs.follow())
 
 
-def test_the_topics_have_kafka_connects_records(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    with worker(broker_alone.bootstrap_servers, tmp_path, "kept") as it:
+def test_the_topics_have_kafka_connects_records(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    with worker(broker.bootstrap_servers, tmp_path, "kept") as it:
         it.make("s", SOURCE, "STOPPED")
         it.waits_for("s", "STOPPED", [])
         it.ask("PUT", "/connectors/s/resume")
         it.waits_for("s", "RUNNING", ["RUNNING"])
-    found = records(broker_alone.bootstrap_servers, "kept-config")
+    found = records(broker.bootstrap_servers, "kept-config")
     config = {**SOURCE, "name": "s"}
     assert found == [
         ("target-state-s", {"state": "PAUSED", "state.v2": "STOPPED"}),
@@ -90,12 +90,12 @@ def test_the_topics_have_kafka_connects_records(broker_alone: Broker, engine: Fa
         ("task-s-0", {"properties": {**config, "task.class": FILE_SOURCE.replace("Connector", "Task")}}),
         ("commit-s", {"tasks": 1}),
     ]
-    described = AdminClient({"bootstrap.servers": broker_alone.bootstrap_servers}).list_topics(timeout=30).topics
+    described = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=30).topics
     assert [len(described[f"kept-{name}"].partitions) for name in ("config", "status")] == [1, 5]
 
 
-def test_a_cluster_of_kafka_connect_is_taken_over(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    bootstrap = broker_alone.bootstrap_servers
+def test_a_cluster_of_kafka_connect_is_taken_over(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    bootstrap = broker.bootstrap_servers
     make_topics(bootstrap, {"taken-config": 1, "taken-offset": 7})
     producer = Producer({"bootstrap.servers": bootstrap})
     config = {**SOURCE, "tasks.max": "1", "name": "old"}
@@ -115,9 +115,9 @@ def test_a_cluster_of_kafka_connect_is_taken_over(broker_alone: Broker, engine: 
         assert it.ask("GET", "/connectors/old/offsets") == (200, {"offsets": [offset]})
 
 
-def test_a_failed_task_says_why_and_restarts(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+def test_a_failed_task_says_why_and_restarts(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
     engine.failing["connect-f-1"] = "the disk is full"
-    with worker(broker_alone.bootstrap_servers, tmp_path, "failing") as it:
+    with worker(broker.bootstrap_servers, tmp_path, "failing") as it:
         it.make("f", SINK)
         it.waits_for("f", "RUNNING", ["RUNNING", "FAILED"])
         assert it.ask("GET", "/connectors/f/tasks/1/status")[1]["trace"] == "the disk is full"
@@ -129,14 +129,14 @@ def test_a_failed_task_says_why_and_restarts(broker_alone: Broker, engine: FakeE
         assert it.ask("POST", "/connectors/f/tasks/0/restart") == (204, None)
         wait_until(lambda: engine.jobs.follow()["connect-f-0"].restarts == 1)
         assert it.ask("POST", "/connectors/f/restart") == (204, None)
-        wait_until(lambda: ("restart-connector-f", None) in records(broker_alone.bootstrap_servers, "failing-config"))
+        wait_until(lambda: ("restart-connector-f", None) in records(broker.bootstrap_servers, "failing-config"))
 
 
-def test_a_class_that_makes_no_tasks_fails_its_connector_alone(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+def test_a_class_that_makes_no_tasks_fails_its_connector_alone(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("size=5000\n")
     providers = {"config__providers": "file", "config__providers__file__class": "FileConfigProvider"}
-    with worker(broker_alone.bootstrap_servers, tmp_path, "classes", **providers) as it:
+    with worker(broker.bootstrap_servers, tmp_path, "classes", **providers) as it:
         reference = f"${{file:{secrets}:size}}"
         it.make("good", SOURCE)
         made = it.make("referring", {**SOURCE, "batch.size": reference}, "STOPPED")
@@ -159,8 +159,8 @@ def test_a_class_that_makes_no_tasks_fails_its_connector_alone(broker_alone: Bro
         assert job.work.config["batch.size"] == reference
 
 
-def test_offsets_change_only_while_the_connector_is_stopped(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    bootstrap = broker_alone.bootstrap_servers
+def test_offsets_change_only_while_the_connector_is_stopped(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    bootstrap = broker.bootstrap_servers
     make_topics(bootstrap, {"sunk": 2})
     with worker(bootstrap, tmp_path, "offsets") as it:
         it.make("src", SOURCE)
@@ -186,8 +186,8 @@ def test_offsets_change_only_while_the_connector_is_stopped(broker_alone: Broker
         assert it.ask("PATCH", "/connectors/snk/offsets", {"offsets": wrong})[0] == 500
 
 
-def test_offsets_in_the_target_of_a_sink_change_too(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    bootstrap = broker_alone.bootstrap_servers
+def test_offsets_in_the_target_of_a_sink_change_too(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    bootstrap = broker.bootstrap_servers
     make_topics(bootstrap, {"into": 1})
     url = tmp_path / "target.db"
     config = {"connector.class": "JdbcSinkConnector", "connection.url": f"jdbc:sqlite:{url}", "topics": "into"}
@@ -197,20 +197,20 @@ def test_offsets_in_the_target_of_a_sink_change_too(broker_alone: Broker, engine
             return database.execute("SELECT kafka_topic, next_offset FROM _barnabas_offsets").fetchall()
 
     with worker(bootstrap, tmp_path, "target") as it:
-        it.make("snk", config)
-        it.ask("PUT", "/connectors/snk/stop")
+        it.make("recorded", config)
+        it.ask("PUT", "/connectors/recorded/stop")
         items = [{"partition": {"kafka_partition": 0, "kafka_topic": "into"}, "offset": {"kafka_offset": 0}}]
-        assert it.ask("PATCH", "/connectors/snk/offsets", {"offsets": items})[0] == 200
+        assert it.ask("PATCH", "/connectors/recorded/offsets", {"offsets": items})[0] == 200
         assert recorded() == [("into", 0)]
-        assert it.ask("DELETE", "/connectors/snk/offsets")[0] == 200
+        assert it.ask("DELETE", "/connectors/recorded/offsets")[0] == 200
         assert recorded() == []
         url.write_bytes(b"no database" * 100)
-        status, refused = it.ask("PATCH", "/connectors/snk/offsets", {"offsets": items})
+        status, refused = it.ask("PATCH", "/connectors/recorded/offsets", {"offsets": items})
         assert (status, "the target did not take the offsets" in refused["message"]) == (500, True)
 
 
-def test_another_worker_leads_within_ten_seconds_of_a_kill(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    bootstrap = broker_alone.bootstrap_servers
+def test_another_worker_leads_within_ten_seconds_of_a_kill(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    bootstrap = broker.bootstrap_servers
     with worker(bootstrap, tmp_path, "pair") as first:
         first.make("p", SOURCE)
         first.waits_for("p", "RUNNING", ["RUNNING"])
@@ -226,8 +226,8 @@ def test_another_worker_leads_within_ten_seconds_of_a_kill(broker_alone: Broker,
             assert second.ask("GET", "/connectors/q/status")[1]["connector"]["worker_id"] == second.url.removeprefix("http://")
 
 
-def test_names_may_have_any_printable_character(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    with worker(broker_alone.bootstrap_servers, tmp_path, "names") as it:
+def test_names_may_have_any_printable_character(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    with worker(broker.bootstrap_servers, tmp_path, "names") as it:
         it.make("a/b c%-1", {**SINK, "connector.class": FILE_SINK, "tasks.max": "1"})
         it.waits_for("a/b c%-1", "RUNNING", ["RUNNING"])
         assert it.ask("DELETE", "/connectors/a%2Fb%20c%25-1") == (204, None)
@@ -235,8 +235,8 @@ def test_names_may_have_any_printable_character(broker_alone: Broker, engine: Fa
             assert it.ask("POST", "/connectors", {"name": wrong, "config": SOURCE})[0] == 400
 
 
-def test_bodies_that_cannot_be_read_are_refused(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    with worker(broker_alone.bootstrap_servers, tmp_path, "bodies") as it:
+def test_bodies_that_cannot_be_read_are_refused(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    with worker(broker.bootstrap_servers, tmp_path, "bodies") as it:
         for raw in (
             b"",
             b"{",
@@ -256,8 +256,8 @@ def test_bodies_that_cannot_be_read_are_refused(broker_alone: Broker, engine: Fa
         assert it.ask("PUT", "/connectors")[0] == 405
 
 
-def test_levels_of_loggers(broker_alone: Broker, engine: FakeEngine, tmp_path: Path) -> None:
-    with worker(broker_alone.bootstrap_servers, tmp_path, "levels") as it:
+def test_levels_of_loggers(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    with worker(broker.bootstrap_servers, tmp_path, "levels") as it:
         logger = "/admin/loggers/barnabas.connect.leading.leader"
         assert it.ask("PUT", logger, {"level": "debug"}) == (200, ["barnabas.connect.leading.leader"])
         assert it.ask("GET", logger)[1]["level"] == "DEBUG"

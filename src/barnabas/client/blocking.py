@@ -18,7 +18,7 @@ from barnabas.client.batches import next_offset
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
 from barnabas.client.connection import Connection
-from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, TimedOut
+from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, ResourceError, TimedOut
 from barnabas.client.interruption import Interrupted
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
@@ -30,6 +30,7 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
+from barnabas.error_codes import ErrorCode
 from barnabas.protocol.base_message import Buffer
 
 R = TypeVar("R")
@@ -179,6 +180,16 @@ class BlockingClient:
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
         """Create topics; raises ResourceError for the first that was refused (the others may have been created)."""
         return self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
+
+    def ensure_topic(self, wanted: NewTopic) -> None:
+        """Create a topic unless it is there, or somebody else creates it now. Raises ResourceError."""
+        if wanted.name in self.topics_by_name([wanted.name]):
+            return
+        try:
+            self.create_topics([wanted])
+        except ResourceError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
 
     def create_partitions(self, topic: str, count: int) -> None:
         """Increase the partitions of `topic` to `count`."""

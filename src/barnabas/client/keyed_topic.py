@@ -32,7 +32,7 @@ from barnabas.client.operations import produce
 from barnabas.client.results import EARLIEST, Fetched, NewTopic
 from barnabas.client.transactions import LAST_FIRST_VERSION_PRODUCE, Owner
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import BarnabasError
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
 
@@ -63,11 +63,12 @@ class KeyedTopic(Generic[V]):
         encode, decode: the value of a record; `decode` raises BarnabasError for one that it cannot read.
         most_records, most_bytes: limits of the number of keys and of a value. A reader ignores keys beyond the limit.
         transactional_id: of all writers; by default the name of the topic.
+        replication: the replication factor of the topic that a change creates; -1 is that of the broker.
     """
 
     def __init__(
         self, config: ClientConfig, topic: str, *, encode: Callable[[V], bytes], decode: Callable[[bytes], V],
-        most_records: int, most_bytes: int, transactional_id: str | None = None,
+        most_records: int, most_bytes: int, transactional_id: str | None = None, replication: int = -1,
     ) -> None:  # fmt: skip
         timeout_ms = min(config.default_api_timeout_ms, FOLLOW_TIMEOUT_MS)
         self.topic = topic
@@ -77,6 +78,7 @@ class KeyedTopic(Generic[V]):
         self._encode, self._decode = encode, decode
         self._most_records, self._most_bytes = most_records, most_bytes
         self._transactional_id = transactional_id or topic
+        self._created = NewTopic(topic, 1, replication, {"cleanup.policy": "compact"})
         self._lock = threading.Lock()
         self._records: dict[str, V] = {}
         self._topic_id, self._position = ZERO_UUID, 0
@@ -255,11 +257,7 @@ class KeyedTopic(Generic[V]):
             if len(found.partitions) != 1:
                 raise KeyedTopicError(f"the topic {self.topic} has {len(found.partitions)} partitions; it needs exactly one")
             return
-        try:
-            client.create_topics([NewTopic(self.topic, 1, configs={"cleanup.policy": "compact"})])
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        client.ensure_topic(self._created)
 
 
 def committed_records(fetched: Fetched, position: int) -> Iterator[Record]:

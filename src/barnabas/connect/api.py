@@ -95,6 +95,9 @@ class Source(Connector):
     def committed(self, partition: Mapping[str, Any], offset: Offset) -> None:
         """The records up to this offset are in the log for good: a slot or a queue may forget them."""
 
+    def keep_alive(self) -> None:
+        """Report to the source's server. Called again and again while a batch waits for the log, by the thread that runs `read`."""
+
     def close(self) -> None:
         """Release what `read` holds; called from another thread too, to end a `read` that waits."""
 
@@ -112,7 +115,10 @@ class Sink(Connector):
         return None
 
     def write(self, records: pa.Table, identity: Identity) -> None:
-        """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity."""
+        """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity.
+
+        A batch has no rows if all of its records became dead letters.
+        """
         raise NotImplementedError
 
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import barnabas
-from barnabas.connect import catalog
+from barnabas.connect import catalog, topic_creation
 from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import ConfigDef, Importance, Range, Recommender, Type, Width, one_of
 from barnabas.connect.config_types import ConfigError, invalid
@@ -38,7 +38,7 @@ def connector(worker: Mapping[str, str], kind: Kind | None = None, config: Mappi
     """
     made = _common(worker, config or {})
     if kind is Kind.SOURCE:
-        return _source(made)
+        return _source(made, worker, config or {})
     return _sink(made) if kind is Kind.SINK else made
 
 
@@ -67,11 +67,11 @@ def _common(worker: Mapping[str, str], config: Mapping[str, str]) -> ConfigDef:
     ))  # fmt: skip
     _add(made, COMMON, order + 2, (
         ("config.action.reload", Type.STRING, "restart", LOW, Width.MEDIUM, "Reload Action", one_of("none", "restart"),
-         "What is done when the value behind a reference to a config provider changes: restart the connector, or none."),
+         "Without effect: the config providers do not tell of changes. A restart of the connector reads the values again."),
     ))  # fmt: skip
     return _add(made, ERRORS, 1, (
         ("errors.retry.timeout", Type.LONG, 0, MEDIUM, Width.MEDIUM, "Retry Timeout for Errors", None,
-         "How long a failed operation is tried again, in milliseconds: 0 is not at all, -1 without end."),
+         "How long a conversion is tried again while a registry is away, in milliseconds: 0 is not at all, -1 without end."),
         ("errors.retry.delay.max.ms", Type.LONG, 60_000, MEDIUM, Width.MEDIUM, "Maximum Delay Between Retries for Errors", None,
          "The longest pause between two tries, in milliseconds."),
         ("errors.tolerance", Type.STRING, "none", MEDIUM, Width.SHORT, "Error Tolerance", one_of("none", "all"),
@@ -102,19 +102,21 @@ def _add_converters(made: ConfigDef, given: Mapping[str, str], config: Mapping[s
     return order
 
 
-def _source(made: ConfigDef) -> ConfigDef:
+def _source(made: ConfigDef, worker: Mapping[str, str], config: Mapping[str, str]) -> ConfigDef:
     _add(made, TOPIC_CREATION, 1, (
         ("topic.creation.groups", Type.LIST, (), LOW, Width.LONG, "Topic Creation Groups", UniqueAliases("topic creation group"),
          "Groups of settings for topics that the source creates."),
     ))  # fmt: skip
+    if topic_creation.is_used(config, worker):
+        topic_creation.define(made, config)
     _add(made, EXACTLY_ONCE, 2, (
         ("exactly.once.support", Type.STRING, "requested", MEDIUM, Width.SHORT, "Exactly once support",
-         one_of("requested", "required"), "required: the connector is refused unless it can write exactly once."),
+         one_of("requested", "required"), "Both are met: sources write exactly once."),
         ("transaction.boundary", Type.STRING, "poll", MEDIUM, Width.SHORT, "Transaction Boundary",
          one_of("poll", "interval", "connector"),
-         "When a transaction ends: with each batch that the source gives, after an interval, or as the connector says."),
+         "poll and interval: a transaction has all that was read since the last one. connector: refused."),
         ("transaction.boundary.interval.ms", Type.LONG, None, LOW, Width.SHORT, "Transaction boundary interval", _interval(),
-         "The interval, if transaction.boundary is interval; by default that of the worker's offset commits."),
+         "Without effect: a transaction has all that was read since the last one."),
     ))  # fmt: skip
     return _add(made, OFFSETS_TOPIC, 1, (
         ("offsets.storage.topic", Type.STRING, None, LOW, Width.LONG, "Offsets topic", _not_blank(),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from urllib.parse import urlsplit
 
 from barnabas.connect.definitions import WORKER_DEFAULTS
+from barnabas.connect.herder.overrides import POLICY, policy_of
 from barnabas.connect.http.exchange import error_response
 from barnabas.connect.http.routes import add_routes
 from barnabas.connect.http.surface import Surface
@@ -17,19 +16,24 @@ from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
 from barnabas.connect.store.connect_topics import CONFIGS, ConnectTopics
 from barnabas.connect.worker import Requests
+from barnabas.engine.elected_service import ElectedService
 from barnabas.engine.membership import RULES, Member, take_part
 from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import HttpError, Response, Router
 from barnabas.web.service import ServiceContext
 
 GROUP, DEFAULT_GROUP = "group.id", "connect-cluster"
+OF_CLIENTS = ("producer.", "consumer.")
 OF_TASKS = (  # settings of workers that tasks need
-    "key.converter", "value.converter", "header.converter", "config.providers", "offset.storage.", "topic.creation.enable",
+    "key.converter", "value.converter", "header.converter", "config.providers", "offset.storage.", "topic.creation.enable", POLICY,
+    *OF_CLIENTS,
 )  # fmt: skip
+# clients of tasks connect as the engine does, and secrets are not for the topic of jobs
+OF_CONNECTIONS = tuple(f"{client}{name}" for client in OF_CLIENTS for name in ("bootstrap.servers", "security.", "ssl.", "sasl."))
 PROTOCOL_TYPE, PROTOCOL = "connect", "barnabas-v1"  # the type is Kafka Connect's, so that its workers cannot join such a group
 
 
-class ConnectService:
+class ConnectService(ElectedService):
     """See `web/service.py: Service`.
 
     Args:
@@ -41,43 +45,20 @@ class ConnectService:
 
     def __init__(self, context: ServiceContext) -> None:
         settings = context.settings
-        self._topics = ConnectTopics(context.client, settings)
+        topics = ConnectTopics(context.client, settings)
         resolver, levels = Resolver(settings), Levels()
         group = settings.get(GROUP, DEFAULT_GROUP)
-        worker = Worker(urlsplit(context.listener).netloc, _of_tasks(settings, group, self._topics.names))
-        self._leader = Leader(context.client, self._topics, worker, resolver, levels)
-        self._rights = ClusterRights(context.client, settings) if context.secured else None
-        self._requests = Requests(context.client, self._topics, worker, resolver, self._leader)
-        self._surface = Surface(self._requests, levels, context.listener, self._topics.names[CONFIGS], self._rights)
+        policy_of(settings)  # a wrong one is an error of the start
+        worker = Worker(urlsplit(context.listener).netloc, of_tasks(settings, group, topics.names))
+        leader = Leader(context.client, topics, worker, resolver, levels)
+        rights = ClusterRights(context.client, settings) if context.secured else None
+        requests = Requests(context.client, topics, worker, resolver, leader)
+        surface = Surface(requests, levels, context.listener, topics.names[CONFIGS], rights)
         rules = RULES._replace(protocol_type=PROTOCOL_TYPE, protocol=PROTOCOL)
-        member = Member(context.listener, token_hex(8))
-        self._election = take_part(context.client, member, self._leader.activate, group, rules)
-        self._is_ready = False
+        election = take_part(context.client, Member(context.listener, token_hex(8)), leader.activate, group, rules)
+        super().__init__(leader, election, rights, surface, requests, topics)
         self.router = Router()
-        add_routes(self.router, self._surface)
-
-    async def start(self) -> None:
-        """Take part in the election; returns at once."""
-        self._leader.start()
-        self._election.start()
-        self._is_ready = True
-
-    async def close(self) -> None:
-        """Leave the group, so that another worker leads at once."""
-        if not self._is_ready:
-            return
-        self._is_ready = False
-        with contextlib.suppress(RuntimeError):  # the loop's threads are gone
-            await asyncio.to_thread(self._leader.close)
-        await self._election.close()
-        self._surface.close()
-        self._requests.close()
-        self._topics.close()
-        if self._rights is not None:
-            await self._rights.close()
-
-    def is_ready(self) -> bool:
-        return self._is_ready
+        add_routes(self.router, surface)
 
     async def metrics(self) -> bytes:
         """None of its own: the tasks are jobs of the engine, which counts them."""
@@ -87,6 +68,7 @@ class ConnectService:
         return error_response(error)
 
 
-def _of_tasks(settings: Mapping[str, str], group: str, topics: Mapping[str, str]) -> dict[str, str]:
-    given = {key: settings[key] for key in settings if key.startswith(OF_TASKS)}
+def of_tasks(settings: Mapping[str, str], group: str, topics: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a worker that are in the jobs of its tasks, where others may read them."""
+    given = {key: settings[key] for key in settings if key.startswith(OF_TASKS) and not key.startswith(OF_CONNECTIONS)}
     return {**WORKER_DEFAULTS, **given, **topics, GROUP: group}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from barnabas.connect.config_types import invalid
 
@@ -68,6 +69,19 @@ class ValidList(NamedTuple):
 
     def __str__(self) -> str:
         return str(ValidString(self.valid))
+
+
+class Timezone(NamedTuple):
+    """Names of time zones, such as UTC or Europe/Zurich."""
+
+    def __call__(self, name: str, value: Any) -> None:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+            raise invalid(name, value, "Invalid time zone identifier") from None
+
+    def __str__(self) -> str:
+        return "valid time zone identifier"
 
 
 class NonEmptyString(NamedTuple):

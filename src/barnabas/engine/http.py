@@ -29,10 +29,11 @@ from barnabas.engine.operations import JobError, JobExists, UnknownJob
 from barnabas.engine.report import reports, shown
 from barnabas.engine.rotating_log import last_lines
 from barnabas.engine.supervisor import EngineSettings, Supervisor
+from barnabas.engine.topic_rights import check_topic_right
 from barnabas.errors import BarnabasError, KafkaError
 from barnabas.pipelines.runs.folders import PipelineError
-from barnabas.security.acls import Operation, Resource, ResourceType
-from barnabas.security.rights import ClusterRights, RightsUnknown
+from barnabas.security.acls import Operation
+from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import Caller, HttpError, Request, Response, Router
 
 JSON = ((b"content-type", b"application/json"),)
@@ -166,18 +167,7 @@ class Surface:
         await self._check(request.caller, Operation.WRITE)
 
     async def _check(self, caller: Caller, operation: Operation) -> None:
-        if self._rights is None:
-            return
-        topic = Resource(ResourceType.TOPIC, JOBS)
-        try:
-            await self._rights.refresh()
-            if self._rights.allows(caller.principal, caller.host, operation, topic):
-                return
-            if await self._rights.renew() and self._rights.allows(caller.principal, caller.host, operation, topic):
-                return
-        except RightsUnknown as error:
-            raise HttpError(503, str(error)) from None
-        raise HttpError(403, f"{caller.principal} needs {operation.name} on the topic {JOBS}")
+        await check_topic_right(self._rights, caller, operation, JOBS)
 
     async def _run(self, work: Callable[[], R]) -> R:
         """The result of work that uses the client, in a thread. Raises HttpError."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 
-from barnabas.client.election import Election
 from barnabas.digits import is_number
 from barnabas.engine import pipeline_unit, spark_unit
+from barnabas.engine.elected_service import ElectedService
 from barnabas.engine.http import Surface, error_response
 from barnabas.engine.membership import Member, take_part
 from barnabas.engine.supervisor import EngineSettings, Supervisor
@@ -38,7 +36,7 @@ OF_CLIENTS = (
 )
 
 
-class EngineService:
+class EngineService(ElectedService):
     """See `web/service.py: Service`.
 
     Args:
@@ -65,34 +63,13 @@ class EngineService:
             driver=driver,
             pipeline=pipeline,
         )
-        self._rights = ClusterRights(context.client, settings) if context.secured else None
+        rights = ClusterRights(context.client, settings) if context.secured else None
         self._supervisor = Supervisor(context.client, self._settings, _say)
-        self._surface = Surface(context.client, self._supervisor, self._settings, self._rights)
+        self._surface = Surface(context.client, self._supervisor, self._settings, rights)
         member = Member(context.listener, token_hex(8))
-        self._election: Election = take_part(context.client, member, self._supervisor.activate)
-        self._is_ready = False
+        election = take_part(context.client, member, self._supervisor.activate)
+        super().__init__(self._supervisor, election, rights, self._surface)
         self.router: Router = self._surface.router
-
-    async def start(self) -> None:
-        """Take part in the election; returns at once."""
-        self._supervisor.start()
-        self._election.start()
-        self._is_ready = True
-
-    async def close(self) -> None:
-        """End what runs, and leave the group, so that another engine begins at once."""
-        if not self._is_ready:
-            return
-        self._is_ready = False
-        with contextlib.suppress(RuntimeError):  # the loop's threads are gone
-            await asyncio.to_thread(self._supervisor.close)
-        await self._election.close()
-        self._surface.close()
-        if self._rights is not None:
-            await self._rights.close()
-
-    def is_ready(self) -> bool:
-        return self._is_ready
 
     async def metrics(self) -> bytes:
         """The jobs, for `/metrics`."""

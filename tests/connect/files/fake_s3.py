@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -27,7 +28,7 @@ class FakeS3:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.refusals = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 
@@ -54,97 +55,100 @@ def running() -> Iterator[FakeS3]:
         made.close()
 
 
-def _handler_of(s3: FakeS3) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - one class, a method for each verb
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection."""
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-            """Nothing is logged."""
+    protocol_version = "HTTP/1.1"
 
-        def parse_request(self) -> bool:
-            if not super().parse_request():
-                return False
-            self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            if f"Credential={KEY}/" not in self.headers.get("authorization", ""):
-                self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
-                return False
-            parts = urlsplit(self.path)
-            self.query = parse_qs(parts.query, keep_blank_values=True)
-            if not parts.path.startswith("/bucket"):
-                self._answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
-                return False
-            self.key = unquote(parts.path).removeprefix("/bucket").lstrip("/")
-            return True
+    def __init__(self, s3: FakeS3, *connection: Any) -> None:
+        self.s3, self.objects = s3, s3.objects
+        super().__init__(*connection)
 
-        def do_PUT(self) -> None:
-            if s3.refusals:
-                s3.refusals -= 1
-                self._answer(503, b"<Error><Code>SlowDown</Code></Error>")
-                return
-            if (source := self.headers.get("x-amz-copy-source")) is not None:
-                s3.objects[self.key] = s3.objects[unquote(source).removeprefix("/").removeprefix("bucket/")]
-                self._answer(200, f'<CopyObjectResult><ETag>"{self._tag()}"</ETag></CopyObjectResult>'.encode())
-                return
-            s3.objects[self.key] = self.body
-            self._answer(200, b"", etag=f'"{self._tag()}"')
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Nothing is logged."""
 
-        def do_GET(self) -> None:
-            if "list-type" in self.query:
-                self._list()
-                return
-            data = s3.objects.get(self.key)
-            if data is None:
-                self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
-            elif self.headers.get("if-match", f'"{self._tag()}"') != f'"{self._tag()}"':
-                self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
-            elif (span := self.headers.get("range")) is not None:
-                first, last = (int(each) for each in span.removeprefix("bytes=").split("-"))
-                part = data[first : last + 1]
-                told = {"content-range": f"bytes {first}-{first + len(part) - 1}/{len(data)}", **self._facts(data)}
-                self._answer(206, part, **told)
-            else:
-                self._answer(200, data, **self._facts(data))
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if f"Credential={KEY}/" not in self.headers.get("authorization", ""):
+            self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
+            return False
+        parts = urlsplit(self.path)
+        self.query = parse_qs(parts.query, keep_blank_values=True)
+        if not parts.path.startswith("/bucket"):
+            self._answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
+            return False
+        self.key = unquote(parts.path).removeprefix("/bucket").lstrip("/")
+        return True
 
-        do_HEAD = do_GET
+    def do_PUT(self) -> None:
+        if self.s3.refusals:
+            self.s3.refusals -= 1
+            self._answer(503, b"<Error><Code>SlowDown</Code></Error>")
+            return
+        if (source := self.headers.get("x-amz-copy-source")) is not None:
+            self.objects[self.key] = self.objects[unquote(source).removeprefix("/").removeprefix("bucket/")]
+            self._answer(200, f'<CopyObjectResult><ETag>"{self._tag()}"</ETag></CopyObjectResult>'.encode())
+            return
+        self.objects[self.key] = self.body
+        self._answer(200, b"", etag=f'"{self._tag()}"')
 
-        def do_DELETE(self) -> None:
-            s3.objects.pop(self.key, None)
-            self._answer(204, b"")
+    def do_GET(self) -> None:
+        if "list-type" in self.query:
+            self._list()
+            return
+        data = self.objects.get(self.key)
+        if data is None:
+            self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        elif self.headers.get("if-match", f'"{self._tag()}"') != f'"{self._tag()}"':
+            self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+        elif (span := self.headers.get("range")) is not None:
+            first, last = (int(each) for each in span.removeprefix("bytes=").split("-"))
+            part = data[first : last + 1]
+            told = {"content-range": f"bytes {first}-{first + len(part) - 1}/{len(data)}", **self._facts(data)}
+            self._answer(206, part, **told)
+        else:
+            self._answer(200, data, **self._facts(data))
 
-        def do_POST(self) -> None:  # the deletion of several objects
-            names = [unescape(part.split("</Key>")[0]) for part in self.body.decode().split("<Key>")[1:]]
-            for name in names:
-                s3.objects.pop(name, None)
-            rows = "".join(f"<Deleted><Key>{escape(each)}</Key></Deleted>" for each in names)
-            self._answer(200, f"<DeleteResult>{rows}</DeleteResult>".encode())
+    do_HEAD = do_GET
 
-        def _list(self) -> None:
-            prefix, after = self.query.get("prefix", [""])[0], self.query.get("continuation-token", [""])[0]
-            names = sorted(each for each in s3.objects if each.startswith(prefix) and each > after)
-            rows = "".join(
-                f"<Contents><Key>{escape(each)}</Key><LastModified>2025-01-01T00:00:00.000Z</LastModified>"
-                f'<ETag>"{hashlib.md5(s3.objects[each]).hexdigest()}"</ETag><Size>{len(s3.objects[each])}</Size></Contents>'
-                for each in names[:PAGE]
-            )
-            more = len(names) > PAGE
-            token = f"<NextContinuationToken>{escape(names[PAGE - 1])}</NextContinuationToken>" if more else ""
-            text = f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{rows}{token}</ListBucketResult>"
-            self._answer(200, text.encode())
+    def do_DELETE(self) -> None:
+        self.objects.pop(self.key, None)
+        self._answer(204, b"")
 
-        def _tag(self) -> str:
-            return hashlib.md5(s3.objects.get(self.key, b"")).hexdigest()
+    def do_POST(self) -> None:  # the deletion of several objects
+        names = [unescape(part.split("</Key>")[0]) for part in self.body.decode().split("<Key>")[1:]]
+        for name in names:
+            self.objects.pop(name, None)
+        rows = "".join(f"<Deleted><Key>{escape(each)}</Key></Deleted>" for each in names)
+        self._answer(200, f"<DeleteResult>{rows}</DeleteResult>".encode())
 
-        def _facts(self, data: bytes) -> dict[str, str]:
-            return {"etag": f'"{hashlib.md5(data).hexdigest()}"', "last-modified": formatdate(0, usegmt=True)}
+    def _list(self) -> None:
+        prefix, after = self.query.get("prefix", [""])[0], self.query.get("continuation-token", [""])[0]
+        names = sorted(each for each in self.objects if each.startswith(prefix) and each > after)
+        rows = "".join(
+            f"<Contents><Key>{escape(each)}</Key><LastModified>2025-01-01T00:00:00.000Z</LastModified>"
+            f'<ETag>"{hashlib.md5(self.objects[each]).hexdigest()}"</ETag><Size>{len(self.objects[each])}</Size></Contents>'
+            for each in names[:PAGE]
+        )
+        more = len(names) > PAGE
+        token = f"<NextContinuationToken>{escape(names[PAGE - 1])}</NextContinuationToken>" if more else ""
+        text = f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{rows}{token}</ListBucketResult>"
+        self._answer(200, text.encode())
 
-        def _answer(self, status: int, body: bytes, **headers: str) -> None:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            if status != 204:
-                self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
+    def _tag(self) -> str:
+        return hashlib.md5(self.objects.get(self.key, b"")).hexdigest()
 
-    return Handler
+    def _facts(self, data: bytes) -> dict[str, str]:
+        return {"etag": f'"{hashlib.md5(data).hexdigest()}"', "last-modified": formatdate(0, usegmt=True)}
+
+    def _answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)

@@ -20,6 +20,7 @@ from barnabas.connect.config_types import ConfigError
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.files.folder import Folder
 from barnabas.connect.plugins.files.source import FileSource
+from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.engine.jobs import Job
@@ -144,7 +145,8 @@ def test_compressed_files_are_read(tasks: Tasks) -> None:
     write(tasks, "a.txt.gz", gzip.compress(b"1\n") + gzip.compress(b"2\n"))
     write(tasks, "b.txt.bz2", bz2.compress(b"3\n4"))
     with tasks.running(lines(tasks)) as task:
-        tasks.until(lambda: tasks.values() == [b"1", b"2", b"3", b"4"], task, "the lines did not come")
+        tasks.until(lambda: len(tasks.values()) >= 4, task, "the lines did not come")
+    assert tasks.values() == [b"1", b"2", b"3", b"4"]
 
 
 def test_globs_find_files_in_folders_below(tasks: Tasks) -> None:
@@ -152,7 +154,8 @@ def test_globs_find_files_in_folders_below(tasks: Tasks) -> None:
         write(tasks, name, f"{name}\n")
     job = lines(tasks, input__path=f"{folder(tasks)}/**/*.csv")
     with tasks.running(job) as task:
-        tasks.until(lambda: tasks.values() == [b"a.csv", b"x/b.csv"], task, "the files did not come")
+        tasks.until(lambda: len(tasks.values()) >= 2, task, "the files did not come")
+    assert tasks.values() == [b"a.csv", b"x/b.csv"]
 
 
 def test_a_followed_file_waits_for_its_line_feed_and_starts_anew_when_it_is_rotated(tasks: Tasks) -> None:
@@ -164,7 +167,8 @@ def test_a_followed_file_waits_for_its_line_feed_and_starts_anew_when_it_is_rota
         tasks.until(lambda: tasks.values() == [b"1", b"2", b"3"], task, "the other lines did not come")
         path.rename(path.with_name("app.log.1"))
         write(tasks, "app.log", "other 1\nother 2\n")
-        tasks.until(lambda: tasks.values()[3:] == [b"other 1", b"other 2"], task, "the next file did not come")
+        tasks.until(lambda: len(tasks.values()) >= 5, task, "the next file did not come")
+    assert tasks.values() == [b"1", b"2", b"3", b"other 1", b"other 2"]
 
 
 def test_a_finished_file_that_grows_goes_on_where_it_was(tasks: Tasks) -> None:
@@ -175,9 +179,10 @@ def test_a_finished_file_that_grows_goes_on_where_it_was(tasks: Tasks) -> None:
         file.write("2\n")
     os.utime(path, (1, 1))
     with tasks.running(lines(tasks)) as task:
-        tasks.until(lambda: tasks.values() == [b"1", b"2"], task, "the line did not come")
+        tasks.until(lambda: len(tasks.values()) >= 2, task, "the line did not come")
         write(tasks, "b.txt", "3\n")
-        tasks.until(lambda: tasks.values() == [b"1", b"2", b"3"], task, "the line did not come")
+        tasks.until(lambda: len(tasks.values()) >= 3, task, "the line did not come")
+    assert tasks.values() == [b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize("policy", ["move", "DELETE"])
@@ -298,7 +303,7 @@ def test_tasks_share_the_files() -> None:
 )  # fmt: skip
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
     with pytest.raises((ConfigError, ConnectError), match=says):
-        next(FileSource().read(FileSource.config.parse({"topic": "t", "input.path": "/in", **config}) | dict(config), []))
+        next(FileSource().read(config_of(FileSource(), {"topic": "t", "input.path": "/in", **config}), []))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Databases for the tests of connectors, and tasks on a broker."""
+"""Databases for the tests of connectors."""
 
 from __future__ import annotations
 
@@ -8,23 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing import Broker
 from tests.connect.plugins.servers import MariadbServer, PostgresServer
-from tests.connect.runtime.tasks import Tasks
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def tasks(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tasks]:
-    """Starts tasks, and ends them after the test."""
-    made = Tasks(broker, tmp_path, request.node.name)
-    yield made
-    made.close()
+from tests.connect.plugins.targets import Target
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +22,14 @@ def postgres() -> Iterator[PostgresServer]:
 def mariadb() -> Iterator[MariadbServer]:
     with closing(MariadbServer()) as server:
         yield server
+
+
+@pytest.fixture(params=["postgres", "sqlite", "duckdb", "mariadb"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    """A database of each kind."""
+    match request.param:
+        case "postgres":
+            return Target(request.getfixturevalue("postgres").url, "postgres")
+        case "mariadb":
+            return Target(request.getfixturevalue("mariadb").url, "root")
+    return Target(f"jdbc:{request.param}:{tmp_path / 'tables.db'}")

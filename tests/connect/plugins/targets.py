@@ -1,4 +1,4 @@
-"""The databases into which the tests of the SQL sink write."""
+"""The databases that the tests of the SQL source and the SQL sink read and write."""
 
 from __future__ import annotations
 

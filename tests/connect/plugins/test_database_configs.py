@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from barnabas.connect.catalog import find
+from barnabas.connect.config_types import ConfigError
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.table_name import table_name
+from barnabas.connect.runtime.opening import config_of
+
+NEEDED = {
+    "connection.url": "jdbc:sqlite:x", "database.hostname": "h", "database.user": "u", "database.dbname": "d", "topic.prefix": "p",
+    "database.server.id": "1",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -53,11 +62,27 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ("JdbcSinkConnector", {"insert.mode": "upsert"}, "insert.mode", "insert.mode upsert needs a primary key: set pk.mode"),
         ("JdbcSinkConnector", {"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields", "pk.mode kafka needs three names"),
         ("JdbcSinkConnector", {"connection.url": "nix"}, "connection.url", "the url nix is none of jdbc:postgresql"),
+        (
+            "JdbcSourceConnector",
+            {"mode": "incrementing"},
+            "incrementing.column.name",
+            "mode incrementing needs incrementing.column",
+        ),
         ("JdbcSourceConnector", {"mode": "timestamp"}, "timestamp.column.name", "mode timestamp needs timestamp.column.name"),
-        ("JdbcSourceConnector", {"query": "x", "table.whitelist": "t"}, "query", "mutually exclusive"),
+        ("JdbcSourceConnector", {"mode": "bulk", "query": "x", "table.whitelist": "t"}, "query", "mutually exclusive"),
         ("PostgresConnector", {"slot.name": "Slot-1"}, "slot.name", "lower-case letters, digits and underscores"),
     ],
 )
 def test_keys_that_do_not_fit_to_each_other(name: str, config: dict[str, str], key: str, error: str) -> None:
-    found = find(name).load().validate({"connection.url": "jdbc:sqlite:x", **config})
-    assert error in found[key][0]
+    """They are errors of the key when a connector is made, and also when a task of it starts."""
+    given = {**NEEDED, **config}
+    plugin = find(name).load()
+    assert error in plugin.validate(given)[key][0]
+    with pytest.raises(ConfigError, match=re.escape(error)):
+        config_of(plugin(), given)
+
+
+@pytest.mark.parametrize("name", ["PostgresConnector", "MariaDbConnector"])
+def test_operations_that_are_skipped_have_letters(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"skipped\.operations: String must be one of: c, u, d, t, none"):
+        find(name).load().config.parse({**NEEDED, "skipped.operations": "c,delete"})

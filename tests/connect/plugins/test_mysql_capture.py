@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
 from zlib import crc32
 
-import msgspec
 import pytest
 
 from barnabas.connect.plugins.mysql_capture import source
-from barnabas.connect.runtime import source_task
-from barnabas.connect.runtime.source_offsets import records_of
-from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.engine.jobs import Job
+from tests.connect.plugins.captures import LARGE, Capture, values_of_a_large_transaction
 from tests.connect.plugins.servers import MariadbServer
-from tests.connect.plugins.test_sql_sink import JSON
-from tests.connect.runtime.tasks import Tasks
-from tests.connect.runtime.test_kills import die_once
-from tests.waiting import wait_until
+from tests.connect.runtime.tasks import JSON, Tasks
 
 
-class Capture:
+class MysqlCapture(Capture):
     """A capture of a database of its own."""
+
+    prefix = "m"
 
     def __init__(self, tasks: Tasks, server: MariadbServer) -> None:
         self.tasks, self.server = tasks, server
@@ -43,27 +38,13 @@ class Capture:
         }  # fmt: skip
         return self.tasks.job("io.debezium.connector.mariadb.MariaDbConnector", "source", given, JSON)
 
-    def records(self, table: str) -> list[tuple[Any, Any]]:
-        return [
-            (each.key and msgspec.json.decode(each.key), each.value and msgspec.json.decode(each.value))
-            for each in records_of(self.tasks._client, f"m.{self.name}.{table}")
-        ]
-
-    def until(self, table: str, count: int, task: Any) -> list[tuple[Any, ...]]:
-        self.tasks.until(lambda: len(self.records(table)) >= count, task, "the records did not come")
-        found = [
-            (key, None) if value is None else (value["op"], value["before"], value["after"]) for key, value in self.records(table)
-        ]
-        assert len(found) == count, found
-        return found
-
 
 @pytest.fixture
-def capture(tasks: Tasks, mariadb: MariadbServer) -> Capture:
-    return Capture(tasks, mariadb)
+def capture(tasks: Tasks, mariadb: MariadbServer) -> MysqlCapture:
+    return MysqlCapture(tasks, mariadb)
 
 
-def test_rows_come_first_and_then_the_changes(capture: Capture) -> None:
+def test_rows_come_first_and_then_the_changes(capture: MysqlCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY, v varchar(10))", "INSERT INTO t VALUES (1, 'a'), (2, '')")
     with capture.tasks.running(capture.job()) as task:
         assert capture.until("t", 2, task) == [("r", None, {"id": 1, "v": "a"}), ("r", None, {"id": 2, "v": ""})]
@@ -96,7 +77,7 @@ TYPES = {
 }  # fmt: skip
 
 
-def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_log(capture: Capture) -> None:
+def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_log(capture: MysqlCapture) -> None:
     columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(TYPES))
     insert = f"INSERT INTO t VALUES (1, {', '.join(text for text, _ in TYPES.values())})"
     nulls = f"INSERT INTO t VALUES (2, {', '.join('NULL' for _ in TYPES)})"
@@ -111,7 +92,7 @@ def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_log(captur
         assert {*found[at + 1][2].values()} == {2, None}
 
 
-def test_columns_are_added_while_the_capture_runs(capture: Capture) -> None:
+def test_columns_are_added_while_the_capture_runs(capture: MysqlCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     with capture.tasks.running(capture.job()) as task:
         capture.until("t", 1, task)
@@ -120,23 +101,8 @@ def test_columns_are_added_while_the_capture_runs(capture: Capture) -> None:
     assert [after for _, _, after in found] == [{"id": 1}, {"id": 2}, {"id": 3, "v": 4}]
 
 
-def test_a_large_transaction_goes_on_within(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_transaction_goes_on_within(capture: MysqlCapture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows come once, although the task dies between two parts of it."""
-    monkeypatch.setattr(source, "ROWS", 100)
-    monkeypatch.setattr(source_task, "MOST_ROWS", 100)
-    capture.run("CREATE TABLE t (v int)", "INSERT INTO t VALUES (0)")
-    with capture.tasks.running(capture.job()) as task:
-        capture.until("t", 1, task)
-    numbers = ", ".join(f"({each})" for each in range(1, 2001))
-    capture.run("BEGIN", f"INSERT INTO t VALUES {numbers}", f"INSERT INTO t VALUES {numbers}", "COMMIT")
-    with monkeypatch.context() as dying:
-        task = capture.tasks.start(capture.job())
-        capture.tasks.until(lambda: len(capture.records("t")) > 1, task, "no part of it came")
-        died = die_once(dying, TransactionalWriter, "write", after=True)
-        wait_until(lambda: died or len(capture.records("t")) == 4001, "it did not die")
-        capture.tasks.stop(task)
-    with capture.tasks.running(capture.job()) as task:
-        capture.tasks.until(lambda: len(capture.records("t")) >= 4001, task, "the rows did not come")
-        capture.run("INSERT INTO t VALUES (-1)")
-        found = capture.until("t", 4002, task)
-    assert [after["v"] for _, _, after in found] == [0, *range(1, 2001), *range(1, 2001), -1]
+    numbers = range(1, LARGE // 2 + 1)
+    found = values_of_a_large_transaction(capture, monkeypatch, source, f"VALUES {', '.join(f'({each})' for each in numbers)}")
+    assert found == [0, *numbers, *numbers, -1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,23 +12,20 @@ import pytest
 from barnabas.connect.plugins.postgres_capture import snapshot, source
 from barnabas.connect.runtime import source_task
 from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.source_task import SourceTask
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.engine.jobs import Job
+from tests.connect.plugins.captures import LARGE, Capture, values_of_a_large_transaction
 from tests.connect.plugins.servers import PostgresServer
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.tasks import JSON, Tasks
 from tests.connect.runtime.test_kills import Died, die_once
 from tests.waiting import wait_until
 
-JSON = {
-    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "key.converter.schemas.enable": "false",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-}
 
-
-class Capture:
+class PostgresCapture(Capture):
     """A capture of the tables of a schema of its own."""
+
+    prefix = "p"
 
     def __init__(self, tasks: Tasks, server: PostgresServer) -> None:
         self.tasks, self.server = tasks, server
@@ -49,22 +47,6 @@ class Capture:
         }  # fmt: skip
         return self.tasks.job("io.debezium.connector.postgresql.PostgresConnector", "source", given, JSON)
 
-    def topic(self, table: str) -> str:
-        return f"p.{self.name}.{table}"
-
-    def records(self, table: str) -> list[tuple[Any, Any]]:
-        """Keys and values of a table's topic."""
-        return [
-            (each.key and msgspec.json.decode(each.key), each.value and msgspec.json.decode(each.value))
-            for each in records_of(self.tasks._client, self.topic(table))
-        ]
-
-    def changes(self, table: str) -> list[tuple[Any, ...]]:
-        """Operation, before and after of a table's events; tombstones as (key, None)."""
-        return [
-            (key, None) if value is None else (value["op"], value["before"], value["after"]) for key, value in self.records(table)
-        ]
-
     def until_streaming(self, task: Any) -> None:
         """Wait until the snapshot is behind."""
         statement = (
@@ -73,16 +55,10 @@ class Capture:
         )
         self.tasks.until(lambda: self.server.query(statement), task, "it does not stream")
 
-    def until(self, table: str, count: int, task: Any) -> list[tuple[Any, ...]]:
-        self.tasks.until(lambda: len(self.records(table)) >= count, task, "the records did not come")
-        found = self.changes(table)
-        assert len(found) == count, found
-        return found
-
 
 @pytest.fixture
-def capture(tasks: Tasks, postgres: PostgresServer) -> Iterator[Capture]:
-    made = Capture(tasks, postgres)
+def capture(tasks: Tasks, postgres: PostgresServer) -> Iterator[PostgresCapture]:
+    made = PostgresCapture(tasks, postgres)
     yield made
     tasks.close()
     postgres.query(f"DROP SCHEMA {made.name} CASCADE")
@@ -90,7 +66,7 @@ def capture(tasks: Tasks, postgres: PostgresServer) -> Iterator[Capture]:
     postgres.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{made.name}'")
 
 
-def test_rows_come_first_and_then_the_changes(capture: Capture) -> None:
+def test_rows_come_first_and_then_the_changes(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, '')")
     with capture.tasks.running(capture.job()) as task:
         found = capture.until("t", 2, task)
@@ -120,7 +96,7 @@ def test_rows_come_first_and_then_the_changes(capture: Capture) -> None:
     )
 
 
-def test_a_capture_goes_on_where_it_was(capture: Capture) -> None:
+def test_a_capture_goes_on_where_it_was(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     with capture.tasks.running(capture.job()) as task:
         capture.until("t", 1, task)
@@ -148,7 +124,7 @@ TYPES = {
 }  # fmt: skip
 
 
-def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_stream(capture: Capture) -> None:
+def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_stream(capture: PostgresCapture) -> None:
     capture.run("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)")
     columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(TYPES))
     values = ", ".join(text for text, _ in TYPES.values())
@@ -173,14 +149,14 @@ def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_stream(cap
         ({"decimal_handling_mode": "double"}, (1.5, 2.5, "nan")),
     ],
 )
-def test_decimals(capture: Capture, config: dict[str, str], expected: tuple[Any, ...]) -> None:
+def test_decimals(capture: PostgresCapture, config: dict[str, str], expected: tuple[Any, ...]) -> None:
     capture.run("CREATE TABLE t (a numeric(10,2), b numeric, c numeric)", "INSERT INTO t VALUES (1.5, 2.5, 'NaN')")
     with capture.tasks.running(capture.job(**config)) as task:
         [(_, _, after)] = capture.until("t", 1, task)
     assert tuple(after.values()) == expected
 
 
-def test_a_decimal_without_a_form_says_what_helps(capture: Capture) -> None:
+def test_a_decimal_without_a_form_says_what_helps(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (a numeric)", "INSERT INTO t VALUES ('NaN')")
     task = capture.tasks.start(capture.job())
     wait_until(task.failure, "it did not fail")
@@ -188,7 +164,7 @@ def test_a_decimal_without_a_form_says_what_helps(capture: Capture) -> None:
 
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
-def test_large_values_that_an_update_leaves_alone(capture: Capture, identity: str) -> None:
+def test_large_values_that_an_update_leaves_alone(capture: PostgresCapture, identity: str) -> None:
     capture.run(
         "CREATE TABLE t (id int PRIMARY KEY, small int, large text, numbers int[])", "ALTER TABLE t ALTER large SET STORAGE EXTERNAL",
         "ALTER TABLE t ALTER numbers SET STORAGE EXTERNAL", f"ALTER TABLE t REPLICA IDENTITY {identity}",
@@ -206,7 +182,7 @@ def test_large_values_that_an_update_leaves_alone(capture: Capture, identity: st
         assert (before, after["large"], bytes(after["numbers"]).decode()) == (None, placeholder, placeholder)
 
 
-def test_a_table_without_a_key(capture: Capture) -> None:
+def test_a_table_without_a_key(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (a int, b text)", "ALTER TABLE t REPLICA IDENTITY FULL", "INSERT INTO t VALUES (1, 'x')")
     with capture.tasks.running(capture.job()) as task:
         capture.until("t", 1, task)
@@ -220,7 +196,7 @@ def test_a_table_without_a_key(capture: Capture) -> None:
     assert [key for key, _ in capture.records("t")] == [None] * 4
 
 
-def test_columns_come_and_go_while_the_capture_runs(capture: Capture) -> None:
+def test_columns_come_and_go_while_the_capture_runs(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY, a int)")
     with capture.tasks.running(capture.job()) as task:
         capture.until_streaming(task)
@@ -234,7 +210,7 @@ def test_columns_come_and_go_while_the_capture_runs(capture: Capture) -> None:
     ]  # fmt: skip
 
 
-def test_truncations_have_events_if_they_are_not_skipped(capture: Capture) -> None:
+def test_truncations_have_events_if_they_are_not_skipped(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)")
     with capture.tasks.running(capture.job(skipped_operations="none")) as task:
         capture.until_streaming(task)
@@ -243,7 +219,7 @@ def test_truncations_have_events_if_they_are_not_skipped(capture: Capture) -> No
     assert found == [("c", None, {"id": 1}), ("t", None, None), ("c", None, {"id": 2})]
 
 
-def test_the_flat_form_has_the_rows_alone(capture: Capture) -> None:
+def test_the_flat_form_has_the_rows_alone(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a')")
     with capture.tasks.running(capture.job(barnabas_format="flat")) as task:
         capture.tasks.until(lambda: capture.records("t"), task, "the row did not come")
@@ -252,7 +228,7 @@ def test_the_flat_form_has_the_rows_alone(capture: Capture) -> None:
     assert capture.records("t") == [({"id": 1}, {"id": 1, "v": "a"}), ({"id": 1}, {"id": 1, "v": "b"}), ({"id": 1}, None)]
 
 
-def test_tables_and_columns_are_chosen(capture: Capture) -> None:
+def test_tables_and_columns_are_chosen(capture: PostgresCapture) -> None:
     capture.run(
         "CREATE TABLE a (id int PRIMARY KEY, secret text)", "CREATE TABLE b (id int PRIMARY KEY)", "INSERT INTO b VALUES (1)"
     )
@@ -268,7 +244,7 @@ def test_tables_and_columns_are_chosen(capture: Capture) -> None:
     assert capture.records("b") == []
 
 
-def test_a_slot_follows_the_server_while_the_captured_tables_are_quiet(capture: Capture) -> None:
+def test_a_slot_follows_the_server_while_the_captured_tables_are_quiet(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE other (id int)")
     with capture.tasks.running(capture.job(table_include_list=f"{capture.name}.t")) as task:
         capture.until_streaming(task)
@@ -276,9 +252,10 @@ def test_a_slot_follows_the_server_while_the_captured_tables_are_quiet(capture: 
         [(written,)] = capture.server.query("SELECT pg_current_wal_flush_lsn()")
         confirmed = f"SELECT confirmed_flush_lsn >= '{written}' FROM pg_replication_slots WHERE slot_name = '{capture.name}'"
         capture.tasks.until(lambda: capture.server.query(confirmed) == [(True,)], task, "the slot holds back WAL")
+        assert capture.records("t") == []
 
 
-def test_a_slot_is_not_confirmed_before_the_commit(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_is_not_confirmed_before_the_commit(capture: PostgresCapture, monkeypatch: pytest.MonkeyPatch) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)")
     with capture.tasks.running(capture.job()) as task:
         capture.until_streaming(task)
@@ -291,7 +268,36 @@ def test_a_slot_is_not_confirmed_before_the_commit(capture: Capture, monkeypatch
         assert capture.until("t", 1, task) == [("c", None, {"id": 1})]
 
 
-def test_heartbeats_run_a_statement_and_have_records(capture: Capture) -> None:
+def test_the_server_has_reports_while_the_log_takes_nothing(capture: PostgresCapture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it ends the connection after its wal_sender_timeout."""
+    monkeypatch.setattr(source, "ROWS", 1)
+    monkeypatch.setattr(source, "CONFIRM_S", 0.0)
+    goes_on, real = threading.Event(), TransactionalWriter.write
+
+    def write(self: TransactionalWriter, batches: Any) -> int:
+        goes_on.wait()
+        return real(self, batches)
+
+    capture.run("CREATE TABLE t (id int)")
+    reported = f"SELECT reply_time FROM pg_stat_replication JOIN pg_replication_slots ON pid = active_pid AND slot_name = '{capture.name}'"
+    with capture.tasks.running(capture.job()) as task:
+        capture.until_streaming(task)
+        monkeypatch.setattr(TransactionalWriter, "write", write)
+        try:
+            capture.run(*(f"INSERT INTO t VALUES ({each})" for each in range(20)))
+            capture.tasks.until(lambda: isinstance(task, SourceTask) and task._read.full(), task, "the queue is not full")
+            times = [capture.server.query(reported)]
+            for _ in range(2):
+                capture.tasks.until(lambda: capture.server.query(reported) != times[-1], task, "the server has no report")
+                times.append(capture.server.query(reported))
+        finally:
+            goes_on.set()
+        found = capture.until("t", 20, task)
+    assert [after["id"] for _, _, after in found] == list(range(20))
+    assert times == sorted(times)
+
+
+def test_heartbeats_run_a_statement_and_have_records(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE beats (n int)")
     config = {"heartbeat_interval_ms": "100", "heartbeat_action_query": f"INSERT INTO {capture.name}.beats VALUES (1)"}
     config |= {"table_include_list": f"{capture.name}.t", "topic_prefix": capture.name}
@@ -303,7 +309,7 @@ def test_heartbeats_run_a_statement_and_have_records(capture: Capture) -> None:
     assert msgspec.json.decode(first.key or b"") == {"serverName": capture.name}
 
 
-def test_a_snapshot_that_was_cut_off_is_made_again(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_was_cut_off_is_made_again(capture: PostgresCapture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables with a key end in the last state of each key; a table without a key has each row once."""
     monkeypatch.setattr(snapshot, "ROWS", 10)
     monkeypatch.setattr(source_task, "MOST_ROWS", 10)
@@ -346,7 +352,7 @@ def test_a_snapshot_that_was_cut_off_is_made_again(capture: Capture, monkeypatch
     ],
 )
 def test_a_database_that_cannot_be_captured_says_why(
-    capture: Capture, before: tuple[str, ...], config: dict[str, str], error: str
+    capture: PostgresCapture, before: tuple[str, ...], config: dict[str, str], error: str
 ) -> None:
     capture.run("CREATE TABLE t (id int)", *(each.format(name=capture.name) for each in before))
     task = capture.tasks.start(capture.job(**config))
@@ -354,7 +360,7 @@ def test_a_database_that_cannot_be_captured_says_why(
     assert error in str(task.failure())
 
 
-def test_a_slot_that_is_gone_is_an_error(capture: Capture) -> None:
+def test_a_slot_that_is_gone_is_an_error(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     with capture.tasks.running(capture.job()) as task:
         capture.until("t", 1, task)
@@ -365,27 +371,10 @@ def test_a_slot_that_is_gone_is_an_error(capture: Capture) -> None:
     assert f"has no slot {capture.name} any more" in str(task.failure())
 
 
-def test_a_large_transaction_goes_on_within(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_transaction_goes_on_within(capture: PostgresCapture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows come once, although the task dies between two parts of it."""
-    monkeypatch.setattr(source, "ROWS", 100)
-    monkeypatch.setattr(source_task, "MOST_ROWS", 100)
-    capture.run("CREATE TABLE t (v int)", "INSERT INTO t VALUES (0)")
-    with capture.tasks.running(capture.job()) as task:
-        capture.until("t", 1, task)
-    capture.run(
-        "BEGIN", "INSERT INTO t SELECT generate_series(1, 2000)", "INSERT INTO t SELECT generate_series(1, 2000)", "COMMIT"
-    )
-    with monkeypatch.context() as dying:
-        task = capture.tasks.start(capture.job())
-        capture.tasks.until(lambda: len(capture.records("t")) > 1, task, "no part of it came")
-        died = die_once(dying, TransactionalWriter, "write", after=True)
-        wait_until(lambda: died or len(capture.records("t")) == 4001, "it did not die")
-        capture.tasks.stop(task)
-    with capture.tasks.running(capture.job()) as task:
-        capture.tasks.until(lambda: len(capture.records("t")) >= 4001, task, "the rows did not come")
-        capture.run("INSERT INTO t VALUES (-1)")
-        found = capture.until("t", 4002, task)
-    assert [after["v"] for _, _, after in found] == [0, *range(1, 2001), *range(1, 2001), -1]
+    found = values_of_a_large_transaction(capture, monkeypatch, source, f"SELECT generate_series(1, {LARGE // 2})")
+    assert found == [0, *range(1, LARGE // 2 + 1), *range(1, LARGE // 2 + 1), -1]
 
 
 @pytest.mark.parametrize(

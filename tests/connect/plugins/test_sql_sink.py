@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -15,38 +14,21 @@ from barnabas.connect.api import Identity
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
 from barnabas.connect.plugins.sql_sink.sink import SqlSink
+from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.plugins.targets import Target
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.tasks import JSON, Tasks
 from tests.connect.runtime.test_kills import Died
 from tests.waiting import wait_until
 
-JSON = {
-    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "key.converter.schemas.enable": "false",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-}
 UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id", "delete.enabled": "true", "auto.create": "true"}
-KINDS = ["postgres", "sqlite", "duckdb", "mariadb"]
-
-
-@pytest.fixture(params=KINDS)
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
-    """A database of each kind."""
-    match request.param:
-        case "postgres":
-            return Target(request.getfixturevalue("postgres").url, "postgres")
-        case "mariadb":
-            return Target(request.getfixturevalue("mariadb").url, "root")
-    return Target(f"jdbc:{request.param}:{tmp_path / 'target.db'}")
 
 
 class Sinking:
     """A sink of one topic into one table."""
 
-    def __init__(self, tasks: Tasks, target: Target) -> None:
-        self.tasks, self.target = tasks, target
+    def __init__(self, tasks: Tasks, database: Target) -> None:
+        self.tasks, self.database = tasks, database
         self.table = f"rows_{crc32(tasks.topic.encode())}"
         tasks.create_topic()
 
@@ -54,7 +36,7 @@ class Sinking:
         given = {key.replace("_", "."): value for key, value in config.items()}
         return self.tasks.job(
             "JdbcSinkConnector", "sink",
-            {"topics": self.tasks.topic, "table.name.format": self.table, **self.target.config, **given}, JSON,
+            {"topics": self.tasks.topic, "table.name.format": self.table, **self.database.config, **given}, JSON,
         )  # fmt: skip
 
     def put(self, value: Any, key: Any = None) -> None:
@@ -62,8 +44,8 @@ class Sinking:
         self.tasks.produce(None if value is None else msgspec.json.encode(value), key=text)
 
     def rows(self, columns: str = "*", order: str = "1") -> list[tuple[Any, ...]]:
-        quote = "`" if "mysql" in self.target.url or "mariadb" in self.target.url else '"'
-        return self.target.run(f"SELECT {columns} FROM {quote}{self.table}{quote} ORDER BY {order}")
+        quote = "`" if "mysql" in self.database.url or "mariadb" in self.database.url else '"'
+        return self.database.run(f"SELECT {columns} FROM {quote}{self.table}{quote} ORDER BY {order}")
 
     def drain(self, job: Job, count: int) -> None:
         """Run the task until it has committed so many records."""
@@ -78,8 +60,8 @@ def parsed(job: Job) -> dict[str, Any]:
 
 
 @pytest.fixture
-def sinking(tasks: Tasks, target: Target) -> Sinking:
-    return Sinking(tasks, target)
+def sinking(tasks: Tasks, database: Target) -> Sinking:
+    return Sinking(tasks, database)
 
 
 def given(config: Mapping[str, str]) -> dict[str, str]:
@@ -144,13 +126,13 @@ def test_nested_values_become_json(sinking: Sinking) -> None:
     [
         ({}, {"id": 1}, None, "is missing and auto-creation is disabled"),
         ({"auto.create": "true"}, 5, None, "the sink needs values that are structs"),
-        ({"auto.create": "true"}, None, 1, "has no value"),
-        ({**UPSERT}, {"v": 1}, None, "needs keys"),
+        ({"auto.create": "true"}, None, 1, "offset 0 cannot be written: it has no value"),
+        ({**UPSERT}, {"v": 1}, None, "offset 0 cannot be written: it has no key"),
         ({**UPSERT, "pk.fields": ""}, {"v": 1}, 1, "needs exactly one name"),
         ({**UPSERT, "pk.mode": "record_value", "delete.enabled": "false"}, {"v": 1}, 1, "pk.fields names id, which the value"),
     ],
 )
-@pytest.mark.parametrize("target", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_record_that_does_not_fit_fails_the_task(
     sinking: Sinking, config: dict[str, str], value: Any, key: Any, error: str
 ) -> None:
@@ -158,6 +140,41 @@ def test_a_record_that_does_not_fit_fails_the_task(
     task = sinking.tasks.start(sinking.job(**given(config)))
     wait_until(task.failure, "it did not fail")
     assert error in str(task.failure())
+
+
+@pytest.mark.parametrize("database", ["postgres", "sqlite", "mariadb"], indirect=True)
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_rows_that_the_database_refuses_become_dead_letters(sinking: Sinking, mode: str) -> None:
+    """A number that is too small, a missing text, and a key that is there, in a batch with others."""
+    sinking.database.run(f"CREATE TABLE {sinking.table} (id int PRIMARY KEY, v varchar(9) NOT NULL, n int CHECK (n > 0))")
+    given_rows: list[tuple[int, str | None, int]] = [(each, "x", 1) for each in range(100)]
+    given_rows[17], given_rows[64], given_rows[65] = (17, "x", -1), (3, "again", 1), (65, None, 1)
+    for at, (each, text, number) in enumerate(given_rows):
+        sinking.put({"id": each, "v": text, "n": number}, key=at)
+    sinking.tasks.produce(None, key="5")
+    letters = f"dlq-{sinking.table}"
+    job = sinking.job(
+        insert_mode=mode, pk_mode="record_value", pk_fields="id", errors_tolerance="all",
+        **{"errors.deadletterqueue.topic.name": letters},
+    )  # fmt: skip
+    sinking.drain(job, 101)
+    refused = [5, 17, 64, 65] if mode == "insert" else [5, 17, 65]
+    rows = {each: text for each, text, _ in given_rows}
+    if mode == "insert":
+        rows[3] = "x"
+    assert dict(sinking.rows("id, v")) == {each: text for each, text in rows.items() if each not in {17, 65}}
+    assert sorted(int(each.key or b"") for each in records_of(sinking.tasks._client, letters)) == refused
+
+
+@pytest.mark.parametrize("database", ["postgres", "sqlite", "mariadb"], indirect=True)
+def test_the_first_row_that_the_database_refuses_is_named(sinking: Sinking) -> None:
+    sinking.database.run(f"CREATE TABLE {sinking.table} (id int PRIMARY KEY)")
+    for each in (1, 2, 1, None, 3):
+        sinking.put({"id": each})
+    task = sinking.tasks.start(sinking.job())
+    wait_until(task.failure, "it did not fail")
+    assert f"{sinking.tasks.topic}-0 offset 2 cannot be written" in str(task.failure())
+    assert sinking.rows("id") == []
 
 
 def test_a_database_that_is_not_there_fails_the_start(tasks: Tasks) -> None:
@@ -195,7 +212,7 @@ def test_a_record_is_written_once_whenever_the_sink_dies(sinking: Sinking, monke
     assert sinking.rows("id") == [(each,) for each in range(5)]
 
 
-@pytest.mark.parametrize("target", ["postgres", "sqlite"], indirect=True)
+@pytest.mark.parametrize("database", ["postgres", "sqlite"], indirect=True)
 def test_two_of_one_task_write_each_record_once(sinking: Sinking) -> None:
     job = sinking.job(auto_create="true")
     sinking.put({"id": 0})

@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 from barnabas.connect import Identity
+from barnabas.connect.config_def import ConfigError
+from barnabas.connect.converters.json_converter import JsonConverter
+from barnabas.connect.converters.plain import StringConverter
 from barnabas.connect.errors import BadRecords, RetriableError
 from barnabas.connect.plugins.file_stream import FileStreamSink
 from barnabas.connect.runtime.source_offsets import records_of
@@ -67,6 +70,15 @@ def test_tolerated_errors_go_to_the_topic_of_dead_letters_with_their_context(tas
     assert context["exception.message"] in context["exception.stacktrace"]
 
 
+def test_a_batch_of_dead_letters_alone_writes_nothing(tasks: Tasks) -> None:
+    tasks.create_topic()
+    tasks.produce("{no")
+    with tasks.running(sink(tasks, **tolerant(tasks))) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
+    assert out(tasks).read_text() == ""
+    assert [value for value, _ in letters(tasks)] == [b"{no"]
+
+
 def test_a_transform_that_fails_for_one_record_fails_for_no_other(tasks: Tasks) -> None:
     tasks.create_topic()
     tasks.produce('{"a":"1"}', '{"a":"x"}', '{"a":"3"}')
@@ -122,3 +134,46 @@ def test_a_source_has_dead_letters_too(tasks: Tasks) -> None:
     with tasks.running(tasks.job("FileStreamSource", "source", config)) as task:
         tasks.until(lambda: tasks.values() == [b"1", b"3"], task, "the lines did not come")
     assert [(value, headers["__connect.errors.stage"]) for value, headers in letters(tasks)] == [(b"x", "TRANSFORMATION")]
+
+
+def away(monkeypatch: pytest.MonkeyPatch, cls: type, name: str, failures: int) -> list[int]:
+    """Let a method of a converter raise RetriableError so many times; returns the list of its calls."""
+    real, tries = getattr(cls, name), list[int]()
+
+    def method(self: object, *args: object) -> object:
+        tries.append(1)
+        if len(tries) <= failures:
+            raise RetriableError("the registry is away")
+        return real(self, *args)
+
+    monkeypatch.setattr(cls, name, method)
+    return tries
+
+
+def test_a_converter_is_tried_again_for_the_time_of_the_config(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks.create_topic()
+    tasks.produce('{"a":1}')
+    tries = away(monkeypatch, JsonConverter, "decode", 2)
+    with tasks.running(sink(tasks, errors__retry__timeout="-1", errors__retry__delay__max__ms="1")) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
+    assert (len(tries) >= 3, out(tasks).read_text()) == (True, '{"a":1}\n')
+
+
+def test_records_are_no_dead_letters_because_a_registry_is_away(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks.create_topic()
+    append(tasks, b"1\n")
+    config = {"file": str(tasks.folder / "in.txt"), "topic": tasks.topic, **tolerant(tasks)}
+    away(monkeypatch, StringConverter, "encode", 1)
+    job = tasks.job("FileStreamSource", "source", config)
+    task = tasks.start(job)
+    wait_until(lambda: task.failure() is not None, "it did not fail")
+    assert (task.failure() or "").endswith("the registry is away")
+    tasks.stop(task)
+    with tasks.running(job) as again:  # as the engine does
+        tasks.until(lambda: tasks.values() == [b"1"], again, "the line did not come")
+    assert letters(tasks) == []
+
+
+def test_the_time_of_tries_is_a_number(tasks: Tasks) -> None:
+    with pytest.raises(ConfigError, match=r"errors\.retry\.timeout: Not a number of type LONG"):
+        tasks.start(sink(tasks, errors__retry__timeout="soon"))

@@ -11,7 +11,7 @@ import pytest
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.file_stream import lines_of
 from barnabas.connect.runtime.source_offsets import records_of
-from barnabas.engine.jobs import Job
+from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.runtime.tasks import STRINGS, Tasks
 
 
@@ -55,6 +55,7 @@ def test_a_source_waits_for_its_file(tasks: Tasks) -> None:
         tasks.until(task.has_settled, task, "it does not work")
         append(tasks, b"a\n")
         tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")
+    assert offsets(tasks) == [{"position": 2}]
 
 
 def test_records_come_into_the_file_and_the_sink_goes_on_where_it_was(tasks: Tasks) -> None:
@@ -66,7 +67,8 @@ def test_records_come_into_the_file_and_the_sink_goes_on_where_it_was(tasks: Tas
         tasks.until(lambda: tasks.committed() == {0: (2, "")}, task, "the offset was not committed")
     tasks.produce("c")
     with tasks.running(sink(tasks)) as task:
-        tasks.until(lambda: out.read_bytes() == b"a\nb\nc\n", task, "the sink did not go on")
+        tasks.until(lambda: tasks.committed()[0][0] == 3, task, "the sink did not go on")
+    assert out.read_bytes() == b"a\nb\nc\n"
 
 
 def test_a_sink_waits_for_its_topics(tasks: Tasks) -> None:
@@ -80,7 +82,8 @@ def test_a_sink_waits_for_its_topics(tasks: Tasks) -> None:
         tasks.topic = f"{tasks.topic}-two"
         tasks.create_topic(2)
         tasks.produce("b", partition=1)
-        tasks.until(lambda: out.read_bytes() == b"a\nb\n", task, "the record of the other topic did not come")
+        tasks.until(lambda: tasks.committed(2)[1][0] == 1, task, "the record of the other topic did not come")
+    assert out.read_bytes() == b"a\nb\n"
 
 
 def has_line(path: Path, line: str) -> bool:
@@ -97,6 +100,7 @@ def test_a_sink_reads_the_topics_of_a_pattern(tasks: Tasks) -> None:
             tasks.create_topic()
             tasks.produce(each)
             tasks.until(partial(has_line, out, each), task, "the record did not come")
+    assert out.read_bytes() == b"a\nb\n"
 
 
 def test_a_file_that_cannot_be_written_fails_the_start(tasks: Tasks) -> None:
@@ -128,5 +132,8 @@ def test_references_to_secrets_are_resolved_in_the_task(tasks: Tasks) -> None:
         **STRINGS, "config.providers": "file", "config.providers.file.class": "FileConfigProvider",
     }  # fmt: skip
     config = {"file": f"${{file:{secrets}:path}}", "topic": tasks.topic}
-    with tasks.running(tasks.job("FileStreamSource", "source", config, worker)) as task:
+    job = tasks.job("FileStreamSource", "source", config, worker)
+    with tasks.running(job) as task:
         tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")
+    assert isinstance(job.work, ConnectorWork)
+    assert job.work.config["file"] == config["file"]  # only the reference is written to the topic

@@ -89,3 +89,39 @@ def test_a_file_without_connectors_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty_file.py").write_text("x = 1\n")
     with pytest.raises(ConnectError, match=r"empty_file\.py has no connector"):
         connectors_of(tmp_path / "empty_file.py")
+
+
+BIG = """
+from barnabas.connect import Batch, source
+
+@source(topic="{topic}")
+def parts(config, offset):
+    if offset:
+        return
+    for part in range(4):
+        yield Batch([{{"n": part * 2 + row}} for row in range(2)], None if part < 3 else {{"done": True}})
+    {end}
+"""
+
+
+def test_batches_of_one_transaction_come_together_however_many_they_are(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.connect.runtime.source_task.MOST_ROWS", 3)
+    tasks.create_topic()
+    path = tasks.folder / "parts.py"
+    path.write_text(BIG.format(topic=tasks.topic, end="yield None"))
+    running = Run(tasks, path, {})
+    wait_until(lambda: len(tasks.values()) == 8, "the rows did not come")
+    running.end()
+    assert tasks.values() == [b'{"n":%d}' % n for n in range(8)]
+
+
+def test_a_source_that_ends_within_a_transaction_writes_nothing_of_it(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.connect.runtime.source_task.MOST_ROWS", 3)
+    tasks.create_topic()
+    path = tasks.folder / "parts.py"
+    path.write_text(BIG.format(topic=tasks.topic, end="").replace('{"done": True}', "None"))
+    running = Run(tasks, path, {})
+    wait_until(lambda: running.failure is not None, "it did not fail")
+    running.end()
+    assert str(running.failure) == "the connector parts has failed: the source ends within one of its transactions"
+    assert tasks.values() == []

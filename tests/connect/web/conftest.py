@@ -1,4 +1,4 @@
-"""Tasks of connectors to HTTP, and a server whose answers a test chooses."""
+"""A server whose answers a test chooses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import pytest
-
-from tests.connect.runtime.conftest import broker, tasks
-
-__all__ = ["broker", "tasks"]
 
 
 class Call(NamedTuple):

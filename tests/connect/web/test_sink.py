@@ -11,6 +11,7 @@ import pytest
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.plugins.http.client import Client
 from barnabas.connect.plugins.http.sink import HttpSink
+from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
 from tests.connect.files.test_source import JSON
@@ -93,7 +94,7 @@ def test_a_refused_record_ends_the_task_by_default(tasks: Tasks, web: WebServer)
     web.answer = lambda _: Reply(status=400)
     task = tasks.start(sink(tasks, web))
     wait_until(lambda: task.failure() is not None, "it did not fail")
-    assert task.failure() == f"the record 0 of the batch: POST {web.url}/x answers 400 Bad Request"
+    assert task.failure() == f"{tasks.topic}-0 offset 0 cannot be written: POST {web.url}/x answers 400 Bad Request"
 
 
 def test_a_busy_server_gets_the_rest_of_the_batch_again(tasks: Tasks, web: WebServer) -> None:
@@ -157,4 +158,4 @@ def test_records_without_a_value(tasks: Tasks, web: WebServer, behavior: str) ->
 )  # fmt: skip
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        HttpSink().open(HttpSink.config.parse({"http.url": "http://x", **config}))
+        config_of(HttpSink(), {"http.url": "http://x", **config})

@@ -11,7 +11,7 @@ from barnabas.connect.errors import ConnectError
 
 LOGICAL = "org.apache.kafka.connect.data."
 PRECISION = 38
-NAME = b"connect.name"  # metadata of a field
+NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka Connect
 _SIMPLE: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),

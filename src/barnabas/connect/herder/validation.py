@@ -16,13 +16,14 @@ from barnabas.connect.definitions import CONVERTERS, connector, topics_errors
 from barnabas.connect.functions import connector_class
 from barnabas.connect.herder import errors
 from barnabas.connect.herder.offsets import Item
+from barnabas.connect.herder.overrides import override_errors
 from barnabas.connect.herder.planning import Kinds
 from barnabas.connect.herder.state import Config
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
 
-CLASS = "connector.class"
+CLASS, BOUNDARY = "connector.class", "transaction.boundary"
 SECRET_WORDS = ("password", "secret", "sasl.jaas.config", "ssl.keystore.key")  # in names of keys
 
 
@@ -88,8 +89,8 @@ def validate(config: Config, worker: Mapping[str, str], resolver: Resolver) -> d
     except (BarnabasError, ImportError) as error:
         raise errors.unusable(str(error)) from None
     values = definition.validate(given)
-    if found.kind is Kind.SINK:
-        _add_errors(values, _topics(given))
+    _add_errors(values, _topics(given) if found.kind is Kind.SINK else _boundary(given))
+    _add_errors(values, override_errors(given, worker))
     if not any(each.errors for each in values.values()):
         _add_errors(values, cls.validate(given))
     _hide(values, raw, given)
@@ -101,6 +102,18 @@ def _topics(given: Mapping[str, str]) -> Mapping[str, list[str]]:
         return topics_errors(given)
     except ConfigError as error:
         return {"topics": [str(error)]}
+
+
+def _boundary(given: Mapping[str, str]) -> Mapping[str, list[str]]:
+    """No source here says where its transactions end."""
+    if given.get(BOUNDARY, "").strip() != "connector":
+        return {}
+    return {
+        BOUNDARY: [
+            "The connector does not support connector-defined transaction boundaries with the given configuration. Please reconfigure "
+            "it to use a different transaction boundary definition."
+        ]
+    }
 
 
 def _add_errors(values: dict[str, ConfigValue], found: Mapping[str, Any]) -> None:

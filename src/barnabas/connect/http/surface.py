@@ -18,9 +18,10 @@ from barnabas.connect.herder import errors
 from barnabas.connect.levels import Levels
 from barnabas.connect.worker import Requests
 from barnabas.digits import is_number
+from barnabas.engine.topic_rights import check_topic_right
 from barnabas.errors import BarnabasError, KafkaError
-from barnabas.security.acls import Operation, Resource, ResourceType
-from barnabas.security.rights import ClusterRights, RightsUnknown
+from barnabas.security.acls import Operation
+from barnabas.security.rights import ClusterRights
 from barnabas.web.routing import Caller, HttpError
 
 R = TypeVar("R")
@@ -57,18 +58,7 @@ class Surface:
 
     async def check(self, caller: Caller, operation: Operation) -> None:
         """Raises HttpError 403, see rule 1, or 503."""
-        if self._rights is None:
-            return
-        topic = Resource(ResourceType.TOPIC, self._topic)
-        try:
-            await self._rights.refresh()
-            if self._rights.allows(caller.principal, caller.host, operation, topic):
-                return
-            if await self._rights.renew() and self._rights.allows(caller.principal, caller.host, operation, topic):
-                return
-        except RightsUnknown as error:
-            raise HttpError(503, str(error)) from None
-        raise HttpError(403, f"{caller.principal} needs {operation.name} on the topic {self._topic}")
+        await check_topic_right(self._rights, caller, operation, self._topic)
 
 
 def task_number(text: str) -> int:

@@ -24,8 +24,6 @@ from barnabas.connect.letters.letter import Letter, Wanted, letter_of
 from barnabas.connect.runtime.records import HEADERS
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.connect.runtime.transaction import TransactionalWriter
-from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError
 from barnabas.pipelines.sink_options import sink_options
 
 MARKS = "_barnabas_dead_letters"
@@ -145,12 +143,7 @@ class Letters:
         return pa.record_batch(columns)
 
     def _ensure_marks(self) -> None:
-        if not self._client.topics_by_name([MARKS]):
-            try:
-                self._client.create_topics([NewTopic(MARKS, 1, configs={"cleanup.policy": "compact"})])
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
+        self._client.ensure_topic(NewTopic(MARKS, 1, configs={"cleanup.policy": "compact"}))
 
     def _delete_records(self) -> None:
         """Delete the records of each partition up to the first one that somebody may need."""

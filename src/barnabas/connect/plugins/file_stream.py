@@ -144,6 +144,8 @@ class FileStreamSink(Sink):
     def write(self, records: pa.Table, identity: Identity) -> None:
         del identity
         assert self._file is not None
+        if not records.num_rows:
+            return
         value: Any = records.column("value").combine_chunks()
         texts: Any = StringConverter({}, is_key=False).encode(value, "")
         filled: Any = pc.fill_null(texts, b"null")

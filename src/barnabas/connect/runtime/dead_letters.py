@@ -9,7 +9,6 @@ from barnabas.client.results import NewTopic
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
 from barnabas.connect.runtime.tolerance import DLQ, Tolerance
-from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.pipelines.sink_options import sink_options
 from barnabas.pipelines.writing import open_idempotent, write_batches
@@ -46,7 +45,6 @@ def ensure_topic(client: BlockingClient, tolerance: Tolerance) -> None:
         return
     replication = min(REPLICATION, len(client.cluster.brokers)) if given is None else int(given)
     try:
-        client.create_topics([NewTopic(topic, 1, replication)])
+        client.ensure_topic(NewTopic(topic, 1, replication))
     except KafkaError as error:
-        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise ConnectError(f"{DLQ}topic.name: the topic {topic} cannot be made: {error}") from None
+        raise ConnectError(f"{DLQ}topic.name: the topic {topic} cannot be made: {error}") from None

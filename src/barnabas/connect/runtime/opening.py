@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import structs
 
 from barnabas.connect.api import Sink, Source
 from barnabas.connect.catalog import Kind, find
+from barnabas.connect.config_types import ConfigError
 from barnabas.connect.functions import connector_class
 from barnabas.connect.references import Resolver
 from barnabas.connect.runtime.settings import TaskSettings
@@ -38,7 +40,16 @@ def task_of(job: Job, settings: Mapping[str, str], plugin: Source | Sink, log: l
     assert isinstance(job.work, ConnectorWork)
     given = Resolver(job.work.worker).resolved(job.work.config)  # secrets stay in this process
     found = TaskSettings(structs.replace(job.work, config=given), settings)
-    config = {**given, **plugin.config.parse(given)}
+    config = config_of(plugin, given)
     if isinstance(plugin, Source):
         return SourceTask(job, found, log, plugin, config)
     return SinkTask(job, found, log, plugin, config)
+
+
+def config_of(plugin: Source | Sink, given: Mapping[str, str]) -> dict[str, Any]:
+    """The config of a plug-in, parsed, with the keys that all connectors have. Raises ConfigError."""
+    config = {**given, **plugin.config.parse(given)}
+    for key, errors in plugin.validate(given).items():
+        if errors:
+            raise ConfigError(errors[0] if key in errors[0] else f"{key}: {errors[0]}")
+    return config

@@ -11,6 +11,7 @@ from barnabas.engine.jobs import ConnectorWork
 OFFSETS_TOPIC, DEFAULT_OFFSETS_TOPIC = "offset.storage.topic", "connect-offsets"
 GROUP, DEFAULT_GROUP = "group.id", "connect-cluster"
 PRODUCER, CONSUMER = "producer.override.", "consumer.override."
+NO_OPTIONS = frozenset({"group.id", "auto.offset.reset"})  # they have their own place
 
 
 class TaskSettings(Struct, frozen=True):
@@ -41,11 +42,19 @@ class TaskSettings(Struct, frozen=True):
         return self.work.config.get(f"{CONSUMER}group.id") or f"connect-{self.work.connector}"
 
     def options(self, prefix: str) -> dict[str, str]:
-        """Options of a reader or a writer: the client's settings with those of the connector before them."""
-        own = {key.removeprefix(prefix): value for key, value in self.work.config.items() if key.startswith(prefix)}
-        own.pop("group.id", None)
-        own.pop("auto.offset.reset", None)
+        """Options of a reader or a writer: the client's settings, before them those of the workers, and of the connector."""
+        own = {name: value for name, value in self._own(prefix).items() if name not in NO_OPTIONS}
         return {f"kafka.{name}": value for name, value in {**self.client, **own}.items()}
+
+    @property
+    def start(self) -> str:
+        """Where a sink begins with a partition that has no offset."""
+        return self._own(CONSUMER).get("auto.offset.reset", "earliest")
+
+    def _own(self, prefix: str) -> dict[str, str]:
+        of_workers = prefix.removesuffix("override.")
+        named = ((of_workers, self.work.worker), (prefix, self.work.config))
+        return {key.removeprefix(start): value for start, all_ in named for key, value in all_.items() if key.startswith(start)}
 
     @property
     def topics(self) -> Mapping[str, str]:

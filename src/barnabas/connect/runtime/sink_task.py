@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from barnabas.client.results import TopicPartition
 from barnabas.connect.api import Identity, Sink
 from barnabas.connect.converters.registry import converter
-from barnabas.connect.errors import BadRecords, RetriableError
+from barnabas.connect.errors import BadRecords
 from barnabas.connect.runtime.dead_letters import DeadLetters
+from barnabas.connect.runtime.retries import Retries
 from barnabas.connect.runtime.settings import CONSUMER, TaskSettings
 from barnabas.connect.runtime.sink_reader import SinkReader
 from barnabas.connect.runtime.task import Task
@@ -32,8 +33,6 @@ from barnabas.pipelines.options import read_options
 
 MOST_ROWS = 100_000  # of a batch
 WAIT_MS = 1_000  # for records; they end the wait
-Answer = TypeVar("Answer")
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 60.0  # before a batch is tried again
 PLAN = "end="  # metadata of an offset: the batch that begins there ends here
 
 
@@ -54,12 +53,13 @@ class SinkTask(Task):
         self._chain = Chain(given)
         self._transforms = bool(given.get("transforms", "").strip())
         self._tolerance = Tolerance(given, settings.work.task, log)
+        self._retries = Retries(given, self.stopping, log)
         self._letters = DeadLetters(self._tolerance, settings)
         self._options = read_options(
             {
                 **settings.options(CONSUMER),
                 **settings.topics,
-                "startingOffsets": given.get(f"{CONSUMER}auto.offset.reset", "earliest"),
+                "startingOffsets": settings.start,
                 "waitForRecordsMs": str(WAIT_MS),
                 "includeHeaders": "true",
                 "failOnDataLoss": "false",
@@ -74,7 +74,7 @@ class SinkTask(Task):
         self._reader = SinkReader(self._options, self.settings.group, self._is_mine, own, self._pre_commit)
 
     def _pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        return self._tried(lambda: self._sink.pre_commit(offsets))
+        return self._retries.tried(lambda: self._sink.pre_commit(offsets), without_end=True)
 
     def _is_mine(self, place: TopicPartition) -> bool:
         work = self.settings.work
@@ -102,7 +102,7 @@ class SinkTask(Task):
         """The records of a batch, converted and transformed. Raises ConnectError for one that fails, unless errors are tolerated."""
         records, failures = read.append_column(ROW, pa.array(range(read.num_rows), pa.int64())), []
         for name, stage, each in (("key", KEY, self._key), ("value", VALUE, self._value)):
-            found = each.decode(column(records, name))
+            found = self._retries.tried(partial(each.decode, column(records, name)))
             failures += [Failure(row, stage, type(each).__name__, reason) for row, reason in found.bad.items()]
             records = with_column(records, name, found.column)
         if failures:
@@ -124,9 +124,9 @@ class SinkTask(Task):
         while True:
             shown = records.drop_columns([ROW]) if ROW in records.column_names else records
             try:
-                self._tried(partial(self._sink.write, shown, identity))
+                self._retries.tried(partial(self._sink.write, shown, identity), without_end=True)
             except BadRecords as error:
-                if not self._tolerance.tolerates or ROW not in records.column_names:
+                if ROW not in records.column_names:
                     raise
                 rows: list[Any] = column(records, ROW).to_pylist()
                 what = type(self._sink).__name__
@@ -135,19 +135,6 @@ class SinkTask(Task):
                 records = records.take(pa.array(kept, pa.int64())).combine_chunks()
             else:
                 return
-
-    def _tried(self, call: Callable[[], Answer]) -> Answer:
-        """The answer of the sink to a call, which is tried again as long as it asks for it."""
-        pause_s = FIRST_PAUSE_S
-        while True:
-            try:
-                return call()
-            except RetriableError as error:
-                wait_s = pause_s if error.after_s is None else error.after_s
-                self.log.warning("event=sink-tried-again pause_s=%.1f reason=%r", wait_s, str(error))
-                if self.stopping.wait(wait_s):
-                    raise
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def release(self) -> None:
         self._sink.close()

@@ -8,13 +8,14 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -22,33 +23,42 @@ import pyarrow.compute as pc
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.client.results import NewTopic
 from barnabas.connect.api import Batch, Source
 from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.converters.registry import converter
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.runtime.dead_letters import ensure_topic
 from barnabas.connect.runtime.records import encoded, records_of
+from barnabas.connect.runtime.retries import Retries
 from barnabas.connect.runtime.settings import PRODUCER, TaskSettings
 from barnabas.connect.runtime.source_offsets import SourceOffsets
 from barnabas.connect.runtime.task import Task
 from barnabas.connect.runtime.tolerance import POLL, ROW, VALUE, Failure, Tolerance, each_or_all, transformed
 from barnabas.connect.runtime.transaction import TransactionalWriter
+from barnabas.connect.store.connect_topics import created_offsets_topic
+from barnabas.connect.topic_creation import TopicCreation
 from barnabas.connect.transforms.chain import Chain
 from barnabas.engine.jobs import Job
-from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.pipelines.sink_options import sink_options
 
 MOST_WAITING = 8  # batches that were read and are not written
-MOST_ROWS = 100_000  # of a transaction, unless one batch has more
+MOST_ROWS = 100_000  # that are read before a transaction begins, unless one batch has more
 LOOK_S = 0.2
 FIRST_REST_S, LONGEST_REST_S = 0.01, 1.0  # of a source that has nothing at the moment
 COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"}
-OFFSET_PARTITIONS = 25  # Kafka Connect's offset.storage.partitions
 
 
 class _End:
     """The source has no more."""
+
+
+class _Transaction:
+    """What one transaction has: rows of the source, and by the key of its record the last batch of each partition with its offset."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.latest: dict[bytes, tuple[Batch, bytes | None]] = {}
 
 
 class SourceTask(Task):
@@ -67,7 +77,9 @@ class SourceTask(Task):
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
         self._chain = Chain(given)
+        self._creation, self._used = TopicCreation(given, settings.work.worker), set[str]()
         self._tolerance = Tolerance(given, settings.work.task, log)
+        self._retries = Retries(given, self.stopping, log)
         options = sink_options({**settings.options(PRODUCER), "exactlyOnce": "false"}, COLUMNS, streaming=True)
         self._writer = TransactionalWriter(options.task, settings.transactional_id)
         self._client = BlockingClient(replace(ClientConfig.from_options(settings.client), read_committed=True))
@@ -76,21 +88,12 @@ class SourceTask(Task):
         self._reader: threading.Thread | None = None
 
     def open(self) -> None:
-        self._ensure_offsets_topic()
+        settings = self.settings
+        self._client.ensure_topic(created_offsets_topic(settings.offsets_topic, settings.work.worker))
         self._writer.begin()
         begun = self._offsets.read()
         self._reader = threading.Thread(target=self._read_all, args=(begun,), name=f"source-{self.job.name}", daemon=True)
         self._reader.start()
-
-    def _ensure_offsets_topic(self) -> None:
-        topic = self.settings.offsets_topic
-        if self._client.topics_by_name([topic]):
-            return
-        try:
-            self._client.create_topics([NewTopic(topic, OFFSET_PARTITIONS, configs={"cleanup.policy": "compact"})])
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
 
     def _read_all(self, begun: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
         """The thread that reads."""
@@ -111,8 +114,12 @@ class SourceTask(Task):
 
     def _pass_on(self, item: Batch | _End | BaseException) -> None:
         while not self.stopping.is_set():
-            with contextlib.suppress(queue.Full):
+            try:
                 self._read.put(item, timeout=LOOK_S)
+            except queue.Full:
+                if isinstance(item, Batch):
+                    self._source.keep_alive()
+            else:
                 return
 
     def work(self) -> None:
@@ -131,52 +138,83 @@ class SourceTask(Task):
                     self.idle()
 
     def _taken(self) -> tuple[list[Batch], _End | BaseException | None]:
-        """All batches that were read, up to a limit of rows; and what came behind them. The last one has an offset."""
+        """The batches that were read, up to a limit of rows; and what came behind them.
+
+        The last one has an offset, unless the limit came first: `_rest` has the others then.
+        """
         batches: list[Batch] = []
         rows, wait_s, is_whole = 0, LOOK_S, True
-        while rows < MOST_ROWS or not is_whole:
+        while rows < MOST_ROWS:
             try:
                 item = self._read.get(timeout=wait_s) if wait_s else self._read.get_nowait()
             except queue.Empty:
                 if is_whole or self.stopping.is_set():
-                    break
+                    return _whole(batches), None
                 continue
             if not isinstance(item, Batch):
                 return _whole(batches), item
             batches.append(item)
             rows, is_whole = rows + len(item.rows), item.offset is not None
             wait_s = 0.0 if is_whole else LOOK_S
-        return _whole(batches), None
+        return batches, None
+
+    def _rest(self, last: Batch) -> Iterator[Batch]:
+        """The batches that belong into one transaction with one without an offset. Raises ConnectError if they do not come."""
+        while last.offset is None:
+            try:
+                item = self._read.get(timeout=LOOK_S)
+            except queue.Empty:
+                if self.stopping.is_set():
+                    raise ConnectError("the task ends within a transaction of its source") from None
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, _End):
+                raise ConnectError("the source ends within one of its transactions")
+            yield item
+            last = item
 
     def _write(self, batches: Sequence[Batch]) -> None:
         began_s = time.monotonic()
-        latest: dict[bytes, tuple[Batch, bytes | None]] = {}
-        for each in batches:
-            if each.offset is not None:
-                key, value = self._offsets.record(each.partition, None if each.forgets else each.offset)
-                latest[key] = each, value
-        rows = sum(len(each.rows) for each in batches)
-        self._writer.write(self._records(batches, latest))
-        for each, _ in latest.values():
+        taken = _Transaction()
+        written = self._writer.write(self._records(chain(batches, self._rest(batches[-1])), taken)) - len(taken.latest)
+        for each, _ in taken.latest.values():
             if each.offset is not None and not each.forgets:
                 self._source.committed(each.partition, each.offset)
-        self.count(rows, rows)
-        self.log.info("event=batch rows=%d took_ms=%.0f", rows, (time.monotonic() - began_s) * 1000)
+        self.count(taken.rows, written)
+        self.log.info("event=batch rows=%d took_ms=%.0f", taken.rows, (time.monotonic() - began_s) * 1000)
 
-    def _records(self, batches: Sequence[Batch], latest: Mapping[bytes, tuple[Batch, bytes | None]]) -> Iterator[pa.RecordBatch]:
+    def _records(self, batches: Iterable[Batch], taken: _Transaction) -> Iterator[pa.RecordBatch]:
         for each in batches:
+            taken.rows += len(each.rows)
+            if each.offset is not None:
+                key, value = self._offsets.record(each.partition, None if each.forgets else each.offset)
+                taken.latest[key] = each, value
             if each.rejected:
                 yield from self._rejected(each)
             if len(each.rows):
-                for made in self._encoded(records_of(each, self._topic)):
-                    self.use(str(each) for each in pc.unique(made.column("topic")).to_pylist())
+                for made in self._retries.tried(partial(self._encoded, records_of(each, self._topic))):
+                    self._use([str(each) for each in pc.unique(made.column("topic")).to_pylist()])
                     yield made
+        latest = taken.latest
         columns: dict[str, Any] = {
             "key": pa.array(list(latest), pa.binary()),
             "value": pa.array([value for _, value in latest.values()], pa.binary()),
             "topic": pa.repeat(self.settings.offsets_topic, len(latest)),
         }
         yield pa.record_batch(columns)
+
+    def _use(self, topics: Sequence[str]) -> None:
+        """Take note of topics, and create those that the config says how to create. Raises ConnectError."""
+        for each in topics:
+            wanted = None if each in self._used else self._creation.wanted(each)
+            if wanted is not None:
+                try:
+                    self._client.ensure_topic(wanted)
+                except KafkaError as error:
+                    raise ConnectError(f"topic.creation: the topic {each} cannot be created: {error}") from None
+            self._used.add(each)
+        self.use(topics)
 
     def _rejected(self, batch: Batch) -> list[pa.RecordBatch]:
         """The dead letters of what is no record. Raises ConnectError if errors are not tolerated."""

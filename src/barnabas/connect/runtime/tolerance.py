@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import Struct
 
-from barnabas.connect.errors import ConnectError
+from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.connect.runtime.records import HEADERS
 
 if TYPE_CHECKING:
@@ -140,9 +140,16 @@ def transformed(chain: Chain, records: pa.Table, *, tolerates: bool) -> tuple[pa
 def each_or_all(
     change: Callable[[pa.Table], pa.Table], records: pa.Table, stage: str, what: str, *, tolerates: bool
 ) -> tuple[pa.Table, list[Failure]]:
-    """What a function makes of records; of each by itself if it fails for all of them. Raises ConnectError."""
+    """What a function makes of records; of each by itself if it fails for all of them.
+
+    Raises:
+        RetriableError: no record is at fault.
+        ConnectError: errors are not tolerated.
+    """
     try:
         return change(records), []
+    except RetriableError:
+        raise
     except ConnectError:
         if not tolerates:
             raise
@@ -152,6 +159,8 @@ def each_or_all(
         one = records.slice(number, 1).combine_chunks()
         try:
             good.append(change(one))
+        except RetriableError:
+            raise
         except ConnectError as error:
             failures.append(Failure(one.column(ROW)[0].as_py(), stage, what, str(error)))
     if not good:

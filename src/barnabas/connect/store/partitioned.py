@@ -24,7 +24,7 @@ from barnabas.client.operations import produce
 from barnabas.client.results import EARLIEST, NewTopic
 from barnabas.client.transactions import LAST_FIRST_VERSION_PRODUCE, Owner
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import BarnabasError
 from barnabas.pipelines.exactly_once.sink_records import murmur2
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.records.batch import build_batch
@@ -39,21 +39,20 @@ class PartitionedTopic(Generic[V]):
 
     Args:
         config: of the client that follows the topic.
-        partitions: of the topic, if a change creates it.
+        created: the topic, as a change creates it if it is missing.
         encode, decode: the value of a record; `decode` raises BarnabasError for one that it cannot read.
         transactional_id: of all writers.
     """
 
     def __init__(
-        self, config: ClientConfig, topic: str, partitions: int, *, encode: Callable[[V], bytes], decode: Callable[[bytes], V],
+        self, config: ClientConfig, created: NewTopic, *, encode: Callable[[V], bytes], decode: Callable[[bytes], V],
         transactional_id: str,
     ) -> None:  # fmt: skip
         timeout_ms = min(config.default_api_timeout_ms, FOLLOW_TIMEOUT_MS)
-        self.topic = topic
+        self.topic, self._created = created.name, created
         self._client = BlockingClient(
             replace(config, read_committed=True, fetch_max_wait_ms=0, default_api_timeout_ms=timeout_ms)
         )
-        self._created_with = partitions
         self._encode, self._decode, self._transactional_id = encode, decode, transactional_id
         self._lock = threading.Lock()
         self._topic_id = ZERO_UUID
@@ -187,10 +186,6 @@ class PartitionedTopic(Generic[V]):
         """The number of partitions of the topic, which is created if it is missing."""
         found = client.topics_by_name([self.topic]).get(self.topic)
         if found is None:
-            try:
-                client.create_topics([NewTopic(self.topic, self._created_with, configs={"cleanup.policy": "compact"})])
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
+            client.ensure_topic(self._created)
             return self._ensure_topic(client)
         return len(found.partitions)

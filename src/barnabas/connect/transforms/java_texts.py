@@ -74,9 +74,9 @@ def _part(moment: datetime.datetime, match: re.Match[str]) -> str:
 
 _READ = {
     "yyyy": "%Y", "yy": "%y", "y": "%Y", "MM": "%m", "M": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "d": "%d", "HH": "%H",
-    "H": "%H", "hh": "%I", "h": "%I", "mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "SSS": "%f", "SS": "%f", "S": "%f",
-    "SSSSSS": "%f", "a": "%p", "E": "%a", "EEE": "%a", "EEEE": "%A", "Z": "%z", "X": "%z", "XX": "%z", "XXX": "%z", "z": "%Z",
-    "zzz": "%Z", "DDD": "%j", "D": "%j",
+    "H": "%H", "hh": "%I", "h": "%I", "mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "SSSSSS": "%f", "a": "%p", "E": "%a",
+    "EEE": "%a", "EEEE": "%A", "Z": "%z", "z": "%Z", "zzz": "%Z", "DDD": "%j", "D": "%j",
+    **{"S" * width: "%f" for width in (1, 2, 3)}, **{"X" * width: "%z" for width in (1, 2, 3)},
 }  # fmt: skip
 
 

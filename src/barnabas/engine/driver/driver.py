@@ -13,8 +13,7 @@ from barnabas.client.results import NewTopic
 from barnabas.engine.driver.running_job import RunningJob, Work
 from barnabas.engine.jobs import DRIVEN, PROGRESS, Job, JobState
 from barnabas.engine.stores import jobs_of, states_of
-from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
 POLL_S = 0.1
@@ -58,11 +57,7 @@ class Driver:
         return alive
 
     def _ensure_progress(self) -> None:
-        try:
-            self._client.create_topics([NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"})])
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        self._client.ensure_topic(NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"}))
 
     def _converge(self) -> None:
         jobs = {name: job for name, job in self._jobs.follow().items() if isinstance(job.work, DRIVEN)}

@@ -25,7 +25,7 @@ from barnabas.client import operations
 from barnabas.client.batches import next_offset
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import UnknownTopic
-from barnabas.client.errors import PartitionError, ResourceError, TimedOut
+from barnabas.client.errors import PartitionError, TimedOut
 from barnabas.client.results import EARLIEST, LATEST, Fetched, NewTopic, TopicPartition
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once.state import TOPIC, SinkState, UnreadableState, from_json
@@ -82,11 +82,7 @@ def place_of(client: BlockingClient, sink: str) -> TopicPartition:
 def _make_topic(client: BlockingClient) -> None:
     replicas = min(MOST_REPLICAS, len(client.cluster.brokers))
     config = {**TOPIC_CONFIG, "min.insync.replicas": str(max(1, replicas - 1))}
-    try:
-        client.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config)])
-    except ResourceError as error:
-        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise
+    client.ensure_topic(NewTopic(TOPIC, PARTITIONS, replicas, config))
     deadline = time.monotonic() + client.config.default_api_timeout_ms / 1000
     while TOPIC not in client.topics_by_name([TOPIC]):
         if time.monotonic() > deadline:

@@ -26,7 +26,6 @@ from barnabas.client.producer import BatchProducer
 from barnabas.client.results import NewTopic
 from barnabas.columnar.encode import RecordEncoder, TopicShape
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import BadDefinition, TableDefinition, decode, encode
 from barnabas.sql.interface import SqlError
 from barnabas.sql.running import Running
@@ -226,13 +225,7 @@ class DefinitionStore:
         raise SqlError(SERIALIZATION_FAILURE, "the definition was written, but could not be read back in time")
 
     def _ensure_topic(self, client: BlockingClient) -> None:
-        if TOPIC in client.topics_by_name([TOPIC]):
-            return
-        try:
-            client.create_topics([NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"})])
-        except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        client.ensure_topic(NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"}))
 
 
 def _apply(tables: dict[str, TableDefinition], key: Any, payload: Any) -> None:

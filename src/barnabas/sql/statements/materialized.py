@@ -16,8 +16,7 @@ from sqlglot import exp
 
 from barnabas.client.results import NewTopic
 from barnabas.engine.jobs import Desired, Job, ViewWork
-from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import REGISTERED, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
@@ -342,9 +341,5 @@ def _undefined(tables: Mapping[str, TableDefinition], definition: TableDefinitio
 
 def _make_topic(session: Host, definition: TableDefinition, options: Options) -> None:
     configs = {"cleanup.policy": "compact", **options.configs}
-    try:
-        session.client.create_topics([NewTopic(definition.topic, options.partitions, options.replicas, configs)])
-    except KafkaError as error:
-        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise
+    session.client.ensure_topic(NewTopic(definition.topic, options.partitions, options.replicas, configs))
     session.client.agreed_topics([definition.topic])

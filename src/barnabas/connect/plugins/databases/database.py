@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Rows = Sequence[tuple[Any, ...]]
+SAVEPOINT = "barnabas_rows"
+
+
+class RowsRefused(ConnectError):
+    """A database refuses rows for their values, such as a null where it wants none. Their transaction can go on at a savepoint."""
 
 
 class Database:
@@ -29,6 +34,7 @@ class Database:
         has_case: whether names of columns that differ by their case alone are different.
         batch_size: how many rows `run_many` passes on at once.
         lost: errors after which the same statements may work later.
+        refusals: errors for the values of rows, after which a transaction can go on from a savepoint.
         errors: all errors of the library.
     """
 
@@ -39,6 +45,7 @@ class Database:
     schema: ClassVar[str] = "current_schema()"
     has_case: ClassVar[bool] = True
     lost: ClassVar[tuple[type[Exception], ...]] = ()
+    refusals: ClassVar[tuple[type[Exception], ...]] = ()
     errors: ClassVar[tuple[type[Exception], ...]] = ()
 
     def __init__(self, address: Address, *, quotes: bool = True) -> None:
@@ -64,12 +71,16 @@ class Database:
             yield
         except self.errors as error:
             text = " ".join(str(error).split())
-            kind = RetriableError if self.is_lost(error) else ConnectError
+            kind = RetriableError if self.is_lost(error) else RowsRefused if self.is_refusal(error) else ConnectError
             raise kind(f"{self.address} {what}: {text}") from error
 
     def is_lost(self, error: Exception) -> bool:
         """Whether the same statements may work later."""
         return isinstance(error, self.lost)
+
+    def is_refusal(self, error: Exception) -> bool:
+        """Whether the database refuses rows for their values."""
+        return isinstance(error, self.refusals)
 
     # Statements
 
@@ -105,6 +116,18 @@ class Database:
         """End the transaction; its changes go."""
         with self.translated("did not roll back"):
             self.connection.rollback()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Rows that are refused in this block undo the block alone, not the transaction."""
+        self.run(f"SAVEPOINT {SAVEPOINT}")
+        try:
+            yield
+        except RowsRefused:
+            self.run(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
+            self.run(f"RELEASE SAVEPOINT {SAVEPOINT}")
+            raise
+        self.run(f"RELEASE SAVEPOINT {SAVEPOINT}")
 
     def close(self) -> None:
         """Close the connection."""

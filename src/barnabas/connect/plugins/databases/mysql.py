@@ -24,6 +24,7 @@ OPTIONS = {
 SECURE = ("verify-ca", "verify-full", "VERIFY_CA", "VERIFY_IDENTITY", "trust", "REQUIRED")
 KEY_TYPES = {Sort.STRING: "VARCHAR(255)", Sort.BYTES: "VARBINARY(255)", Sort.JSON: "VARCHAR(255)"}  # an index needs a length
 TEMPORARY = {1040, 1053, 1080, 1158, 1159, 1160, 1161, 1205, 1213, 1290, 1927, 2002, 2003, 2006, 2013, 2055}
+REFUSALS = {1292, 1364, 1366, 1644, 3140, 3819, 4025}  # values that are wrong or missing, and checks, by triggers too
 
 
 class Mysql(Database):
@@ -33,6 +34,7 @@ class Mysql(Database):
     schema = "database()"
     has_case = False
     lost = (pymysql.err.InterfaceError,)
+    refusals = (pymysql.err.DataError, pymysql.err.IntegrityError)
     errors = (pymysql.err.MySQLError,)
     types: ClassVar[Mapping[Sort, str]] = {
         Sort.BOOLEAN: "BOOLEAN", Sort.INT8: "TINYINT", Sort.INT16: "SMALLINT", Sort.INT32: "INT", Sort.INT64: "BIGINT",
@@ -56,6 +58,10 @@ class Mysql(Database):
     def is_lost(self, error: Exception) -> bool:
         """PyMySQL has one class for lost connections and for wrong statements; the number tells them apart."""
         return isinstance(error, self.lost) or (isinstance(error, pymysql.err.OperationalError) and error.args[0] in TEMPORARY)
+
+    def is_refusal(self, error: Exception) -> bool:
+        """PyMySQL has the same class for some refusals."""
+        return isinstance(error, self.refusals) or (isinstance(error, pymysql.err.OperationalError) and error.args[0] in REFUSALS)
 
     def streaming_cursor(self) -> Any:
         return self.connection.cursor(pymysql.cursors.SSCursor)

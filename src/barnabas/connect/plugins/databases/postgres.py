@@ -29,6 +29,7 @@ class Postgres(Database):
     """See the module."""
 
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
+    refusals = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.RaiseException)
     errors = (psycopg.Error,)
     types: ClassVar[Mapping[Sort, str]] = {
         Sort.BOOLEAN: "BOOLEAN", Sort.INT8: "SMALLINT", Sort.INT16: "SMALLINT", Sort.INT32: "INT", Sort.INT64: "BIGINT",

@@ -21,6 +21,7 @@ class Sqlite(Database):
 
     mark, for_update, has_case = "?", "", False
     lost = (sqlite3.OperationalError,)
+    refusals = (sqlite3.DataError, sqlite3.IntegrityError)
     errors = (sqlite3.Error,)
     types: ClassVar[Mapping[Sort, str]] = {
         Sort.BOOLEAN: "INTEGER", Sort.INT8: "INTEGER", Sort.INT16: "INTEGER", Sort.INT32: "INTEGER", Sort.INT64: "INTEGER",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
+from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type, invalid
-from barnabas.connect.validators import NonEmptyString, Range, one_of
+from barnabas.connect.plugins.debezium.envelope import DELETE, TOMBSTONE
+from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 FORMAT = "barnabas.format"
@@ -28,6 +32,17 @@ class Patterns(NamedTuple):
 
     def __str__(self) -> str:
         return "list of regular expressions"
+
+
+def with_lists(made: ConfigDef, name: str) -> ConfigDef:
+    """Add the lists of the databases or schemas that are captured."""
+    return made.define(
+        f"{name}.include.list", Type.LIST, "", importance=HIGH, validator=Patterns(),
+        documentation=f"Regular expressions of the {name}s that are captured. Empty: all.",
+    ).define(
+        f"{name}.exclude.list", Type.LIST, "", importance=MEDIUM, validator=Patterns(),
+        documentation=f"Regular expressions of the {name}s that are not captured.",
+    )  # fmt: skip
 
 
 def with_common(made: ConfigDef, *, port: int) -> ConfigDef:
@@ -60,7 +75,7 @@ def with_common(made: ConfigDef, *, port: int) -> ConfigDef:
             documentation="Whether a record without a value follows each deletion, so that compaction removes the key.",
         )
         .define(
-            "skipped.operations", Type.LIST, "t", importance=LOW,
+            "skipped.operations", Type.LIST, "t", importance=LOW, validator=ValidList(("c", "u", "d", "t", "none")),
             documentation="Operations without events: c (insert), u (update), d (delete), t (truncate); none: all have events.",
         )
         .define(
@@ -102,3 +117,69 @@ class Chosen:
         if any(each.fullmatch(name) for each in self._exclude):
             return False
         return not self._include or any(each.fullmatch(name) for each in self._include)
+
+
+class CaptureSettings(Struct, frozen=True):
+    """The parsed config of a capture, as far as all of them have it.
+
+    Attributes:
+        takes_group: whether a database or schema is captured.
+    """
+
+    prefix: str
+    connection: Mapping[str, Any]
+    takes_group: Chosen
+    takes_table: Chosen
+    takes_column: Chosen
+    snapshot: str
+    tombstones: bool
+    skipped: frozenset[str]
+    decimals: str
+    times: str
+    is_flat: bool
+
+    def takes(self, group: str, table: str) -> bool:
+        """Whether a table of a database or schema is captured."""
+        return self.takes_group(group) and self.takes_table(f"{group}.{table}")
+
+    def topic(self, group: str, table: str) -> str:
+        """The topic of a table."""
+        return f"{self.prefix}.{group}.{table}"
+
+    @property
+    def deletion(self) -> tuple[str, ...]:
+        """The events of a deletion."""
+        if DELETE in self.skipped:
+            return ()
+        if self.is_flat:
+            return (TOMBSTONE,)
+        return (DELETE, TOMBSTONE) if self.tombstones else (DELETE,)
+
+
+def connection_of(config: Config) -> dict[str, Any]:
+    """Where the server is, and who connects."""
+    secret = config["database.password"]
+    return {
+        "host": config["database.hostname"], "port": config["database.port"], "user": config["database.user"],
+        "password": secret.value if secret else "",
+    }  # fmt: skip
+
+
+def common_of(config: Config, group: str) -> dict[str, Any]:
+    """The fields of `CaptureSettings` but for the connection.
+
+    Args:
+        group: of tables: database or schema.
+    """
+    return {
+        "prefix": config["topic.prefix"],
+        "takes_group": Chosen(config[f"{group}.include.list"], config[f"{group}.exclude.list"]),
+        "takes_table": Chosen(config["table.include.list"], config["table.exclude.list"]),
+        "takes_column": Chosen((), config["column.exclude.list"]),
+        "snapshot": config["snapshot.mode"],
+        "tombstones": config["tombstones.on.delete"],
+        "skipped": frozenset(config["skipped.operations"]) - {"none"},
+        "decimals": config["decimal.handling.mode"],
+        "times": config["time.precision.mode"],
+        "is_flat": config[FORMAT] == "flat",
+    }

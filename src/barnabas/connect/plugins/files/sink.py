@@ -35,7 +35,6 @@ class FileSink(Sink):
     @classmethod
     def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:
         """The tasks share the partitions."""
-        sink_config.checked(config)
         return [{}] * most
 
     @classmethod
@@ -43,7 +42,6 @@ class FileSink(Sink):
         return sink_config.errors(config)
 
     def open(self, config: Config) -> None:
-        sink_config.checked(config)
         self._config = config
         self._storage = opened(*sink_config.place_of(config))
         self._format = format_of(sink_config.FORMATS[sink_config.short(config["format.class"], "Format").lower()], config)

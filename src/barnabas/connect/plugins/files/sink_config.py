@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Type, invalid
+from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.plugins.files.partitioners import joda_error
 from barnabas.connect.plugins.files.source_config import PLACE
 from barnabas.connect.plugins.files.storage import define_store
-from barnabas.connect.validators import Checked, Range, Validator, one_of
+from barnabas.connect.validators import Checked, Range, Timezone, Validator, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 FORMATS = {
@@ -42,13 +41,6 @@ def _named(suffix: str, valid: Sequence[str], *, lower: bool = False) -> Validat
             raise invalid(name, value, f"one of {', '.join(valid)}, or a class name that ends so, such as {valid[0]}{suffix}")
 
     return Checked(check, f"[{', '.join(valid)}]")
-
-
-def _timezone(name: str, value: Any) -> None:
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise invalid(name, value, "no time zone has this name") from None
 
 
 def _pattern(name: str, value: Any) -> None:
@@ -102,7 +94,7 @@ CONFIG = define_store(
         documentation="The span of time of a folder of TimeBased.",
     )
     .define(
-        "timezone", Type.STRING, "UTC", importance=MEDIUM, validator=Checked(_timezone, "the name of a time zone"),
+        "timezone", Type.STRING, "UTC", importance=MEDIUM, validator=Timezone(),
         documentation="The time zone of folders by time.",
     )
     .define(
@@ -147,17 +139,6 @@ def errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
     if ".." in (config.get("topics.dir") or "").split("/"):
         found["topics.dir"] = ["topics.dir does not leave store.url"]
     return found
-
-
-def checked(config: Config) -> None:
-    """Raises ConfigError for keys that do not fit together."""
-    texts = {
-        key: ",".join(value) if isinstance(value, (list, tuple)) else str(value)
-        for key, value in config.items()
-        if value is not None
-    }
-    for reasons in errors(texts).values():
-        raise ConfigError(reasons[0])
 
 
 def place_of(config: Config) -> tuple[str, dict[str, Any]]:

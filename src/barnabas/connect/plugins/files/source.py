@@ -38,7 +38,6 @@ class FileSource(Source):
     @classmethod
     def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:
         """Each task reads the files whose name has its number by a checksum."""
-        source_config.checked(config)
         return [{"task.number": str(number), "task.count": str(most)} for number in range(most)]
 
     @classmethod
@@ -54,7 +53,6 @@ class FileSource(Source):
             raise ConnectError('the offset of a file is {"position": a number from 0 on}')
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
-        source_config.checked(config)
         place = place_of(config["input.path"], recursive=config["input.path.walk.recursively"])
         self._storage = opened(place.root, config)
         self._policy = config["cleanup.policy"].upper()

@@ -8,7 +8,7 @@ from typing import Any
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Type, invalid
+from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.plugins.files.line_formats import Csv, JsonLines, LineFormat, Lines
 from barnabas.connect.plugins.files.selection import ORDERS, Selection, place_of
 from barnabas.connect.plugins.files.storage import checked_place, define_store
@@ -139,13 +139,6 @@ def errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 def _true(config: Mapping[str, str], key: str, default: str) -> bool:
     return config.get(key, default).strip().lower() == "true"
-
-
-def checked(config: Config) -> None:
-    """Raises ConfigError for keys that do not fit together."""
-    texts = {key: str(value) for key, value in config.items() if value is not None}
-    for reasons in errors(texts).values():
-        raise ConfigError(reasons[0])
 
 
 def selection_of(config: Config, excluded: Sequence[str]) -> Selection:

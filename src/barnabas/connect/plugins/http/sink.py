@@ -86,9 +86,6 @@ class HttpSink(Sink):
         return found
 
     def open(self, config: Config) -> None:
-        for reasons in settings.errors({key: str(each) for key, each in config.items() if each is not None}).values():
-            raise ConfigError(reasons[0])
-        _check(config["http.url"], config["batch.max.size"])
         self._config = config
         self._client = settings.client_of(config)
         is_json = config["request.body.format"] == "json"

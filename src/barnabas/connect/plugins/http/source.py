@@ -117,9 +117,6 @@ class HttpSource(Source):
         return found
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
-        for reasons in settings.errors({key: _text(each) for key, each in config.items() if each is not None}).values():
-            raise ConfigError(reasons[0])
-        _check({key: _text(each) for key, each in config.items() if each is not None})
         self._config = config
         self._paging = Paging(
             config["http.page.mode"], config["http.response.list.pointer"], config["http.next.page.pointer"],
@@ -220,7 +217,3 @@ def _check(config: Mapping[str, str]) -> None:
         )
     if mode == "cursor" and not config.get("http.next.page.pointer"):
         raise invalid("http.page.mode", mode, "http.next.page.pointer is needed")
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

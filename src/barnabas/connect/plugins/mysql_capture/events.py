@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import barnabas
+from barnabas.connect.converters.json_schema import NAME
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.envelope import TOMBSTONE, enveloped, struct_of
 from barnabas.connect.plugins.mysql_capture.forms import Form
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
-NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka Connect
 Row = tuple[Any, ...]
 
 
@@ -27,10 +27,6 @@ class Shape(NamedTuple):
     forms: tuple[Form, ...]
     key: tuple[int, ...]
     shown: tuple[int, ...]
-
-    def topic(self, settings: Settings) -> str:
-        """The topic of the table."""
-        return f"{settings.prefix}.{self.database}.{self.table}"
 
     def columns(self, places: Sequence[int], rows: Sequence[Row | None]) -> Any:
         """A struct of columns of rows; null where there is no row. Raises ConnectError for values without a form."""

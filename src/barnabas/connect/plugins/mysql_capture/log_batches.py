@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from barnabas.connect.api import Batch
-from barnabas.connect.plugins.debezium.envelope import CREATE, DELETE, TOMBSTONE, UPDATE
+from barnabas.connect.plugins.debezium.envelope import CREATE, UPDATE
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, Shape, records_of
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
@@ -91,7 +91,7 @@ class LogBatches:
         return [
             Batch(
                 records_of(shape, events, self._settings, now_us), offset if at == len(groups) else None, partition,
-                topic=shape.topic(self._settings), is_records=True,
+                topic=self._settings.topic(shape.database, shape.table), is_records=True,
             )
             for at, (shape, events) in enumerate(groups, 1)
         ]  # fmt: skip
@@ -109,9 +109,4 @@ def events_of(shape: Shape, old: Row | None, new: Row | None, settings: Settings
 
 
 def _deleted(old: Row, settings: Settings, at: Event) -> list[Event]:
-    if DELETE in settings.skipped:
-        return []
-    gone, tombstone = at._replace(op=DELETE, old=old), at._replace(op=TOMBSTONE, old=old)
-    if settings.is_flat:
-        return [tombstone]
-    return [gone, tombstone] if settings.tombstones else [gone]
+    return [at._replace(op=op, old=old) for op in settings.deletion]

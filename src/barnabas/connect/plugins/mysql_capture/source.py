@@ -133,7 +133,11 @@ def _snapshot(
             events = [Event(READ, None, tuple(row), file, pos, time_us=now_us, snapshot="true") for row in rows]
             pending = {"snapshot": True, **begin, "tables": dict(done)} if shape.key else None
             yield Batch(
-                records_of(shape, events, settings, now_us), pending, partition, topic=shape.topic(settings), is_records=True
+                records_of(shape, events, settings, now_us),
+                pending,
+                partition,
+                topic=settings.topic(shape.database, shape.table),
+                is_records=True,
             )
         done[name] = [file, pos]
         yield Batch([], {"snapshot": True, **begin, "tables": dict(done)}, partition)

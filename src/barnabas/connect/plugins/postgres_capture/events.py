@@ -64,13 +64,7 @@ def _wanted(event: Event, settings: Settings) -> list[Event]:
 
 
 def _deleted(old: Row, settings: Settings, at: Event) -> list[Event]:
-    if DELETE in settings.skipped:
-        return []
-    gone = at._replace(op=DELETE, old=old)
-    tombstone = at._replace(op=TOMBSTONE, old=old)
-    if settings.is_flat:
-        return [tombstone]
-    return [gone, tombstone] if settings.tombstones else [gone]
+    return [at._replace(op=op, old=old) for op in settings.deletion]
 
 
 def records_of(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int) -> pa.Table:

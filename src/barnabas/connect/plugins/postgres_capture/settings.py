@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from msgspec import Struct
+from collections.abc import Mapping, Sequence
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Type, invalid
-from barnabas.connect.plugins.debezium.settings import FORMAT, HIGH, LOW, MEDIUM, Chosen, Patterns, with_common
+from barnabas.connect.plugins.debezium.settings import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    CaptureSettings,
+    common_of,
+    connection_of,
+    with_common,
+    with_lists,
+)
 from barnabas.connect.validators import NonEmptyString, Range, one_of
 
 SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 
 KEYS = (
-    with_common(ConfigDef(), port=5432)
+    with_lists(with_common(ConfigDef(), port=5432), "schema")
     .define("database.dbname", Type.STRING, importance=HIGH, validator=NonEmptyString(), documentation="The name of the database.")
     .define(
         "database.sslmode", Type.STRING, "prefer", importance=MEDIUM,
@@ -48,14 +54,6 @@ KEYS = (
         "or without tables.",
     )
     .define(
-        "schema.include.list", Type.LIST, "", importance=HIGH, validator=Patterns(),
-        documentation="Regular expressions of the schemas that are captured. Empty: all.",
-    )
-    .define(
-        "schema.exclude.list", Type.LIST, "", importance=MEDIUM, validator=Patterns(),
-        documentation="Regular expressions of the schemas that are not captured.",
-    )
-    .define(
         "snapshot.mode", Type.STRING, "initial", importance=HIGH,
         validator=one_of("initial", "always", "initial_only", "no_data", "never"),
         documentation="initial: all rows first, if there is no offset. always: all rows at each start. initial_only: all rows, and no "
@@ -72,62 +70,34 @@ KEYS = (
 )  # fmt: skip
 
 
-class Settings(Struct, frozen=True):
+class Settings(CaptureSettings, frozen=True):
     """The parsed config of a capture."""
 
-    prefix: str
     database: str
-    connection: Mapping[str, Any]
     slot: str
     slot_retries: int
     slot_delay_s: float
     publication: str
     autocreate: str
-    takes_schema: Callable[[str], bool]
-    takes_table: Callable[[str], bool]
-    takes_column: Callable[[str], bool]
-    snapshot: str
-    tombstones: bool
-    skipped: frozenset[str]
-    decimals: str
-    times: str
     intervals: str
     placeholder: str
-    is_flat: bool
-
-    def takes(self, schema: str, table: str) -> bool:
-        """Whether a table is captured."""
-        return self.takes_schema(schema) and self.takes_table(f"{schema}.{table}")
-
-    def topic(self, schema: str, table: str) -> str:
-        """The topic of a table."""
-        return f"{self.prefix}.{schema}.{table}"
 
 
 def settings_of(config: Config) -> Settings:
-    """The settings in a config. Raises ConfigError."""
-    if not SLOT_NAME.fullmatch(config["slot.name"]):
-        raise invalid("slot.name", config["slot.name"], "A slot has a name of lower-case letters, digits and underscores")
-    secret = config["database.password"]
+    """The settings in a config."""
     ssl = {name.removeprefix("database."): config[name] for name in
            ("database.sslmode", "database.sslrootcert", "database.sslcert", "database.sslkey")}  # fmt: skip
     connection = {
-        "host": config["database.hostname"], "port": config["database.port"], "user": config["database.user"],
-        "password": secret.value if secret else None, "dbname": config["database.dbname"], "application_name": "barnabas", **ssl,
+        **connection_of(config), "dbname": config["database.dbname"], "application_name": "barnabas", **ssl,
         "options": "-c timezone=UTC -c datestyle=ISO -c intervalstyle=iso_8601 -c bytea_output=hex -c extra_float_digits=3 "
         "-c lc_monetary=C",
     }  # fmt: skip
     return Settings(
-        prefix=config["topic.prefix"], database=config["database.dbname"],
-        connection={name: value for name, value in connection.items() if value is not None},
-        slot=config["slot.name"], slot_retries=config["slot.max.retries"], slot_delay_s=config["slot.retry.delay.ms"] / 1000,
-        publication=config["publication.name"], autocreate=config["publication.autocreate.mode"],
-        takes_schema=Chosen(config["schema.include.list"], config["schema.exclude.list"]),
-        takes_table=Chosen(config["table.include.list"], config["table.exclude.list"]),
-        takes_column=Chosen((), config["column.exclude.list"]), snapshot=config["snapshot.mode"],
-        tombstones=config["tombstones.on.delete"], skipped=frozenset(config["skipped.operations"]) - {"none"},
-        decimals=config["decimal.handling.mode"], times=config["time.precision.mode"], intervals=config["interval.handling.mode"],
-        placeholder=config["unavailable.value.placeholder"], is_flat=config[FORMAT] == "flat",
+        **common_of(config, "schema"), connection={name: value for name, value in connection.items() if value not in {None, ""}},
+        database=config["database.dbname"], slot=config["slot.name"], slot_retries=config["slot.max.retries"],
+        slot_delay_s=config["slot.retry.delay.ms"] / 1000, publication=config["publication.name"],
+        autocreate=config["publication.autocreate.mode"], intervals=config["interval.handling.mode"],
+        placeholder=config["unavailable.value.placeholder"],
     )  # fmt: skip
 
 

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from barnabas.connect.converters.json_schema import NAME
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
 from barnabas.connect.plugins.postgres_capture.forms import Form, form_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, Row, Toast
 from barnabas.connect.plugins.postgres_capture.settings import Settings
-
-NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka Connect
 
 
 class Shape(NamedTuple):

@@ -44,6 +44,8 @@ class PostgresCapture(Source):
         self._committed_lsn = 0
         self._committed: Offset | None = None
         self._yielded: Offset | None = None
+        self._stream_now: Stream | None = None
+        self._confirmed_s = 0.0
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
@@ -69,6 +71,11 @@ class PostgresCapture(Source):
         self._committed = offset
         if not offset.get("snapshot"):
             self._committed_lsn = offset["lsn"]
+
+    def keep_alive(self) -> None:
+        """The server ends a connection without a report after its wal_sender_timeout."""
+        if self._stream_now is not None:
+            self._confirm(self._stream_now, self._committed_lsn)
 
     def close(self) -> None:
         self._closed.set()
@@ -109,20 +116,24 @@ class PostgresCapture(Source):
     ) -> Iterator[Batch]:  # fmt: skip
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
-            confirmed_s = time.monotonic()
+            self._stream_now, self._confirmed_s = stream, time.monotonic()
             while not self._closed.is_set():
                 is_idle = self._receive(stream, transactions)
                 if transactions.rows >= ROWS or (transactions.rows and not transactions.is_open):
                     yield from self._given(transactions.take(partition, _now_us()))
                 if is_idle:
                     self._follow(stream, transactions)
-                if time.monotonic() - confirmed_s >= CONFIRM_S:
-                    confirmed_s = time.monotonic()
-                    stream.confirm(transactions.done_lsn if self._has_all() and is_idle else self._committed_lsn)
+                self._confirm(stream, transactions.done_lsn if self._has_all() and is_idle else self._committed_lsn)
                 if not transactions.rows and beats.is_due():
                     yield from self._given([beats.beat(transactions.offset(), partition)])
                 if is_idle:
                     stream.wait(WAIT_S)
+
+    def _confirm(self, stream: Stream, lsn: int) -> None:
+        """Confirm, if the last time is long ago."""
+        if time.monotonic() - self._confirmed_s >= CONFIRM_S:
+            self._confirmed_s = time.monotonic()
+            stream.confirm(lsn)
 
     def _started(self, settings: Settings, catalog: Catalog, lsn: int) -> Stream:
         """The stream of the slot, once no other connection uses it."""

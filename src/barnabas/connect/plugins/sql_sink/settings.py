@@ -12,8 +12,7 @@ from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.table_name import TableName, table_name
-from barnabas.connect.plugins.databases.timezones import Timezone
-from barnabas.connect.validators import NonEmptyString, Range, one_of
+from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
@@ -100,6 +99,7 @@ class Settings(Struct, frozen=True):
     retries: int
     backoff_s: float
     offsets_table: TableName | None
+    tolerates: bool
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""
@@ -119,6 +119,7 @@ def settings_of(config: Config) -> Settings:
         quotes=config["quote.sql.identifiers"] == "always", timezone=config["db.timezone"],
         batch_size=config["batch.size"] or 3000, retries=config["max.retries"], backoff_s=config["retry.backoff.ms"] / 1000,
         offsets_table=table_name(config[OFFSETS_TABLE]) if config[OFFSETS_TABLE] else None,
+        tolerates=str(config.get("errors.tolerance", "none")).strip().lower() == "all",
     )  # fmt: skip
 
 

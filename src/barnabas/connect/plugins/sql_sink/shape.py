@@ -94,9 +94,6 @@ def _keys(records: pa.Table, settings: Settings, fields: dict[str, Any]) -> dict
         )
     else:
         found = {settings.pk_fields[0]: key}
-    if types.is_null(key.type) or key.null_count:
-        row = pc.index(pc.is_null(key), True).as_py()
-        raise ConnectError(f"pk.mode record_key needs keys; the record {_place(records, row)} has none")
     return found
 
 
@@ -107,6 +104,6 @@ def _chosen(records: pa.Table, settings: Settings, fields: dict[str, Any], part:
     return {name: fields[name] for name in wanted}
 
 
-def _place(records: pa.Table, row: int = 0) -> str:
-    topic, partition, offset = (records.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
+def _place(records: pa.Table) -> str:
+    topic, partition, offset = (records.column(name)[0].as_py() for name in ("topic", "partition", "offset"))
     return f"{topic}-{partition} offset {offset}"

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.api import Config, Identity, Sink
-from barnabas.connect.errors import ConnectError, RetriableError
+from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.plugins.databases.columns import last_of_each, plain_columns
-from barnabas.connect.plugins.databases.database import Database
+from barnabas.connect.plugins.databases.database import Database, RowsRefused
 from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.table_name import TableName
+from barnabas.connect.plugins.sql_sink.bad_records import check, refused
 from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
 from barnabas.connect.plugins.sql_sink.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.sql_sink.shape import keys_of, rows_of, runs_of
@@ -92,7 +93,9 @@ class SqlSink(Sink):
         self._failures = 0
 
     def _transaction(self, database: Database, settings: Settings, records: pa.Table, identity: Identity) -> None:
-        steps = self._steps(settings, records)
+        check(records, settings)
+        is_mixed = len(pc.unique(records.column("topic"))) > 1
+        steps = self._steps(settings, records, is_mixed=is_mixed)
         if self._offsets is not None:
             self._offsets.ensure({place: begin for place, (begin, _) in identity.ranges.items()})
         database.commit()  # of new tables, which ends a transaction in MariaDB anyway
@@ -100,15 +103,40 @@ class SqlSink(Sink):
         if self._offsets is not None:
             written = self._offsets.read(lock=True)
             if any(written[place] > begin for place, (begin, _) in identity.ranges.items()):
-                steps = self._steps(settings, _not_written(records, written))
-        for step in steps:
-            step(database)
+                steps = self._steps(settings, records.filter(_is_new(records, written)), is_mixed=is_mixed)
+        try:
+            for step in steps:
+                step(database)
+        except RowsRefused:
+            self._name_refused(database, settings, records, is_mixed=is_mixed)
+            raise
         if self._offsets is not None:
             self._offsets.write({place: end for place, (_, end) in identity.ranges.items()})
         database.commit()
 
-    def _steps(self, settings: Settings, records: pa.Table) -> list[Step]:
-        """The writes of a batch, in their order. Their tables are there."""
+    def _name_refused(self, database: Database, settings: Settings, records: pa.Table, *, is_mixed: bool) -> None:
+        """Raises BadRecords for the records that the database refuses. Nothing of the batch stays."""
+        database.rollback()
+        database.begin()
+        written = {} if self._offsets is None else self._offsets.read(lock=True)
+        numbers = _is_new(records, written).to_numpy(zero_copy_only=False).nonzero()[0].tolist()
+        wanted = records.take(numbers)
+
+        def write(begin: int, end: int) -> None:
+            for step in self._steps(settings, wanted.slice(begin, end - begin), is_mixed=is_mixed):
+                step(database)
+
+        found = refused(database, len(numbers), write, finds_all=settings.tolerates)
+        database.rollback()
+        if found:
+            raise BadRecords({numbers[each]: reason for each, reason in found.items()})
+
+    def _steps(self, settings: Settings, records: pa.Table, *, is_mixed: bool) -> list[Step]:
+        """The writes of records, in their order. Their tables are there.
+
+        Args:
+            is_mixed: whether the batch has several topics.
+        """
         topics: list[Any] = pc.unique(records.column("topic")).to_pylist()
         steps: list[Step] = []
         for topic in topics:
@@ -118,7 +146,7 @@ class SqlSink(Sink):
                 its = its.take(last_of_each(keys, keys.column_names))
             table = settings.table_of(str(topic))
             for run, has_values in runs_of(its):
-                steps += self._run(settings, table, run, has_values=has_values, is_mixed=len(topics) > 1)
+                steps += self._run(settings, table, run, has_values=has_values, is_mixed=is_mixed)
         return steps
 
     def _run(self, settings: Settings, table: TableName, run: pa.Table, *, has_values: bool, is_mixed: bool) -> list[Step]:
@@ -127,9 +155,6 @@ class SqlSink(Sink):
             shaped = rows_of(run, settings)
             fitting = self._tables.fit(table, shaped.rows, shaped.keys, is_mixed=is_mixed)
             return [_writing(settings, table, plain_columns(fitting, settings.timezone), shaped.keys)]
-        if not settings.deletes:
-            place = f"{run.column('topic')[0]}-{run.column('partition')[0]} offset {run.column('offset')[0]}"
-            raise ConnectError(f"the record {place} has no value. delete.enabled=true lets it delete the row with its key")
         if not self._tables.is_there(table):
             return []
         keys = plain_columns(keys_of(run, settings), settings.timezone)
@@ -155,8 +180,7 @@ def _writing(settings: Settings, table: TableName, rows: pa.Table, keys: Sequenc
     return lambda database: database.update(table, last, keys)
 
 
-def _not_written(records: pa.Table, written: Mapping[Place, int]) -> pa.Table:
-    """The records that another task has not written."""
+def _is_new(records: pa.Table, written: Mapping[Place, int]) -> pa.BooleanArray:
+    """Whether no other task has written a record."""
     places = zip(*(records.column(name).to_pylist() for name in ("topic", "partition", "offset")), strict=True)
-    is_new = [offset >= written.get((topic, partition), 0) for topic, partition, offset in places]
-    return records.filter(pa.array(is_new, pa.bool_()))
+    return pa.array([offset >= written.get((topic, partition), 0) for topic, partition, offset in places], pa.bool_())

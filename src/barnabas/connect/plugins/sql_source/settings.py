@@ -11,8 +11,7 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
-from barnabas.connect.plugins.databases.timezones import Timezone
-from barnabas.connect.validators import NonEmptyString, Range, one_of
+from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 INCREMENTING, TIMESTAMP, BOTH, BULK = "incrementing", "timestamp", "timestamp+incrementing", "bulk"

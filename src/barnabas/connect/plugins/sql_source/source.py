@@ -50,9 +50,6 @@ class SqlSource(Source):
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         settings = settings_of(config)
-        given = {name: ",".join(value) if isinstance(value, tuple | list) else str(value or "") for name, value in config.items()}
-        if found := errors_of(given):
-            raise ConnectError(next(iter(found.values()))[0])
         positions = {_name(partition): position_of(offset) for partition, offset in offsets}
         with closing(connected(settings.address, quotes=settings.quotes)) as database:
             queries.begin(database, settings)
