@@ -243,6 +243,12 @@ def parse_tokens(text: str, tokens: Sequence[Token], *, spark_order: bool = Fals
     return trees[0]
 
 
+def parse_expression(text: str) -> Any:
+    """The tree of an expression. Raises SqlError."""
+    query = f"SELECT {text}"
+    return parse_tokens(query, tokens_of(query)).expressions[0]
+
+
 def _read_arrows(tree: Any) -> None:
     """In arguments, `a -> 'x'` is read as a lambda. One whose body begins with a literal and knows no `a` is a part of a document."""
     for node in list(tree.find_all(exp.Lambda)):

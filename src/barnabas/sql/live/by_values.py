@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from barnabas.sql.live.rows import LivePartition, LiveRows, together
 
@@ -25,12 +26,14 @@ Decode = Callable[[pa.RecordBatch], pa.Table]
 
 def values_of(rows: pa.Table, columns: Sequence[str]) -> list[Values]:
     """The values of each row, in a form that sets can have."""
-    lists = [rows.column(name).to_pylist() for name in columns]
-    return [tuple(map(_comparable, each)) for each in zip(*lists, strict=True)]
+    return list(zip(*(_comparable(rows.column(name)) for name in columns), strict=True))
 
 
-def _comparable(value: Any) -> Any:
-    return repr(value) if isinstance(value, (list, dict)) else value
+def _comparable(column: pa.ChunkedArray[Any]) -> list[Any]:
+    values = column.to_pylist()
+    if not pt.is_nested(column.type):
+        return values
+    return [repr(each) if isinstance(each, (list, dict)) else each for each in values]
 
 
 class RowsByValues:
@@ -90,9 +93,9 @@ class _Part:
         if partition.first != self._first:
             self._keys.clear()
             self._first, self._next, self.entries = partition.first, partition.first, 0
-        fresh = list(takewhile(lambda each: each[1] >= self._next, reversed(partition.rows.items())))[::-1]
-        for begin in range(0, len(fresh), PIECE_ROWS):
-            keys, slots = zip(*fresh[begin : begin + PIECE_ROWS], strict=True)
+        fresh = takewhile(lambda each: each[1] >= self._next, reversed(partition.rows.items()))
+        while piece := list(islice(fresh, PIECE_ROWS))[::-1]:
+            keys, slots = zip(*piece, strict=True)
             for key, each in zip(keys, values(partition.records(number, slots)), strict=True):
                 self._add(hash(each), key)
         self._next = partition.next

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from barnabas.engine.jobs import InsertWork, Job, ViewWork
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
-from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
+from barnabas.sql.dialect import Statement, parse_expression, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
@@ -102,9 +102,7 @@ def _renamed(names: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
 
 def _with_name(text: str, old: str, new: str) -> str:
     """An expression with another name of a column."""
-    whole = f"SELECT {text}"
-    tree = parse_tokens(whole, tokens_of(whole)).expressions[0]
-    holder = exp.Paren(this=tree)
+    holder = exp.Paren(this=parse_expression(text))
     for column in holder.find_all(exp.Column):
         if column.name.lower() == old.lower():
             column.set("this", exp.to_identifier(new, quoted=True))

@@ -9,11 +9,11 @@ from sqlglot import exp
 from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import Statement, tokens_of
+from barnabas.sql.dialect import Statement, parse_expression, tokens_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import table_of
 from barnabas.sql.statements.constraints import UNNAMED, check_conditions, declared, with_constraints
-from barnabas.sql.statements.enforcement import checks_plan, condition_of
+from barnabas.sql.statements.enforcement import checks_plan
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import CHECK, NOT_NULL, UNIQUE, not_supported
@@ -75,7 +75,7 @@ def _any(session: Host, relation: TopicRelation, condition: Any, text: str) -> b
 
 
 def _check_condition(session: Host, relation: TopicRelation, check: CheckDefinition, text: str) -> None:
-    if _any(session, relation, exp.Not(this=exp.Paren(this=condition_of(check))), text):
+    if _any(session, relation, exp.Not(this=exp.Paren(this=parse_expression(check.condition))), text):
         raise SqlError(
             CHECK, f'check constraint "{check.name}" of relation "{relation.name}" is violated by some row', table=relation.name,
             constraint=check.name,

@@ -19,7 +19,7 @@ from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.dialect import parse_expression
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.by_values import Values, values_of
 from barnabas.sql.live.rows import Choice
@@ -201,16 +201,10 @@ def _aliased(name: str, alias: str) -> Any:
 
 def checks_plan(session: Host, relation: TopicRelation, checks: Sequence[CheckDefinition], text: str) -> Any:
     """The plan of the conditions over rows. Raises SqlError."""
-    items = [exp.alias_(condition_of(each), f"c{place}", quoted=True) for place, each in enumerate(checks)]
+    items = [exp.alias_(parse_expression(each.condition), f"c{place}", quoted=True) for place, each in enumerate(checks)]
     alias = relation.name.rpartition(".")[2]
     query = exp.select(*items, copy=False).from_(_aliased(WRITTEN, alias))
     return checked(session, query, text, (), {WRITTEN: MemoryRelation(WRITTEN, relation.columns)})
-
-
-def condition_of(check: CheckDefinition) -> Any:
-    """The tree of a condition."""
-    whole = f"SELECT {check.condition}"
-    return parse_tokens(whole, tokens_of(whole)).expressions[0]
 
 
 def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, seen: set[bytes] | None = None) -> pa.Table:

@@ -12,11 +12,11 @@ from barnabas.incremental.plan import Named, quoted
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Filled
-from barnabas.sql.dialect import to_duckdb
+from barnabas.sql.dialect import parse_expression, to_duckdb
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.enforcement import checks_plan
-from barnabas.sql.statements.generated import expression_of, generated_of
+from barnabas.sql.statements.generated import generated_of
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import sequence_of
 from barnabas.sql.statements.select import checked
@@ -48,7 +48,7 @@ def _generated(session: Host, relation: TopicRelation, text: str) -> Filled:
     generated = generated_of(relation)
     if not generated:
         return Filled(())
-    items = {name: cast_to(expression_of(each), relation.columns.field(name)) for name, each in generated.items()}
+    items = {name: cast_to(parse_expression(each), relation.columns.field(name)) for name, each in generated.items()}
     source = MemoryRelation(ROWS, pa.schema([each for each in relation.columns if each.name not in generated]))
     return _filled(relation, items, checked(session, _select(items).from_(ROWS), text, (), {ROWS: source}))
 

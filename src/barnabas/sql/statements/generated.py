@@ -11,7 +11,7 @@ from sqlglot import exp
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
+from barnabas.sql.dialect import Statement, parse_expression, tokens_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.host import Host
@@ -61,7 +61,7 @@ def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa
         return rows
     source = MemoryRelation(ROWS, pa.schema([each for each in relation.columns if each.name not in generated]))
     items = [
-        exp.alias_(cast_to(expression_of(text), relation.columns.field(name)), name, quoted=True)
+        exp.alias_(cast_to(parse_expression(text), relation.columns.field(name)), name, quoted=True)
         for name, text in generated.items()
     ]
     plan = checked(session, exp.select(*items, copy=False).from_(ROWS), "", (), {ROWS: source})
@@ -82,7 +82,7 @@ def check_generated_columns(session: Host, definition: TableDefinition, schema: 
     source = MemoryRelation(ROWS, pa.schema([each for each in schema if each.name not in generated]))
     items = []
     for name, expression in generated.items():
-        tree = expression_of(expression)
+        tree = parse_expression(expression)
         for node in tree.walk():
             if isinstance(node, exp.Column) and any(node.name.lower() == each.lower() for each in generated):
                 raise SqlError(
@@ -95,12 +95,6 @@ def check_generated_columns(session: Host, definition: TableDefinition, schema: 
             raise not_supported(f'the column "{name}" of the key cannot be generated')
         items.append(exp.alias_(cast_to(tree, schema.field(name)), name, quoted=True))
     checked(session, exp.select(*items, copy=False).from_(ROWS), text, (), {ROWS: source})
-
-
-def expression_of(text: str) -> Any:
-    """The tree of the expression of a column."""
-    whole = f"SELECT {text}"
-    return parse_tokens(whole, tokens_of(whole)).expressions[0]
 
 
 def with_generated_words(statement: Statement) -> Statement:

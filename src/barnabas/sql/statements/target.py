@@ -12,7 +12,7 @@ from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.dialect import STREAM, parse_tokens, tokens_of
+from barnabas.sql.dialect import STREAM, parse_expression
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
@@ -92,8 +92,7 @@ def default_of(relation: TopicRelation, name: str) -> Any:
     column = relation.definition.column(name) if relation.definition is not None else None
     if column is None or column.default is None:
         return exp.Null()
-    text = f"SELECT {column.default}"
-    return parse_tokens(text, tokens_of(text)).expressions[0]
+    return parse_expression(column.default)
 
 
 def is_default(cell: Any) -> bool:

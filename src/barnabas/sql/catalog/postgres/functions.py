@@ -14,7 +14,7 @@ from sqlglot import exp
 from barnabas.sql.catalog.postgres.contents import DATABASE, OWNER, system_number
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, oid_named
-from barnabas.sql.dialect import Barnabas, parse_tokens, tokens_of
+from barnabas.sql.dialect import Barnabas, parse_expression
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import INVALID_TEXT, UNDEFINED_OBJECT, UNDEFINED_TABLE
 
@@ -139,8 +139,7 @@ def _put(node: exp.Expression, made: Any, name: str) -> None:
 def _filled(template: str, arguments: Sequence[Any]) -> Any:
     """The expression of a template with arguments."""
     text = template.format(*(f'"__{place}"' for place in range(len(arguments))))
-    query = "SELECT " + text
-    made = parse_tokens(query, tokens_of(query)).expressions[0]
+    made = parse_expression(text)
     for column in list(made.find_all(exp.Column)):
         if column.name[:2] == "__" and column.name[2:].isdigit() and not column.table:
             column.replace(arguments[int(column.name[2:])].copy())
