@@ -73,7 +73,10 @@ class Connector:
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Errors by config key, beyond what the definitions say; for keys that must fit to each other."""
+        """Errors by config key, beyond what the definitions say; for keys that must fit to each other.
+
+        Called for a config that the definitions accept, when a connector is created or changed and when a task of it starts.
+        """
         return {}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from barnabas.connect.catalog import find
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
+from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.table_name import table_name
 from barnabas.connect.runtime.opening import config_of
 
@@ -86,3 +89,16 @@ def test_keys_that_do_not_fit_to_each_other(name: str, config: dict[str, str], k
 def test_operations_that_are_skipped_have_letters(name: str) -> None:
     with pytest.raises(ConfigError, match=r"skipped\.operations: String must be one of: c, u, d, t, none"):
         find(name).load().config.parse({**NEEDED, "skipped.operations": "c,delete"})
+
+
+def test_options_of_a_url_are_those_of_duckdb(tmp_path: Path) -> None:
+    with closing(connected(address_of(f"jdbc:duckdb:{tmp_path / 'a.db'}?threads=3"))) as database:
+        assert database.run("SELECT current_setting('threads')") == [(3,)]
+    with pytest.raises(ConnectError, match=r"duckdb:.*b\.db cannot be reached: .*nix"):
+        connected(address_of(f"jdbc:duckdb:{tmp_path / 'b.db'}?nix=1"))
+
+
+def test_options_of_a_url_that_sqlite_lacks_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    connected(address_of(f"jdbc:sqlite:{tmp_path / 'a.db'}?cache=shared")).close()
+    assert "event=url-option-ignored" in caplog.text
+    assert "option='cache'" in caplog.text

@@ -27,6 +27,7 @@ from tests.waiting import wait_until
 
 KINDS = ("worker", "worker", "worker", "database", "broker")
 WITHIN_S = 60.0
+MOST_TRANSACTIONS = 1000  # between two kills
 NUMBERS = "numbers"
 TARGET = {
     "connection.user": "postgres", "auto.create": "true", "auto.evolve": "true",
@@ -104,11 +105,11 @@ class Torture:
         began, kinds = time.monotonic(), []
         with Workload(self.server, self._seed * 1000 + number) as load:
             for _ in range(self._random.randint(1, 3)):
-                time.sleep(self._random.random() * 2)
+                load.go_on(self._random.randrange(MOST_TRANSACTIONS))
                 kinds.append(self._random.choice(KINDS))
                 self._kill(kinds[-1])
                 self._produce(self._random.randrange(5000))
-            time.sleep(self._random.random())
+            load.go_on(self._random.randrange(MOST_TRANSACTIONS // 2))
         for table in TABLES:
             self._await_equal(table, number, kinds)
         wait_until(self._is_copied, f"round {number}: the copy of the table differs", within_s=WITHIN_S)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
-import time
 
 from barnabas.connect.runtime.opening import opened
 from barnabas.engine.jobs import ConnectorWork, Job
+from tests.waiting import wait_until
 
 JSON = {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -16,10 +17,9 @@ JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
 }
-LOOK_S = 0.05
 
 
-def main() -> int:
+def main() -> None:
     given = json.loads(sys.argv[1])
     logging.basicConfig(level=logging.WARNING)
     tasks = []
@@ -27,11 +27,8 @@ def main() -> int:
         work = ConnectorWork(name, 0, 1, kind, plugin, {"name": name, **config}, JSON)
         tasks.append(opened(Job(name, work), given["settings"], logging.getLogger("torture")))
         tasks[-1].start()
-    while True:
-        for each in tasks:
-            if reason := each.failure():
-                sys.exit(f"{each.job.name}: {reason}")
-        time.sleep(LOOK_S)
+    wait_until(lambda: any(each.failure() for each in tasks), within_s=math.inf)
+    sys.exit("\n".join(f"{each.job.name}: {each.failure()}" for each in tasks if each.failure()))
 
 
 if __name__ == "__main__":

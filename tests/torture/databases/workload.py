@@ -9,6 +9,7 @@ from contextlib import suppress
 import psycopg
 
 from tests.connect.plugins.servers import PostgresServer
+from tests.waiting import wait_until
 
 TABLES = ("accounts", "notes", "events")
 SCHEMA = (
@@ -38,6 +39,11 @@ class Workload:
         self._ended.set()
         for each in self._threads:
             each.join()
+
+    def go_on(self, count: int) -> None:
+        """Wait until so many transactions more are committed."""
+        wanted = self.committed + count
+        wait_until(lambda: self.committed >= wanted, f"the workload stands still at {self.committed} transactions")
 
     def _work(self, chance: random.Random) -> None:
         while not self._ended.is_set():

@@ -29,7 +29,7 @@ class Duckdb(Database):
     }  # fmt: skip
 
     def _connect(self, address: Address) -> Any:
-        return duckdb.connect(address.database)
+        return duckdb.connect(address.database, config=dict(address.options))
 
     def begin(self) -> None:
         self.run("BEGIN")

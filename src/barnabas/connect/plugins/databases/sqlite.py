@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from barnabas.connect.plugins.databases.address import Address
+from barnabas.connect.plugins.databases.address import Address, known_options
 from barnabas.connect.plugins.databases.columns import Sort, sort_of
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.table_name import TableName
@@ -30,6 +30,7 @@ class Sqlite(Database):
     }  # fmt: skip
 
     def _connect(self, address: Address) -> Any:
+        known_options(address, {})
         connection = sqlite3.connect(address.database, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL").close()
         return connection

@@ -8,26 +8,20 @@ from msgspec import Struct
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Type
-from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.databases.address import Address, address_of
+from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.plugins.databases.address import Address
+from barnabas.connect.plugins.databases.settings import HIGH, MEDIUM, address_in, url_errors, with_common
 from barnabas.connect.plugins.databases.table_name import TableName, table_name
 from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
 
-HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+LOW = Importance.LOW
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 OFFSETS_TABLE = "barnabas.offsets.table"
 TOPIC = "${topic}"
 ANY_CASE = False
 
 KEYS = (
-    ConfigDef()
-    .define(
-        "connection.url", Type.STRING, importance=HIGH, validator=NonEmptyString(),
-        documentation="JDBC url of the database, such as jdbc:postgresql://localhost/shop or jdbc:sqlite:/var/lib/shop.db",
-    )
-    .define("connection.user", Type.STRING, None, importance=HIGH, documentation="The user that connects.")
-    .define("connection.password", Type.PASSWORD, None, importance=HIGH, documentation="The password of the user.")
+    with_common(ConfigDef())
     .define(
         "insert.mode", Type.STRING, "insert", importance=HIGH, validator=one_of("insert", "upsert", "update"),
         documentation="insert: plain inserts. upsert: the row with the same primary key is replaced. update: it is updated if it is there.",
@@ -52,10 +46,6 @@ KEYS = (
         documentation="The name of the table; ${topic} stands for the topic.",
     )
     .define("fields.whitelist", Type.LIST, "", importance=MEDIUM, documentation="The fields of values that are written. Empty: all.")
-    .define(
-        "quote.sql.identifiers", Type.STRING, "always", importance=MEDIUM, validator=one_of("always", "never"),
-        documentation="Whether statements have names of tables and columns in quotes.",
-    )
     .define(
         "db.timezone", Type.STRING, "UTC", importance=MEDIUM, validator=Timezone(),
         documentation="The time zone of timestamps in the database.",
@@ -108,11 +98,9 @@ class Settings(Struct, frozen=True):
 
 def settings_of(config: Config) -> Settings:
     """The settings in a config. Raises ConnectError."""
-    secret = config["connection.password"]
     fields = tuple(config["pk.fields"]) or (KAFKA_COLUMNS if config["pk.mode"] == "kafka" else ())
     return Settings(
-        connector=config["name"],
-        address=address_of(config["connection.url"], config["connection.user"], secret.value if secret else None),
+        connector=config["name"], address=address_in(config),
         insert_mode=config["insert.mode"], pk_mode=config["pk.mode"], pk_fields=fields,
         deletes=config["delete.enabled"], creates=config["auto.create"], evolves=config["auto.evolve"],
         table_format=config["table.name.format"], whitelist=frozenset(config["fields.whitelist"]),
@@ -125,25 +113,13 @@ def settings_of(config: Config) -> Settings:
 
 def errors_of(config: Mapping[str, str]) -> dict[str, list[str]]:
     """What is wrong with keys that must fit to each other, by key."""
-    try:
-        parsed = {each.name: KEYS.parse({each.name: config[each.name]} | _required(each.name))[each.name]
-                  for each in KEYS if each.name in config}  # fmt: skip
-    except ConfigError:
-        return {}  # the definitions tell of it
-    mode, insert, fields = parsed.get("pk.mode", "none"), parsed.get("insert.mode", "insert"), parsed.get("pk.fields", ())
+    parsed = KEYS.parse(config)
+    mode, insert, fields = parsed["pk.mode"], parsed["insert.mode"], parsed["pk.fields"]
     found: dict[str, list[str]] = {}
-    if parsed.get("delete.enabled") and mode != "record_key":
+    if parsed["delete.enabled"] and mode != "record_key":
         found["delete.enabled"] = ["Deletes are only supported for pk.mode record_key"]
     if insert != "insert" and mode == "none":
         found["insert.mode"] = [f"insert.mode {insert} needs a primary key: set pk.mode"]
     if mode == "kafka" and fields and len(fields) != len(KAFKA_COLUMNS):
         found["pk.fields"] = [f"pk.mode kafka needs three names of columns, or none; there are {len(fields)}"]
-    try:
-        address_of(config.get("connection.url", "jdbc:sqlite:"))
-    except ConnectError as error:
-        found["connection.url"] = [str(error)]
-    return found
-
-
-def _required(name: str) -> dict[str, str]:
-    return {} if name == "connection.url" else {"connection.url": "jdbc:sqlite:"}
+    return found | url_errors(config)

@@ -9,22 +9,16 @@ from msgspec import Struct
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
-from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.databases.address import Address, address_of
+from barnabas.connect.plugins.databases.address import Address
+from barnabas.connect.plugins.databases.settings import HIGH, MEDIUM, address_in, url_errors, with_common
 from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
 
-HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+LOW = Importance.LOW
 INCREMENTING, TIMESTAMP, BOTH, BULK = "incrementing", "timestamp", "timestamp+incrementing", "bulk"
 TABLES = "tables"  # of a task
 
 KEYS = (
-    ConfigDef()
-    .define(
-        "connection.url", Type.STRING, importance=HIGH, validator=NonEmptyString(),
-        documentation="JDBC url of the database, such as jdbc:postgresql://localhost/shop or jdbc:sqlite:/var/lib/shop.db",
-    )
-    .define("connection.user", Type.STRING, None, importance=HIGH, documentation="The user that connects.")
-    .define("connection.password", Type.PASSWORD, None, importance=HIGH, documentation="The password of the user.")
+    with_common(ConfigDef())
     .define(
         "mode", Type.STRING, importance=HIGH, validator=one_of(BULK, TIMESTAMP, INCREMENTING, BOTH),
         documentation="bulk: all rows at each poll. incrementing: rows with a greater number than before. timestamp: rows with a later "
@@ -50,10 +44,6 @@ KEYS = (
     .define(
         "topic.prefix", Type.STRING, importance=HIGH, validator=NonEmptyString(),
         documentation="The topic is this text and the name of the table; with a query it is this text alone.",
-    )
-    .define(
-        "quote.sql.identifiers", Type.STRING, "always", importance=MEDIUM, validator=one_of("always", "never"),
-        documentation="Whether statements have names of tables and columns in quotes.",
     )
     .define(
         "db.timezone", Type.STRING, "UTC", importance=MEDIUM, validator=Timezone(),
@@ -84,10 +74,9 @@ class Settings(Struct, frozen=True):
 
 def settings_of(config: Config) -> Settings:
     """The settings in a config. Raises ConnectError."""
-    secret = config["connection.password"]
     mode = config["mode"]
     return Settings(
-        address=address_of(config["connection.url"], config["connection.user"], secret.value if secret else None), mode=mode,
+        address=address_in(config), mode=mode,
         incrementing=config["incrementing.column.name"] if mode in {INCREMENTING, BOTH} else "",
         timestamps=tuple(config["timestamp.column.name"]) if mode in {TIMESTAMP, BOTH} else (),
         delay_ms=config["timestamp.delay.interval.ms"], whitelist=tuple(config["table.whitelist"]),
@@ -108,8 +97,4 @@ def errors_of(config: Mapping[str, str]) -> dict[str, list[str]]:
         found["query"] = ["query and the lists of tables are mutually exclusive"]
     if config.get("table.whitelist") and config.get("table.blacklist"):
         found["table.blacklist"] = ["table.whitelist and table.blacklist are mutually exclusive"]
-    try:
-        address_of(config.get("connection.url", "jdbc:sqlite:"))
-    except ConnectError as error:
-        found["connection.url"] = [str(error)]
-    return found
+    return found | url_errors(config)

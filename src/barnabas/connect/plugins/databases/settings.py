@@ -1,0 +1,45 @@
+"""Config keys that the source and the sink of SQL have in common: those of Confluent's JDBC connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.connect.api import Config
+from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.databases.address import Address, address_of
+from barnabas.connect.validators import NonEmptyString, one_of
+
+HIGH, MEDIUM = Importance.HIGH, Importance.MEDIUM
+
+
+def with_common(made: ConfigDef) -> ConfigDef:
+    """Add the keys."""
+    return (
+        made.define(
+            "connection.url", Type.STRING, importance=HIGH, validator=NonEmptyString(),
+            documentation="JDBC url of the database, such as jdbc:postgresql://localhost/shop or jdbc:sqlite:/var/lib/shop.db",
+        )
+        .define("connection.user", Type.STRING, None, importance=HIGH, documentation="The user that connects.")
+        .define("connection.password", Type.PASSWORD, None, importance=HIGH, documentation="The password of the user.")
+        .define(
+            "quote.sql.identifiers", Type.STRING, "always", importance=MEDIUM, validator=one_of("always", "never"),
+            documentation="Whether statements have names of tables and columns in quotes.",
+        )
+    )  # fmt: skip
+
+
+def address_in(config: Config) -> Address:
+    """Where the database is. Raises ConnectError."""
+    secret = config["connection.password"]
+    return address_of(config["connection.url"], config["connection.user"], secret.value if secret else None)
+
+
+def url_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
+    """What is wrong with the url, by key."""
+    try:
+        address_of(config.get("connection.url", "jdbc:sqlite:"))
+    except ConnectError as error:
+        return {"connection.url": [str(error)]}
+    return {}
