@@ -59,9 +59,11 @@ class Connector:
 
     Attributes:
         config: the definitions of the config keys beyond those that all connectors have.
+        needs_spark: whether it works with a Spark session; then its tasks run in the driver of the active engine.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
+    needs_spark: ClassVar[bool] = False
 
     @classmethod
     def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:

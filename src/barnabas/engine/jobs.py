@@ -130,6 +130,7 @@ class ConnectorWork(Struct, frozen=True, tag="connector"):
         plugin: class name of the source or sink.
         config: of the task, with the keys of the connector. References to config providers are not resolved.
         worker: settings of the Connect workers that the task needs, such as `key.converter` and `offset.storage.topic`.
+        needs_spark: whether the class works with a Spark session.
     """
 
     connector: str
@@ -139,6 +140,7 @@ class ConnectorWork(Struct, frozen=True, tag="connector"):
     plugin: str
     config: Mapping[str, str]
     worker: Mapping[str, str] = {}
+    needs_spark: bool = False
 
 
 DRIVEN = *STREAMING, ConnectorWork  # the works of the driver

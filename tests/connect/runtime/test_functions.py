@@ -36,7 +36,7 @@ class Run:
         self.stopping = threading.Event()
         self.failure: Exception | None = None
         self._classes, self._config, self._settings = connectors_of(path), config, tasks.settings
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -95,7 +95,7 @@ BIG = """
 from barnabas.connect import Batch, source
 
 @source(topic="{topic}")
-def parts(config, offset):
+def {name}(config, offset):
     if offset:
         return
     for part in range(4):
@@ -108,7 +108,7 @@ def test_batches_of_one_transaction_come_together_however_many_they_are(tasks: T
     monkeypatch.setattr("barnabas.connect.runtime.source_task.MOST_ROWS", 3)
     tasks.create_topic()
     path = tasks.folder / "parts.py"
-    path.write_text(BIG.format(topic=tasks.topic, end="yield None"))
+    path.write_text(BIG.format(name="parts", topic=tasks.topic, end="yield None"))
     running = Run(tasks, path, {})
     wait_until(lambda: len(tasks.values()) == 8, "the rows did not come")
     running.end()
@@ -118,10 +118,10 @@ def test_batches_of_one_transaction_come_together_however_many_they_are(tasks: T
 def test_a_source_that_ends_within_a_transaction_writes_nothing_of_it(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.connect.runtime.source_task.MOST_ROWS", 3)
     tasks.create_topic()
-    path = tasks.folder / "parts.py"
-    path.write_text(BIG.format(topic=tasks.topic, end="").replace('{"done": True}', "None"))
+    path = tasks.folder / "torn_parts.py"
+    path.write_text(BIG.format(name="torn", topic=tasks.topic, end="").replace('{"done": True}', "None"))
     running = Run(tasks, path, {})
     wait_until(lambda: running.failure is not None, "it did not fail")
     running.end()
-    assert str(running.failure) == "the connector parts has failed: the source ends within one of its transactions"
+    assert str(running.failure) == "the connector torn has failed: the source ends within one of its transactions"
     assert tasks.values() == []

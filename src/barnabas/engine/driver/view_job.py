@@ -117,8 +117,8 @@ class ViewJob:
                     self._follow_with_others()
         finally:
             self._offers.shut()
+            self._query = None  # its end is no failure of this job
             self._queries.leave(self, self._topics, query)
-        self._query = None
 
     def _follow_alone(self, query: SharedQuery) -> None:
         """Take micro-batches until one was not full; then share the query, if the others have none."""

@@ -46,7 +46,7 @@ class Catalog:
             cursor = self.connection.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise ConnectError(f"{self.place} refused a statement: {one_line(error)}") from None
+            raise ConnectError(f"{self.place} refused a statement: {one_line(error)}") from error
 
     def check(self) -> None:
         """Raises ConnectError for a server that cannot stream changes."""
@@ -82,7 +82,11 @@ class Catalog:
                 behind = ""
             case _:
                 behind = " FOR ALL TABLES"
-        self.run(f"CREATE PUBLICATION {quoted(name)}{behind}")
+        try:
+            self.run(f"CREATE PUBLICATION {quoted(name)}{behind}")
+        except ConnectError as error:
+            if not isinstance(error.__cause__, psycopg.errors.DuplicateObject):
+                raise  # a connector that was killed a moment ago may have made it
 
     def published(self) -> list[Relation]:
         """The captured tables of the publication, as they are now."""
