@@ -1,4 +1,4 @@
-"""What a source yields, as the columns of records."""
+"""Rows of sources as the columns of records."""
 
 from __future__ import annotations
 
