@@ -46,6 +46,7 @@ HOMES = {  # libraries that only these modules may import
         "sql/",
         "tables/",
     ),
+    "dlt": ("connect/plugins/dlt_source/",),
     "psycopg": ("connect/plugins/",),
     "psycopg2": ("connect/plugins/",),
     "pymysql": ("connect/plugins/",),
