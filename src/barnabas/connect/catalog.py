@@ -96,6 +96,7 @@ BUILT_IN = (
     built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
+    built_in(Kind.SOURCE, "barnabas.DebeziumSource", "plugins.debezium_engine.source", "DebeziumSource"),
     built_in(Kind.SOURCE, "barnabas.DltSource", "plugins.dlt_source.source", "DltSource"),
     built_in(Kind.SOURCE, "barnabas.SparkSource", "plugins.spark.source", "SparkSource"),
     built_in(Kind.SINK, "barnabas.SparkSink", "plugins.spark.sink", "SparkSink"),
