@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
+from urllib.parse import urlsplit
 
 from barnabas.digits import is_number
 from barnabas.engine import pipeline_unit, spark_unit
@@ -64,9 +65,9 @@ class EngineService(ElectedService):
             pipeline=pipeline,
         )
         rights = ClusterRights(context.client, settings) if context.secured else None
-        self._supervisor = Supervisor(context.client, self._settings, _say)
+        member = Member(context.listener, token_hex(8), worker_id=urlsplit(context.listener).netloc)
+        self._supervisor = Supervisor(context.client, self._settings, _say, member)
         self._surface = Surface(context.client, self._supervisor, self._settings, rights)
-        member = Member(context.listener, token_hex(8))
         election = take_part(context.client, member, self._supervisor.activate)
         super().__init__(self._supervisor, election, rights, self._surface)
         self.router: Router = self._surface.router
