@@ -39,6 +39,7 @@ class Child:
     Args:
         lock: a file in a folder that exists; None: two of these processes do no harm.
         log: gets its standard error and its standard output.
+        leave_s: for the rest of the group after the process has ended.
         announces: whether it prints the line `ready` when it works; otherwise it is ready at once.
 
     Raises:
@@ -47,9 +48,16 @@ class Child:
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], log: RotatingLog, *, lock: Path | None, announces: bool
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: RotatingLog,
+        *,
+        lock: Path | None,
+        announces: bool,
+        leave_s: float = LEAVE_S,
     ) -> None:
-        self._log = log
+        self._log, self._leave_s = log, leave_s
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._ready = threading.Event()
         if not announces:
@@ -103,7 +111,7 @@ class Child:
             return None
         if self._signal_group(0):
             now_s = time.monotonic()
-            self._leave_by_s = self._leave_by_s or now_s + LEAVE_S
+            self._leave_by_s = self._leave_by_s or now_s + self._leave_s
             if now_s < self._leave_by_s:
                 with contextlib.suppress(ChildProcessError):  # orphans are children of the first process of a container
                     os.waitpid(-self.pid, os.WNOHANG)

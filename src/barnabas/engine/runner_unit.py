@@ -23,6 +23,7 @@ from barnabas.engine.unit import Unit
 TASK_VARIABLE = "BARNABAS_RUNNER_TASK"
 COMMAND = (sys.executable, "-m", "barnabas.engine.runner")
 LOG = "runner.log"
+LEAVE_S = 1.0  # for tasks whose runner was killed
 MOST_PAUSE_S = 4.0  # its start is cheap, and other engines wait ten seconds at most for a dead one
 
 
@@ -48,7 +49,9 @@ class RunnerUnit(Unit):
         self._folder.mkdir(parents=True, exist_ok=True)
         self._told = levels_of_loggers()
         task = json.dumps({**self._task, "levels": self._told})
-        return Child(self._command, {TASK_VARIABLE: task}, RotatingLog(self._folder / LOG), lock=None, announces=True)
+        return Child(
+            self._command, {TASK_VARIABLE: task}, RotatingLog(self._folder / LOG), lock=None, announces=True, leave_s=LEAVE_S
+        )
 
     def step(self, now_s: float, *, wanted: bool) -> None:
         super().step(now_s, wanted=wanted)
