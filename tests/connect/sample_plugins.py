@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.config_def import ConfigDef, Type
 
+logger = logging.getLogger("barnabas.connect.tests")
 ROOT = Path(__file__).parents[2]
 ENTRY_POINTS = """[barnabas.sources]
 tests.Counting = tests.connect.sample_plugins:Counting
@@ -36,10 +38,12 @@ class Counting(Source):
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         at = offsets[0][1]["next"] if offsets else 0
+        logger.info("event=counts-from number=%d", at)
         while at < config["most"]:
             end = min(at + config["rows"], config["most"])
             yield Batch([{"n": each} for each in range(at, end)], {"next": end})
             at = end
+            logger.debug("event=counts-now number=%d", at)
             time.sleep(config["pause.ms"] / 1000)
 
 

@@ -91,6 +91,7 @@ class Supervisor:
         self.jobs, self.states, self.progress = jobs_of(config), states_of(config), progress_of(config)
         self.shared = SharedJobs(config, member or Member("", token_hex(8)), self._make_runner, settings.linger_s)
         self._members: Sequence[Member] = ()
+        self._root_level = logging.root.level
         self._held = HeldFolder(settings.folder)
         self._cleaner = Cleaner(settings.folder, self.jobs, self.states, self.progress)
         self.spark: SparkUnit | None = None
@@ -253,7 +254,14 @@ class Supervisor:
 
     def _make_runner(self) -> RunnerUnit:
         given = self._settings
-        return RunnerUnit(given.client, given.folder, self.shared.member, command=given.runner, pause_s=given.pause_s)
+        return RunnerUnit(
+            given.client,
+            given.folder,
+            self.shared.member,
+            root_level=self._root_level,
+            command=given.runner,
+            pause_s=given.pause_s,
+        )
 
     def _units(self) -> list[SparkUnit | PipelineUnit | RunnerUnit]:
         return [*self._led(), *([self.shared.runner] if self.shared.runner is not None else [])]
