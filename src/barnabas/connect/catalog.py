@@ -96,6 +96,7 @@ BUILT_IN = (
     built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
+    built_in(Kind.SINK, "barnabas.connect.DeltaSink", "plugins.delta.sink", "DeltaSink", "barnabas.DeltaSink"),
 )  # fmt: skip
 
 
