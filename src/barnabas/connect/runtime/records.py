@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.api import Batch
+from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.converters.interface import Converter
 from barnabas.connect.errors import ConnectError
 
 ROWS_AT_ONCE = 50_000
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def records_of(batch: Batch, topic: str | None) -> pa.Table:
