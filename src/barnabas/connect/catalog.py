@@ -97,6 +97,10 @@ BUILT_IN = (
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
     built_in(Kind.SINK, "barnabas.connect.DeltaSink", "plugins.delta.sink", "DeltaSink", "barnabas.DeltaSink"),
+    built_in(
+        Kind.SINK, "org.apache.iceberg.connect.IcebergSinkConnector", "plugins.iceberg.sink", "IcebergSink", "IcebergSink",
+        "barnabas.connect.IcebergSink", "barnabas.IcebergSink", "io.tabular.iceberg.connect.IcebergSinkConnector",
+    ),
 )  # fmt: skip
 
 
