@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_schema import arrow_type, schema_of
-from barnabas.connect.converters.json_text import plain
+from barnabas.connect.converters.json_text import column_values
 from barnabas.connect.errors import ConnectError
 from barnabas.tables.json_encoding import rows_of
 
@@ -49,11 +49,11 @@ class JsonConverter:
             raise ConnectError(
                 f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
             )
-        self._has_schemas = text == "true"
+        self.has_schemas = text == "true"
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
-        return self._decode_envelopes(payloads) if self._has_schemas else self._decode_plain(payloads)
+        return self._decode_envelopes(payloads) if self.has_schemas else self._decode_plain(payloads)
 
     def _decode_plain(self, payloads: Array) -> Converted:
         values, bad = [], {}
@@ -90,7 +90,7 @@ class JsonConverter:
     def encode(self, column: Array, topic: str) -> Array:
         del topic
         texts: Any = _texts(column)
-        if self._has_schemas:
+        if self.has_schemas:
             begin = '{"schema":' + msgspec.json.encode(schema_of(column.type)).decode() + ',"payload":'
             texts = pc.binary_join_element_wise(begin, texts, "}", "")
         payloads: Array = texts.cast(pa.binary())
@@ -101,8 +101,8 @@ def _texts(column: Array) -> Array:
     """The JSON of each value; null for a null. Structs of plain fields need no Python object for each row."""
     kind: Any = column.type
     if not pa.types.is_struct(kind) or not kind.num_fields or not all(_is_plain(each.type) for each in kind):
-        values = column.to_pylist()
-        return pa.array([None if each is None else msgspec.json.encode(plain(each)).decode() for each in values], pa.string())
+        values = column_values(column)
+        return pa.array([None if each is None else msgspec.json.encode(each).decode() for each in values], pa.string())
     structs: Any = column
     columns = [_numbers(each) for each in structs.flatten()]
     fields = [pa.field(each.name, found.type) for each, found in zip(kind, columns, strict=True)]
