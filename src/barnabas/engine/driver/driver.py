@@ -12,7 +12,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
 from barnabas.engine.driver.running_job import RunningJob, Work
 from barnabas.engine.jobs import DRIVEN, PROGRESS, Job, JobState
-from barnabas.engine.stores import jobs_of, states_of
+from barnabas.engine.stores import JobStores, stores_of
 from barnabas.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
@@ -27,11 +27,14 @@ class Driver:
     Args:
         make: opens one job; called in a thread of the job.
         is_alive: whether Spark works.
+        stores: of the jobs and their states; by default those of the cluster.
     """
 
-    def __init__(self, config: ClientConfig, make: Callable[[Job], Work], is_alive: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: ClientConfig, make: Callable[[Job], Work], is_alive: Callable[[], bool], stores: JobStores | None = None
+    ) -> None:
         self._client = BlockingClient(config)
-        self._jobs, self._states = jobs_of(config), states_of(config)
+        self._jobs, self._states, _ = stores or stores_of(config)
         self._make, self._is_alive = make, is_alive
         self._running: dict[str, RunningJob] = {}
 
