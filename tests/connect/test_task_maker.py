@@ -75,5 +75,5 @@ def test_a_task_that_needs_spark_is_not_opened_without_it() -> None:
     def show(records: object, identity: object) -> None: ...
 
     cls = connector_class(show)
-    with pytest.raises(ConnectError, match="show needs Spark, and this process has no session"):
+    with pytest.raises(ConnectError, match="show needs Spark, which only workers beside an engine have"):
         task_of(job_of(cls, {}), {"bootstrap.servers": "127.0.0.1:1"}, cls(), logging.getLogger("tests"))  # type: ignore[arg-type]  # it is a sink

@@ -6,8 +6,8 @@ A batch of records is a `pyarrow.Table` with these columns, as far as they are t
     key         any type
     topic       string; by default the `topic` of the connector's config
     partition   int32
-    timestamp   timestamp[us, UTC], for sinks
-    headers     list<struct<key: string, value: binary>>
+    timestamp   timestamp[us, UTC]; of a source, also milliseconds since 1970; null or none: the time of writing
+    headers     list<struct<key: string, value: binary>>; of a source, values of any type, which `header.converter` writes, or a map
     offset      int64, for sinks
     original_topic   string, for sinks behind transforms: the topic that the record was read from
 """

@@ -61,7 +61,9 @@ def task_of(
 def _own_session(plugin: str, spark: Callable[[], SparkSession] | None) -> SparkSession:
     """A session with settings and temporary views of its own. Raises ConnectError."""
     if spark is None:
-        raise ConnectError(f"{plugin} needs Spark, and this process has no session")
+        raise ConnectError(
+            f"{plugin} needs Spark, which only workers beside an engine have: barnabas start, or barnabas connect start"
+        )
     made = spark().newSession()
     made.conf.set("spark.sql.session.timeZone", "UTC")
     return made

@@ -5,16 +5,13 @@ How often a record is in the target, after kills too:
     parquet, orc, avro, json, csv, text, xml with `path`: exactly once. Each batch has a folder of its own below the path, named by
     its records; a batch that comes again replaces its folder.
 
-    delta: exactly once. For each partition of a topic, `txnAppId` and `txnVersion` say which batch it is, and Delta leaves out one
-    that it has.
-
-    others, such as jdbc and iceberg, or `table`: at least once. A batch that was written and not committed is written again.
+    others, such as jdbc, or `table`: at least once. A batch that was written and not committed is written again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrameWriter
 
 FILES = frozenset({"parquet", "orc", "avro", "json", "csv", "text", "xml"})
-DELTA = "delta"
 APPEND = "append"
 SAVE_MODES = (APPEND, "overwrite", "ignore", "errorifexists")
 BATCH = "batch"  # the column that the folders of batches make
@@ -88,26 +84,12 @@ class SparkSink(Sink):
                     {row: "it has no value, and behavior.on.null.values is fail" for row in nulls if row is not None}
                 )
             records = records.filter(pc.is_valid(values))
-        for part, version in self._parts(records, identity):
-            if part.num_rows:
-                self._write(part, version, identity)
+        if records.num_rows:
+            self._write(records, identity)
 
-    def _parts(self, records: pa.Table, identity: Identity) -> Iterator[tuple[pa.Table, dict[str, str]]]:
-        """The rows of each write, and options that say which one it is."""
-        if self._kind.lower() != DELTA:
-            yield records, {}
-            return
-        places: Any = records.column("original_topic" if "original_topic" in records.column_names else "topic")
-        for (topic, partition), (_, end) in sorted(identity.ranges.items()):
-            of_topic: Any = pc.is_in(places, pa.array([topic]))
-            of_partition: Any = pc.is_in(records.column("partition"), pa.array([partition], pa.int32()))
-            mine: Any = pc.and_(of_topic, of_partition)
-            name = f"barnabas-{identity.connector}-{topic}-{partition}"
-            yield records.filter(mine), {"txnAppId": name, "txnVersion": str(end)}
-
-    def _write(self, records: pa.Table, version: Mapping[str, str], identity: Identity) -> None:
+    def _write(self, records: pa.Table, identity: Identity) -> None:
         frame = frame_of(self.spark, rows_of(records, self._config["record.fields"]))
-        writer = frame.write.format(self._kind).options(**{**self._options, **version})
+        writer = frame.write.format(self._kind).options(**self._options)
         mode = self._config["mode"]
         try:
             if self._by_folder:
