@@ -12,6 +12,8 @@ from barnabas.connect.api import Identity
 from barnabas.connect.errors import BadRecords, ConnectError
 from barnabas.connect.plugins.spark.sink import SparkSink, rows_of
 from tests.connect.runtime.tasks import JSON, Tasks
+from tests.connect.runtime.test_kills import die_once
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +55,21 @@ def test_a_batch_that_comes_again_replaces_its_rows(spark_tasks: Tasks, spark: S
     for identity, some in ((first, records), (first, records), (second, records.slice(1)), (first, records)):
         made.write(some, identity)
     assert rows_in(spark_tasks, "id") == [(1,), (2,), (2,)]
+
+
+def test_a_sink_that_dies_behind_a_batch_has_its_rows_once(spark_tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = spark_tasks
+    tasks.create_topic()
+    tasks.produce('{"id": 1}', '{"id": 2}')
+    job = tasks.job(SINK, "sink", {"format": "parquet", "path": str(tasks.folder / "out"), "topics": tasks.topic}, JSON)
+    with monkeypatch.context() as dying:
+        died = die_once(dying, SparkSink, "write", after=True)
+        with tasks.running(job) as task:
+            wait_until(lambda: died and task.failure() is not None, "it did not die")
+    tasks.produce('{"id": 3}')
+    with tasks.running(job) as task:
+        tasks.until(lambda: tasks.committed()[0][0] == 3, task, "the rows were not written")
+    assert rows_in(tasks, "id") == [(1,), (2,), (3,)]
 
 
 def test_values_that_are_missing(spark_tasks: Tasks, spark: SparkSession) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from barnabas.connect.plugins.spark.source import SparkSource
+from barnabas.connect.runtime.transaction import TransactionalWriter
 from tests.connect.runtime.tasks import JSON, Tasks
+from tests.connect.runtime.test_kills import die_once
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -48,6 +50,26 @@ def test_options_schema_and_polls(spark_tasks: Tasks) -> None:
     with tasks.running(tasks.job(SOURCE, "source", config, JSON)) as task:
         tasks.until(lambda: len(tasks.values()) >= 4, task, "no second poll came")
     assert rows(tasks)[0] == {"id": 1, "name": "one"}
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_poll_is_there_once_whenever_the_source_dies(spark_tasks: Tasks, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
+    tasks = spark_tasks
+    tasks.create_topic()
+    add_file(tasks.folder, "a", *range(100))
+    config = {
+        "format": "json", "path": str(tasks.folder / "in"), "topic": tasks.topic, "mode": "incrementing",
+        "incrementing.column.name": "id", "poll.interval.ms": "100",
+    }  # fmt: skip
+    job = tasks.job(SOURCE, "source", config, JSON)
+    with monkeypatch.context() as dying:
+        died = die_once(dying, TransactionalWriter, "_end", after=after)
+        with tasks.running(job) as task:
+            wait_until(lambda: died and task.failure() is not None, "it did not die")
+    add_file(tasks.folder, "b", 100)
+    with tasks.running(job) as task:
+        tasks.until(lambda: {"id": 100} in rows(tasks), task, "the last row did not come")
+    assert [each["id"] for each in rows(tasks)] == list(range(101))
 
 
 def stream_config(tasks: Tasks, checkpoint: str = "checkpoint") -> dict[str, str]:
