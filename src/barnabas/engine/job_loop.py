@@ -14,7 +14,7 @@ from barnabas.engine.job_states import placed, released
 from barnabas.engine.jobs import PROGRESS, Job, JobState
 from barnabas.engine.membership import Member
 from barnabas.engine.running_job import RunningJob, Work
-from barnabas.engine.stores import jobs_of, states_of
+from barnabas.engine.stores import JobStores, stores_of
 from barnabas.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
@@ -34,14 +34,16 @@ class JobLoop:
         member: the engine, if other engines may run these jobs too.
         patience_s: after so long without an answer of the cluster all jobs end, and start again with its next answer. None: they go on.
         forget: told the name of a job that was dropped, after it has ended.
+        stores: of the jobs and their states; by default those of the cluster.
     """
 
     def __init__(
         self, config: ClientConfig, make: Callable[[Job], Work], select: Select, *, is_alive: Callable[[], bool] = lambda: True,
         member: Member | None = None, patience_s: float | None = None, forget: Callable[[str], None] = lambda _: None,
+        stores: JobStores | None = None,
     ) -> None:  # fmt: skip
         self._client = BlockingClient(config)
-        self._jobs, self._states = jobs_of(config), states_of(config)
+        self._jobs, self._states, _ = stores or stores_of(config)
         self._make, self._select, self._is_alive = make, select, is_alive
         self._member, self._patience_s, self._forget = member, patience_s, forget
         self._running: dict[str, RunningJob] = {}

@@ -86,7 +86,7 @@ class Opener:
     """Opens the jobs of a driver.
 
     Args:
-        spark: waits for the session. Connectors begin without it.
+        spark: waits for the session. Connectors begin without it, unless they work with it.
         settings: of the client, with `bootstrap.servers`.
         folder: of the engine.
     """
@@ -105,7 +105,7 @@ class Opener:
         """Raises CheckpointLost, ProgressHidden, NotThere, ClientError, MicroBatchFailed, OSError, and what a connector raises."""
         if isinstance(job.work, ConnectorWork):
             # loaded by name: the house of connectors stands on the engine
-            found: Work = import_module(CONNECTORS).opened(job, self._settings, self._logs.open(job.name))
+            found: Work = import_module(CONNECTORS).opened(job, self._settings, self._logs.open(job.name), self._spark)
             return found
         assert isinstance(job.work, STREAMING)
         check_stored(self._config, job.work.plan.functions)
