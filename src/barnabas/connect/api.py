@@ -23,6 +23,7 @@ from barnabas.connect.config_def import ConfigDef
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 Config = Mapping[str, Any]  # parsed by the connector's ConfigDef
 Offset = Mapping[str, Any]  # JSON; what it says is the connector's own affair
@@ -60,10 +61,12 @@ class Connector:
     Attributes:
         config: the definitions of the config keys beyond those that all connectors have.
         needs_spark: whether it works with a Spark session; then its tasks run in the driver of the active engine.
+        spark: a session of the task's own, if it needs one; set before `read` or `open` is called.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
     needs_spark: ClassVar[bool] = False
+    spark: SparkSession
 
     @classmethod
     def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:

@@ -25,7 +25,7 @@ def plain(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case float():
-            return value if math.isfinite(value) else str(value)
+            return named(value)
         case bytes():
             return base64.b64encode(value).decode()
         case datetime.datetime():
@@ -73,11 +73,22 @@ def _typed(value: Any, kind: Any) -> Any:
     return plain(value)
 
 
+def named(value: float) -> float | str:
+    """A number of JSON, or the name that Java has for a number that JSON lacks."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def unscaled(value: Decimal) -> bytes:
-    """The digits of a decimal as a number in two's complement, in big endian, as Java's BigInteger has it."""
+    """The digits of a decimal as a number in two's complement, as Java's BigInteger has it."""
     sign, digits, _ = value.as_tuple()
-    number = int("".join(map(str, digits))) * (-1 if sign else 1)
-    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+    return two_complement(int("".join(map(str, digits))) * (-1 if sign else 1))
+
+
+def two_complement(number: int) -> bytes:
+    """A number in as few bytes as hold it, in big endian."""
+    return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
 def text_of(value: Any) -> bytes:

@@ -51,8 +51,11 @@ def _table(rows: Sequence[Any]) -> pa.Table:
     if not rows:
         return pa.table({})
     try:
-        return pa.Table.from_pylist(list(rows))
-    except (pa.ArrowException, AttributeError, TypeError) as error:
+        found: Any = pa.array(list(rows))  # takes the fields of all rows; `from_pylist` those of the first
+        if found.null_count:
+            raise TypeError("a row is None")
+        return pa.Table.from_struct_array(found)
+    except (pa.ArrowException, TypeError) as error:
         raise ConnectError(f"rows are dictionaries whose values have one type for each name: {error}") from None
 
 

@@ -95,6 +95,7 @@ class SinkTask(Task):
             self._write(read, records, Identity(self.settings.work.connector, ranges))
             reader.done()
             self.settle()
+            self.use(topic for topic, _ in ranges)
             self.count(read.num_rows, records.num_rows)
             self.log.info("event=batch rows=%d took_ms=%.0f", read.num_rows, (time.monotonic() - began_s) * 1000)
 

@@ -103,4 +103,5 @@ def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
     try:
         return pa.concat_tables([one, other], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.Table.from_pylist([*one.to_pylist(), *other.to_pylist()])
+        rows: Any = pa.array([*one.to_pylist(), *other.to_pylist()])  # with the columns of both
+        return pa.Table.from_struct_array(rows)

@@ -14,6 +14,8 @@ Ugly: optional columns are empty arrays, since a kernel with an explicit signatu
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit, types
 
@@ -94,7 +96,7 @@ def write_bytes(out, position, ends, data, row, length):
     return position
 
 
-def _encoder(has_times):
+def _encoder(*, has_times: bool) -> Any:
     """The kernel for rows with times, or for those without: a branch for each row costs 7 %."""
 
     @njit(
@@ -170,5 +172,5 @@ def _encoder(has_times):
     return encode_records
 
 
-encode_records = _encoder(False)  # numba takes it as a constant
-encode_timed_records = _encoder(True)
+encode_records = _encoder(has_times=False)  # numba takes it as a constant
+encode_timed_records = _encoder(has_times=True)
