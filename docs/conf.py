@@ -45,6 +45,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/connect-http",
         "docs/guides/connect-lakes",
         "docs/guides/connect-spark",
+        "docs/guides/connect-dlt",
         "docs/guides/databases",
         "docs/exactly-once",
         "examples/README",

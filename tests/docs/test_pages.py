@@ -20,6 +20,7 @@ PAGES = [
     "docs/guides/connect-http.md",
     "docs/guides/connect-lakes.md",
     "docs/guides/connect-spark.md",
+    "docs/guides/connect-dlt.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
     "docs/guides/moving-from-kafka.md",

@@ -101,6 +101,8 @@ BUILT_IN = (
         Kind.SINK, "org.apache.iceberg.connect.IcebergSinkConnector", "plugins.iceberg.sink", "IcebergSink", "IcebergSink",
         "barnabas.connect.IcebergSink", "barnabas.IcebergSink", "io.tabular.iceberg.connect.IcebergSinkConnector",
     ),
+    built_in(Kind.SOURCE, "barnabas.DebeziumSource", "plugins.debezium_engine.source", "DebeziumSource"),
+    built_in(Kind.SOURCE, "barnabas.DltSource", "plugins.dlt_source.source", "DltSource"),
     built_in(Kind.SOURCE, "barnabas.SparkSource", "plugins.spark.source", "SparkSource"),
     built_in(Kind.SINK, "barnabas.SparkSink", "plugins.spark.sink", "SparkSink"),
 )  # fmt: skip
