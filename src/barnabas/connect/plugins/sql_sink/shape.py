@@ -61,6 +61,10 @@ def rows_of(records: pa.Table, settings: Choice) -> Shaped:
         )
     fields = {each.name: value.field(each.name) for each in value.type}
     fields = {name: _masked(each, value) for name, each in fields.items()}
+    for name in settings.time_fields:
+        if name in fields and types.is_integer(fields[name].type):
+            numbers = fields[name].cast(pa.int64())
+            fields[name] = numbers.cast(pa.timestamp(settings.time_unit, "UTC")).cast(pa.timestamp("us", "UTC"), safe=False)
     keys = _keys(records, settings, fields)
     whitelist = settings.whitelist
     columns = dict(keys)
