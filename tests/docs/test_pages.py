@@ -20,6 +20,7 @@ PAGES = [
     "docs/guides/connect-http.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
+    "docs/guides/mirroring.md",
     "docs/guides/moving-from-kafka.md",
     "docs/guides/old-clients.md",
     "docs/guides/python-clients.md",

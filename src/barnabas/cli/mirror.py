@@ -78,7 +78,7 @@ def create(
         if name in link_names(wire):
             raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
         alter_link(wire, name, changes)
-    output.done(f"created mirror link {name} from {source}", {"link": name, "source": source})
+    output.done(f"created mirror link {name}", {"link": name, "source": source})
 
 
 @mirror.command("list")

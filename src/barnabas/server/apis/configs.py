@@ -293,6 +293,8 @@ async def _alter(
         answers = await broker.controller.alter_configs(others, validate_only=validate_only)
     except KafkaError as error:
         answers = [error] * len(others)
+    if any(change.kind == ResourceType.LINK for change in others):
+        broker.mirrors.look_soon()
     left = iter(answers)
     return [here[place] if place in here else _outcome(next(left)) for place in range(len(changes))]
 

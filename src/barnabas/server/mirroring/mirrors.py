@@ -47,14 +47,15 @@ class Mirrors:
         """Give a log the appender of a copy or that of an ordinary log, as its settings say."""
         if log.config.is_mirrored:
             log.appender = MirrorAppender(log)
-            self._look_soon()
+            self.look_soon()
             return
         if type(log.appender) is MirrorAppender:
             log.appender = LogAppender(log)
-            self._look_soon()
+            self.look_soon()
         self._fit(log)
 
-    def _look_soon(self) -> None:
+    def look_soon(self) -> None:
+        """Look in the next turn of the loop, because a link or a copy has changed."""
         if not self._is_look_due and self._services.is_ready:
             self._is_look_due = True
             self._services.loop.call_soon(self.look)
