@@ -43,6 +43,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/connect",
         "docs/guides/connect-files",
         "docs/guides/connect-http",
+        "docs/guides/connect-spark",
         "docs/guides/databases",
         "docs/exactly-once",
         "examples/README",

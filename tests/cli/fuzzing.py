@@ -53,6 +53,7 @@ ALSO = {
     "barnabas sql start": ("-X", "kafkastore.init.timeout.ms=300", "--postgres=127.0.0.1:0", "--listener=http://127.0.0.1:0"),
     "barnabas dlq purge": ("--yes",),
     "barnabas connect start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
+    "barnabas connect standalone": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas engine start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas mirror promote": ("--all",),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),

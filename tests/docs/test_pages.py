@@ -18,6 +18,7 @@ PAGES = [
     "docs/guides/databases.md",
     "docs/guides/connect-files.md",
     "docs/guides/connect-http.md",
+    "docs/guides/connect-spark.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
     "docs/guides/mirroring.md",
