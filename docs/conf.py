@@ -43,6 +43,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/connect",
         "docs/guides/connect-files",
         "docs/guides/connect-http",
+        "docs/guides/connect-lakes",
         "docs/guides/connect-spark",
         "docs/guides/connect-dlt",
         "docs/guides/databases",
@@ -51,6 +52,7 @@ CONTENTS: dict[str, list[str]] = {
     ],
     "Run brokers": [
         "docs/guides/operations",
+        "docs/guides/mirroring",
         "docs/guides/services",
         "docs/guides/cluster",
         "docs/security",
