@@ -268,3 +268,21 @@ def test_a_place_that_is_no_table_is_named(tasks: Tasks) -> None:
         )
     with pytest.raises(ConnectError, match="the sink needs values that are structs"):
         opened(tasks).write(records(tasks, [0], ["x"]), Identity(tasks.name, {(tasks.topic, 0): (0, 1)}))
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_task_that_dies_while_it_adds_a_column_goes_on(tasks: Tasks, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
+    tasks.create_topic()
+    tasks.produce('{"id":1}')
+    job = sink(tasks, auto__evolve="true", **UPSERT | {"pk.mode": "record_value", "delete.enabled": ""})
+    with tasks.running(job) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the offset was not committed")
+    with monkeypatch.context() as dying:
+        died = die_once(dying, library.Delta, "add_columns", after=after)
+        tasks.produce('{"id":2,"name":"b"}', '{"id":1,"name":"a"}')
+        task = tasks.start(job)
+        wait_until(lambda: died and task.failure() is not None, "it did not die")
+        tasks.stop(task)
+    with tasks.running(job) as again:
+        tasks.until(lambda: tasks.committed() == {0: (3, "")}, again, "the sink did not go on")
+    assert rows(tasks) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]

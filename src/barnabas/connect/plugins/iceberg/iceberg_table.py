@@ -35,6 +35,8 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
+from requests.exceptions import ConnectionError as HttpConnectionError
+from requests.exceptions import Timeout as HttpTimeout
 
 from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.connect.plugins.databases.columns import last_of_each
@@ -45,7 +47,8 @@ from barnabas.connect.plugins.lakes.sink import Overtaken
 
 RETRIES = "commit.retry.num-retries"
 _AWAY = (
-    ServerError, ServiceUnavailableError, TooManyRequestsError, CommitStateUnknownException, ConnectionError, TimeoutError,
+    ServerError, ServiceUnavailableError, TooManyRequestsError, CommitStateUnknownException, HttpConnectionError, HttpTimeout,
+    ConnectionError, TimeoutError,
 )  # fmt: skip
 _TIMES: Mapping[str, Any] = {"year": YearTransform, "month": MonthTransform, "day": DayTransform, "hour": HourTransform}
 
