@@ -20,9 +20,9 @@ from barnabas.connect.plugins.lakes.sink import Overtaken
 from barnabas.connect.runtime.opening import config_of
 from barnabas.engine.jobs import Job
 from tests.connect.lakes import rest_catalog
+from tests.connect.lakes.deaths import die_at
 from tests.connect.lakes.test_delta import WORKER, objects, of_two, records
 from tests.connect.runtime.tasks import Tasks
-from tests.connect.runtime.test_kills import die_once
 from tests.waiting import wait_until
 
 NAME = "shop.items"
@@ -88,11 +88,7 @@ def test_a_task_that_dies_writes_no_row_twice(tasks: Tasks, monkeypatch: pytest.
     tasks.produce(*objects(1, 2))
     tasks.produce(*objects(3), partition=1)
     owner: Any = library if step == "create" else library.Iceberg
-    with monkeypatch.context() as dying:
-        died = die_once(dying, owner, step, after=after)
-        task = tasks.start(sink(tasks))
-        wait_until(lambda: died and task.failure() is not None, "it did not die")
-        tasks.stop(task)
+    die_at(tasks, monkeypatch, owner, step, sink(tasks), after=after)
     tasks.produce(*objects(4))
     with tasks.running(sink(tasks)) as again:
         tasks.until(lambda: tasks.committed(2) == {0: (3, ""), 1: (1, "")}, again, "the sink did not go on")
@@ -297,12 +293,8 @@ def test_a_task_that_dies_while_it_changes_rows_goes_on(
     job = sink(tasks, **{"iceberg.tables.evolve-schema-enabled": "true", **upserts})
     with tasks.running(job) as task:
         tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the offset was not committed")
-    with monkeypatch.context() as dying:
-        died = die_once(dying, library.Iceberg, step, after=after)
-        tasks.produce('{"id":2,"name":"b"}', '{"id":1,"name":"a"}')
-        task = tasks.start(job)
-        wait_until(lambda: died and task.failure() is not None, "it did not die")
-        tasks.stop(task)
+    tasks.produce('{"id":2,"name":"b"}', '{"id":1,"name":"a"}')
+    die_at(tasks, monkeypatch, library.Iceberg, step, job, after=after)
     with tasks.running(job) as again:
         tasks.until(lambda: tasks.committed() == {0: (3, "")}, again, "the sink did not go on")
     assert rows(tasks) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
