@@ -52,6 +52,7 @@ CONTENTS: dict[str, list[str]] = {
     ],
     "Run brokers": [
         "docs/guides/operations",
+        "docs/guides/mirroring",
         "docs/guides/services",
         "docs/guides/cluster",
         "docs/security",

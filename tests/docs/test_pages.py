@@ -23,6 +23,7 @@ PAGES = [
     "docs/guides/connect-dlt.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
+    "docs/guides/mirroring.md",
     "docs/guides/moving-from-kafka.md",
     "docs/guides/old-clients.md",
     "docs/guides/python-clients.md",

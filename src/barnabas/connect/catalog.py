@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import barnabas
 from barnabas.connect.converters.registry import CONVERTERS, HEADER_CONVERTERS
-from barnabas.connect.transforms.registry import PREDICATES, transforms
+from barnabas.connect.transforms.registry import OF_DEBEZIUM, PREDICATES, transforms
 from barnabas.connect.transforms.registry import load as load_transform
 from barnabas.errors import BarnabasError
 
@@ -113,7 +113,8 @@ def _transforms() -> list[Plugin]:
     found = []
     for name, (module, cls, side) in transforms().items():
         load = partial(load_transform, module, cls, side)
-        found.append(Plugin(name, Kind.TRANSFORMATION, (name.rpartition(".")[2],), barnabas.__version__, load))
+        own: tuple[str, ...] = () if name in OF_DEBEZIUM else (name.rpartition(".")[2],)  # Kafka and Debezium have a Filter
+        found.append(Plugin(name, Kind.TRANSFORMATION, own, barnabas.__version__, load))
     for name in PREDICATES:
         short = name.rpartition(".")[2]
         found.append(
