@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from barnabas.connect.api import Identity
@@ -231,6 +232,7 @@ def test_a_table_that_is_missing_ends_the_task_with_the_way_out(tasks: Tasks) ->
         ({"iceberg.tables.upsert-mode-enabled": "true"}, "needs iceberg.tables.default-id-columns"),
         ({f"iceberg.table.{NAME}.route-regex": "("}, "no regular expression"),
         ({"iceberg.catalog.type": ""}, "iceberg.catalog.type is needed"),
+        ({"iceberg.catalog.type": "nessie"}, "Invalid value nessie for configuration iceberg.catalog.type: one of rest, sql"),
         ({"iceberg.tables.default-partition-by": "bucket(id)"}, "bucket and truncate have a number"),
         ({"iceberg.tables.default-partition-by": "week(at)"}, "year"),
     ],
@@ -278,7 +280,7 @@ def test_a_rest_catalog(tasks: Tasks) -> None:
 def test_a_catalog_that_refuses_the_log_in_is_told(tasks: Tasks) -> None:
     with rest_catalog.running(tasks.folder) as rest:
         properties = {f"iceberg.catalog.{key}": each for key, each in {**rest.properties, "token": "another"}.items()}
-        with pytest.raises(ConnectError, match=r"cannot open the table of the catalog iceberg: .*no token"):
+        with pytest.raises(ConnectError, match=r"cannot open the catalog iceberg: .*no token"):
             opened(tasks, **properties)
 
 
@@ -298,3 +300,18 @@ def test_a_task_that_dies_while_it_changes_rows_goes_on(
     with tasks.running(job) as again:
         tasks.until(lambda: tasks.committed() == {0: (3, "")}, again, "the sink did not go on")
     assert rows(tasks) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+def test_tables_and_namespaces_that_another_task_makes_meanwhile_are_taken(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, schema = opened(tasks), pa.schema([("id", pa.int64())])
+    one.create(NAME, schema)
+    real, seen = SqlCatalog.namespace_exists, list[Any]()
+
+    def exists(self: SqlCatalog, namespace: Any) -> bool:
+        seen.append(namespace)
+        return len(seen) > 1 and real(self, namespace)
+
+    monkeypatch.setattr(SqlCatalog, "namespace_exists", exists)
+    one.create(NAME, schema)
+    assert len(seen) >= 2
+    assert rows(tasks) == []
