@@ -21,8 +21,8 @@ from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.files import fake_s3
+from tests.connect.lakes.deaths import die_at
 from tests.connect.runtime.tasks import JSON, STRINGS, Tasks
-from tests.connect.runtime.test_kills import die_once
 from tests.waiting import wait_until
 
 WORKER = {**JSON, "key.converter": STRINGS["key.converter"]}
@@ -78,11 +78,7 @@ def test_a_task_that_dies_writes_no_row_twice(tasks: Tasks, monkeypatch: pytest.
     tasks.produce(*objects(1, 2))
     tasks.produce(*objects(3), partition=1)
     owner: Any = library if step == "create" else library.Delta
-    with monkeypatch.context() as dying:
-        died = die_once(dying, owner, step, after=after)
-        task = tasks.start(sink(tasks))
-        wait_until(lambda: died and task.failure() is not None, "it did not die")
-        tasks.stop(task)
+    die_at(tasks, monkeypatch, owner, step, sink(tasks), after=after)
     tasks.produce(*objects(4))
     with tasks.running(sink(tasks)) as again:
         tasks.until(lambda: tasks.committed(2) == {0: (3, ""), 1: (1, "")}, again, "the sink did not go on")
@@ -268,3 +264,17 @@ def test_a_place_that_is_no_table_is_named(tasks: Tasks) -> None:
         )
     with pytest.raises(ConnectError, match="the sink needs values that are structs"):
         opened(tasks).write(records(tasks, [0], ["x"]), Identity(tasks.name, {(tasks.topic, 0): (0, 1)}))
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_task_that_dies_while_it_adds_a_column_goes_on(tasks: Tasks, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
+    tasks.create_topic()
+    tasks.produce('{"id":1}')
+    job = sink(tasks, auto__evolve="true", **UPSERT | {"pk.mode": "record_value", "delete.enabled": ""})
+    with tasks.running(job) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the offset was not committed")
+    tasks.produce('{"id":2,"name":"b"}', '{"id":1,"name":"a"}')
+    die_at(tasks, monkeypatch, library.Delta, "add_columns", job, after=after)
+    with tasks.running(job) as again:
+        tasks.until(lambda: tasks.committed() == {0: (3, "")}, again, "the sink did not go on")
+    assert rows(tasks) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]

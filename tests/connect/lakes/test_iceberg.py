@@ -8,19 +8,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from barnabas.connect.api import Identity
 from barnabas.connect.config_types import ConfigError
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.iceberg import iceberg_table as library
 from barnabas.connect.plugins.iceberg.settings import Partition, partitions_of, settings_of
 from barnabas.connect.plugins.iceberg.sink import IcebergSink
 from barnabas.connect.plugins.lakes.sink import Overtaken
 from barnabas.connect.runtime.opening import config_of
 from barnabas.engine.jobs import Job
+from tests.connect.lakes import rest_catalog
+from tests.connect.lakes.deaths import die_at
 from tests.connect.lakes.test_delta import WORKER, objects, of_two, records
 from tests.connect.runtime.tasks import Tasks
-from tests.connect.runtime.test_kills import die_once
 from tests.waiting import wait_until
 
 NAME = "shop.items"
@@ -86,11 +89,7 @@ def test_a_task_that_dies_writes_no_row_twice(tasks: Tasks, monkeypatch: pytest.
     tasks.produce(*objects(1, 2))
     tasks.produce(*objects(3), partition=1)
     owner: Any = library if step == "create" else library.Iceberg
-    with monkeypatch.context() as dying:
-        died = die_once(dying, owner, step, after=after)
-        task = tasks.start(sink(tasks))
-        wait_until(lambda: died and task.failure() is not None, "it did not die")
-        tasks.stop(task)
+    die_at(tasks, monkeypatch, owner, step, sink(tasks), after=after)
     tasks.produce(*objects(4))
     with tasks.running(sink(tasks)) as again:
         tasks.until(lambda: tasks.committed(2) == {0: (3, ""), 1: (1, "")}, again, "the sink did not go on")
@@ -233,6 +232,7 @@ def test_a_table_that_is_missing_ends_the_task_with_the_way_out(tasks: Tasks) ->
         ({"iceberg.tables.upsert-mode-enabled": "true"}, "needs iceberg.tables.default-id-columns"),
         ({f"iceberg.table.{NAME}.route-regex": "("}, "no regular expression"),
         ({"iceberg.catalog.type": ""}, "iceberg.catalog.type is needed"),
+        ({"iceberg.catalog.type": "nessie"}, "Invalid value nessie for configuration iceberg.catalog.type: one of rest, sql"),
         ({"iceberg.tables.default-partition-by": "bucket(id)"}, "bucket and truncate have a number"),
         ({"iceberg.tables.default-partition-by": "week(at)"}, "year"),
     ],
@@ -254,3 +254,64 @@ def test_the_catalog_of_java_is_found() -> None:
     assert partitions_of("p", "day(at), bucket(id, 4),x") == [
         Partition("day", "at"), Partition("bucket", "id", 4), Partition("identity", "x")
     ]  # fmt: skip
+
+
+def test_a_rest_catalog(tasks: Tasks) -> None:
+    tasks.create_topic(2)
+    tasks.produce(*objects(1, 2))
+    with rest_catalog.running(tasks.folder) as rest:
+        properties = {f"iceberg.catalog.{key}": each for key, each in rest.properties.items()}
+        config = {"iceberg.catalog.warehouse": "", **properties, "iceberg.tables.evolve-schema-enabled": "true"}
+        both = [tasks.start(of_two(sink(tasks, **config), each)) for each in range(2)]
+        for each in both:
+            tasks.until(lambda: tasks.committed(2)[0] == (2, ""), each, "the offset was not committed")
+        rest.failures = rest.unknown = 1  # nobody knows whether one of the commits was made
+        tasks.produce(*objects(3))
+        tasks.produce('{"id":4,"more":"x"}', partition=1)
+        for each in both:
+            tasks.until(lambda: tasks.committed(2) == {0: (3, ""), 1: (1, "")}, each, "the offset was not committed")
+        for each in both:
+            tasks.stop(each)
+        assert (rest.failures, rest.unknown) == (0, 0)
+        found = load_catalog("iceberg", **rest.properties).load_table(NAME).scan().to_arrow().to_pylist()
+    assert sorted((each["id"], each["more"]) for each in found) == [(1, None), (2, None), (3, None), (4, "x")]
+
+
+def test_a_catalog_that_refuses_the_log_in_is_told(tasks: Tasks) -> None:
+    with rest_catalog.running(tasks.folder) as rest:
+        properties = {f"iceberg.catalog.{key}": each for key, each in {**rest.properties, "token": "another"}.items()}
+        with pytest.raises(ConnectError, match=r"cannot open the catalog iceberg: .*no token"):
+            opened(tasks, **properties)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", ["add_columns", "commit"])
+def test_a_task_that_dies_while_it_changes_rows_goes_on(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch, step: str, *, after: bool
+) -> None:
+    tasks.create_topic()
+    tasks.produce('{"id":1}')
+    upserts = {"iceberg.tables.upsert-mode-enabled": "true", "iceberg.tables.default-id-columns": "id"}
+    job = sink(tasks, **{"iceberg.tables.evolve-schema-enabled": "true", **upserts})
+    with tasks.running(job) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the offset was not committed")
+    tasks.produce('{"id":2,"name":"b"}', '{"id":1,"name":"a"}')
+    die_at(tasks, monkeypatch, library.Iceberg, step, job, after=after)
+    with tasks.running(job) as again:
+        tasks.until(lambda: tasks.committed() == {0: (3, "")}, again, "the sink did not go on")
+    assert rows(tasks) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+def test_tables_and_namespaces_that_another_task_makes_meanwhile_are_taken(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, schema = opened(tasks), pa.schema([("id", pa.int64())])
+    one.create(NAME, schema)
+    real, seen = SqlCatalog.namespace_exists, list[Any]()
+
+    def exists(self: SqlCatalog, namespace: Any) -> bool:
+        seen.append(namespace)
+        return len(seen) > 1 and real(self, namespace)
+
+    monkeypatch.setattr(SqlCatalog, "namespace_exists", exists)
+    one.create(NAME, schema)
+    assert len(seen) >= 2
+    assert rows(tasks) == []

@@ -93,8 +93,9 @@ def create(url: str, options: Mapping[str, str], schema: pa.Schema, partition_by
     with told("create", url):
         try:
             DeltaTable.create(url, _without_times(schema), mode="ignore", partition_by=given, storage_options=dict(options))
-        except CommitFailedError:  # somebody else was first
-            return
+        except Exception:
+            if not DeltaTable.is_deltatable(url, dict(options)):  # otherwise another task was first
+                raise
 
 
 def alter_offsets(table: DeltaTable, connector: str, offsets: Mapping[Place, int | None]) -> None:

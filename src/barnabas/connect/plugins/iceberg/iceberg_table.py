@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,11 +17,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
-    NamespaceAlreadyExistsError,
     NoSuchTableError,
     ServerError,
     ServiceUnavailableError,
-    TableAlreadyExistsError,
     TooManyRequestsError,
 )
 from pyiceberg.table import Table
@@ -35,6 +33,8 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
+from requests.exceptions import ConnectionError as HttpConnectionError
+from requests.exceptions import Timeout as HttpTimeout
 
 from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.connect.plugins.databases.columns import last_of_each
@@ -45,7 +45,8 @@ from barnabas.connect.plugins.lakes.sink import Overtaken
 
 RETRIES = "commit.retry.num-retries"
 _AWAY = (
-    ServerError, ServiceUnavailableError, TooManyRequestsError, CommitStateUnknownException, ConnectionError, TimeoutError,
+    ServerError, ServiceUnavailableError, TooManyRequestsError, CommitStateUnknownException, HttpConnectionError, HttpTimeout,
+    ConnectionError, TimeoutError,
 )  # fmt: skip
 _TIMES: Mapping[str, Any] = {"year": YearTransform, "month": MonthTransform, "day": DayTransform, "hour": HourTransform}
 
@@ -60,7 +61,7 @@ class Iceberg:
         self.schema: pa.Schema = pa.schema([pa.field(each.name, storable(each.type) or each.type) for each in columns])
 
     def add_columns(self, fields: Sequence[pa.Field[Any]]) -> None:
-        with told("change", self._name), self._table.update_schema() as update:
+        with told("change", f"the table {self._name}"), self._table.update_schema() as update:
             update.union_by_name(pa.schema(fields))
 
     def offsets(self, places: Sequence[Place]) -> Mapping[Place, int]:
@@ -83,7 +84,7 @@ class Iceberg:
         given = pa.Table.from_arrays(rows.rows.columns, schema=_required(rows.rows.schema, self._table))
         properties = self._summary(ends)
         self._table.metadata.properties[RETRIES] = "0"  # the library's own tries would not read the offsets again
-        with told("write", self._name), warnings.catch_warnings():
+        with told("write", f"the table {self._name}"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
             with self._table.transaction() as transaction:
                 if self._settings.upserts:
@@ -96,7 +97,7 @@ class Iceberg:
     def record(self, offsets: Mapping[Place, int]) -> None:
         """Record offsets alone."""
         self._table.metadata.properties[RETRIES] = "0"
-        with told("change", self._name):
+        with told("change", f"the table {self._name}"):
             self._table.append(
                 self._table.schema().as_arrow().empty_table(), snapshot_properties=self._summary(offsets), branch=self._branch
             )
@@ -116,13 +117,13 @@ def _required(schema: pa.Schema, table: Table) -> pa.Schema:
 
 def catalog_of(settings: Settings) -> Catalog:
     """Connect to the catalog. Raises ConnectError."""
-    with told("open", f"of the catalog {settings.catalog}"):
+    with told("open", f"the catalog {settings.catalog}"):
         return load_catalog(settings.catalog, **settings.properties)
 
 
 def opened(catalog: Catalog, name: str, settings: Settings) -> Iceberg | None:
     """A table; None if there is none. Raises ConnectError."""
-    with told("read", name):
+    with told("read", f"the table {name}"):
         try:
             return Iceberg(catalog.load_table(name), name, settings)
         except NoSuchTableError:
@@ -135,21 +136,28 @@ def create(catalog: Catalog, name: str, schema: pa.Schema, settings: Settings) -
     fields = partitions_of(key, settings.of_table(name, "partition-by", settings.partition_by))
     if missing := [each.column for each in fields if each.column not in schema.names]:
         raise ConnectError(f"{key} names {missing[0]}, which the records lack; they have {', '.join(schema.names)}")
-    with told("create", name):
-        namespace = name.rpartition(".")[0]
-        try:
-            if not catalog.namespace_exists(namespace):
-                catalog.create_namespace(namespace)
-        except NamespaceAlreadyExistsError:
-            pass  # another task was first
-        try:
-            with catalog.create_table_transaction(name, schema, properties=dict(settings.create_properties)) as creating:
-                if fields:
-                    with creating.update_spec() as spec:
-                        for each in fields:
-                            spec.add_field(each.column, _transform(each), _field_name(each))
-        except (TableAlreadyExistsError, CommitFailedException):
-            return
+    namespace = name.rpartition(".")[0]
+
+    def make() -> None:
+        with catalog.create_table_transaction(name, schema, properties=dict(settings.create_properties)) as creating:
+            if fields:
+                with creating.update_spec() as spec:
+                    for each in fields:
+                        spec.add_field(each.column, _transform(each), _field_name(each))
+
+    with told("create", f"the table {name}"):
+        if not catalog.namespace_exists(namespace):
+            _ensure(lambda: catalog.create_namespace(namespace), lambda: catalog.namespace_exists(namespace))
+        _ensure(make, lambda: catalog.table_exists(name))
+
+
+def _ensure(make: Callable[[], object], is_there: Callable[[], bool]) -> None:
+    """Make something, unless another task was first: each kind of catalog says that with an error of its own."""
+    try:
+        make()
+    except Exception:
+        if not is_there():
+            raise
 
 
 def _transform(field: Partition) -> Any:
@@ -166,20 +174,20 @@ def _field_name(field: Partition) -> str:
 
 
 @contextmanager
-def told(verb: str, name: str) -> Iterator[None]:
+def told(verb: str, what: str) -> Iterator[None]:
     """Errors of the library as ours, in one line."""
     try:
         yield
     except CommitFailedException as error:
         raise Overtaken(_line(error)) from None
     except _AWAY as error:
-        raise RetriableError(f"cannot {verb} the table {name}: {_line(error)}") from None
+        raise RetriableError(f"cannot {verb} {what}: {_line(error)}") from None
     except ModuleNotFoundError as error:
-        raise ConnectError(f"cannot {verb} the table {name}: it needs the package {error.name}") from None
+        raise ConnectError(f"cannot {verb} {what}: it needs the package {error.name}") from None
     except Exception as error:  # noqa: BLE001 - catalogs and storages raise errors of their own libraries
         text = _line(error)
         kind = RetriableError if "database is locked" in text else ConnectError
-        raise kind(f"cannot {verb} the table {name}: {text}") from None
+        raise kind(f"cannot {verb} {what}: {text}") from None
 
 
 def _line(error: BaseException) -> str:

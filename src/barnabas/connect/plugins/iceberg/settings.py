@@ -21,6 +21,7 @@ UPSERT, ID_COLUMNS, PARTITION_BY = (
 )
 SECRETS = ("token", "credential", "s3.secret-access-key", "s3.session-token", "adls.account-key", "gcs.oauth2.token")
 PARTITION = re.compile(r"(?:(\w+)\(\s*([^,()]+?)\s*(?:,\s*(\d+)\s*)?\)|([^,()]+))\s*(?:,|$)\s*")
+CATALOGS = ("rest", "sql", "hive", "glue", "dynamodb", "bigquery", "in-memory")  # that PyIceberg has
 TRANSFORMS = ("identity", "year", "years", "month", "months", "day", "days", "hour", "hours", "bucket", "truncate")
 
 
@@ -217,6 +218,12 @@ def errors_of(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
             found[f"{TABLE}{name}.route-regex"] = [f"no regular expression: {error}"]
     if parsed.is_dynamic and parsed.upserts and not parsed.id_columns:
         found[UPSERT] = [f"{UPSERT} needs {ID_COLUMNS}"]
-    if not {"type", "uri", "py-catalog-impl"} & parsed.properties.keys():
-        found["iceberg.catalog.type"] = ["iceberg.catalog.type is needed, such as rest or sql, with iceberg.catalog.uri"]
-    return found
+    return found | _catalog_errors(parsed.properties)
+
+
+def _catalog_errors(properties: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    key = "iceberg.catalog.type"
+    if not {"type", "uri", "py-catalog-impl"} & properties.keys():
+        return {key: [f"{key} is needed, such as rest or sql, with iceberg.catalog.uri"]}
+    kind = properties.get("type", CATALOGS[0])
+    return {} if kind in CATALOGS else {key: [f"Invalid value {kind} for configuration {key}: one of {', '.join(CATALOGS)}"]}

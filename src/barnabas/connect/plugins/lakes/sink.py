@@ -222,7 +222,7 @@ class LakeSink(Sink):
             known = {place: offset for place, offset in table.offsets(list(ends)).items() if offset > 0}
             rows = self._gathering.unwritten(name, known)
             if left := sum(len(each.offsets) for each in self._gathering.tables[name]) - rows.rows.num_rows:
-                logger.info("event=rows-left-out table=%s count=%d reason=%r", name, left, "the table has their offsets")
+                logger.warning("event=rows-left-out table=%s count=%d reason=%r", name, left, "the table has their offsets")
             if not rows.rows.num_rows:
                 return
             try:
