@@ -218,7 +218,7 @@ def promote(
             raise Failure(f"mirror link {name} has no copies")
         start_promotion(brokers.first, wanted, now=now)
         ready = wait_ready(brokers, name, wanted, wait_s)
-        finish_promotion(brokers.first, ready)
+        finish_promotion(brokers, name, ready, wait_s)
     missing = None if any(each.source_end_offset < 0 for each in ready) else sum(each.lag for each in ready)
     data = {"topics": wanted, "records_missing": missing}
     text = "an unknown number of records is missing" if missing is None else f"{missing} records are missing"
