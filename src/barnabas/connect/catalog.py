@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import barnabas
 from barnabas.connect.converters.registry import CONVERTERS, HEADER_CONVERTERS
-from barnabas.connect.transforms.registry import PREDICATES, transforms
+from barnabas.connect.transforms.registry import OF_DEBEZIUM, PREDICATES, transforms
 from barnabas.connect.transforms.registry import load as load_transform
 from barnabas.errors import BarnabasError
 
@@ -101,6 +101,8 @@ BUILT_IN = (
         Kind.SINK, "org.apache.iceberg.connect.IcebergSinkConnector", "plugins.iceberg.sink", "IcebergSink", "IcebergSink",
         "barnabas.connect.IcebergSink", "barnabas.IcebergSink", "io.tabular.iceberg.connect.IcebergSinkConnector",
     ),
+    built_in(Kind.SOURCE, "barnabas.DebeziumSource", "plugins.debezium_engine.source", "DebeziumSource"),
+    built_in(Kind.SOURCE, "barnabas.DltSource", "plugins.dlt_source.source", "DltSource"),
     built_in(Kind.SOURCE, "barnabas.SparkSource", "plugins.spark.source", "SparkSource"),
     built_in(Kind.SINK, "barnabas.SparkSink", "plugins.spark.sink", "SparkSink"),
 )  # fmt: skip
@@ -111,7 +113,8 @@ def _transforms() -> list[Plugin]:
     found = []
     for name, (module, cls, side) in transforms().items():
         load = partial(load_transform, module, cls, side)
-        found.append(Plugin(name, Kind.TRANSFORMATION, (name.rpartition(".")[2],), barnabas.__version__, load))
+        own: tuple[str, ...] = () if name in OF_DEBEZIUM else (name.rpartition(".")[2],)  # Kafka and Debezium have a Filter
+        found.append(Plugin(name, Kind.TRANSFORMATION, own, barnabas.__version__, load))
     for name in PREDICATES:
         short = name.rpartition(".")[2]
         found.append(

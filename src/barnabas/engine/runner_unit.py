@@ -18,9 +18,9 @@ from barnabas.engine.child import Child
 from barnabas.engine.life import Life
 from barnabas.engine.membership import Member
 from barnabas.engine.rotating_log import RotatingLog
+from barnabas.engine.runner import TASK_VARIABLE
 from barnabas.engine.unit import Unit
 
-TASK_VARIABLE = "BARNABAS_RUNNER_TASK"
 COMMAND = (sys.executable, "-m", "barnabas.engine.runner")
 LOG = "runner.log"
 LEAVE_S = 1.0  # for tasks whose runner was killed

@@ -281,3 +281,10 @@ def test_offsets_in_the_target_can_be_altered(sinking: Sinking) -> None:
     sink = SqlSink()
     assert sink.open(config) == {}
     sink.close()
+
+
+def test_numbers_become_timestamps(sinking: Sinking) -> None:
+    sinking.put({"id": 1, "moment": 1577836800000000})
+    sinking.put({"id": 2, "moment": None})
+    sinking.drain(sinking.job(auto_create="true", timestamp_fields_list="moment", dialect_name=""), 2)
+    assert [str(at)[:19] if at else None for _, at in sinking.rows("id, moment")] == ["2020-01-01 00:00:00", None]

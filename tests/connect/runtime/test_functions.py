@@ -134,7 +134,7 @@ import pyarrow as pa
 from barnabas.connect import Batch, source
 
 @source(topic="{topic}")
-def timed(config, offset):
+def {name}(config, offset):
     if not offset:
         columns = {{"value": [{{"n": 1}}, {{"n": 2}}], "timestamp": pa.array({times})}}
         yield Batch(pa.table(columns), {{"done": True}}, is_records=True)
@@ -148,7 +148,7 @@ INSERTED = {
 def test_a_source_gives_records_their_times(tasks: Tasks) -> None:
     tasks.create_topic()
     path = tasks.folder / "timed.py"
-    path.write_text(TIMED.format(topic=tasks.topic, times="[1700000000123, None]"))
+    path.write_text(TIMED.format(topic=tasks.topic, name="timed", times="[1700000000123, None]"))
     running = Run(tasks, path, INSERTED)
     wait_until(lambda: len(tasks.values()) == 2, "the records did not come")
     running.end()
@@ -159,11 +159,13 @@ def test_a_source_gives_records_their_times(tasks: Tasks) -> None:
     assert tasks.values() == [b'{"n":1,"at":1700000000123}', b'{"n":2,"at":null}']
 
 
-@pytest.mark.parametrize(("times", "reason"), [('["x", "y"]', "these are string"), ("[-1, 2]", "it is before 1970")])
-def test_times_that_are_none_end_the_task(tasks: Tasks, times: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "times", "reason"), [("texts", '["x", "y"]', "these are string"), ("early", "[-1, 2]", "it is before 1970")]
+)
+def test_times_that_are_none_end_the_task(tasks: Tasks, name: str, times: str, reason: str) -> None:
     tasks.create_topic()
     path = tasks.folder / "wrong.py"
-    path.write_text(TIMED.format(topic=tasks.topic, times=times))
+    path.write_text(TIMED.format(topic=tasks.topic, name=name, times=times))
     running = Run(tasks, path, {})
     wait_until(lambda: running.failure is not None, "it did not fail")
     running.end()

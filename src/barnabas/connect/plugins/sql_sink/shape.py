@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,8 +51,12 @@ def runs_of(records: pa.Table) -> Iterator[tuple[pa.Table, bool]]:
         yield records.slice(begin, end - begin), bool(flags[begin])
 
 
-def rows_of(records: pa.Table, settings: Choice) -> Shaped:
-    """The rows of records that have values. Raises ConnectError."""
+def rows_of(records: pa.Table, settings: Choice, *, times: Sequence[str] = (), unit: Literal["us", "ns"] = "us") -> Shaped:
+    """The rows of records that have values. Raises ConnectError.
+
+    Args:
+        times: fields whose numbers are times since the epoch, in the unit.
+    """
     value = _chunk(records, "value")
     if not types.is_struct(value.type):
         raise ConnectError(
@@ -61,6 +65,10 @@ def rows_of(records: pa.Table, settings: Choice) -> Shaped:
         )
     fields = {each.name: value.field(each.name) for each in value.type}
     fields = {name: _masked(each, value) for name, each in fields.items()}
+    for name in times:
+        if name in fields and types.is_integer(fields[name].type):
+            numbers = fields[name].cast(pa.int64())
+            fields[name] = numbers.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp("us", "UTC"), safe=False)
     keys = _keys(records, settings, fields)
     whitelist = settings.whitelist
     columns = dict(keys)

@@ -154,7 +154,7 @@ class SqlSink(Sink):
     def _run(self, settings: Settings, table: TableName, run: pa.Table, *, has_values: bool, is_mixed: bool) -> list[Step]:
         assert self._tables is not None
         if has_values:
-            shaped = rows_of(run, settings)
+            shaped = rows_of(run, settings, times=settings.time_fields, unit=settings.time_unit)
             fitting = self._tables.fit(table, shaped.rows, shaped.keys, is_mixed=is_mixed)
             return [_writing(settings, table, plain_columns(fitting, settings.timezone), shaped.keys)]
         if not self._tables.is_there(table):
