@@ -71,14 +71,15 @@ def create(
     from barnabas.cli.resources import Change, Operation, parse_changes
 
     changes = parse_changes(sets=sets, deletes=(), appends=(), subtracts=())
-    changes.append(Change("bootstrap.servers", Operation.SET, source))
+    servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parse_addresses(source))
+    changes.append(Change("bootstrap.servers", Operation.SET, servers))
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
     changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
     with connection.wire() as wire:
         if name in link_names(wire):
             raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
         alter_link(wire, name, changes)
-    output.done(f"created mirror link {name}", {"link": name, "source": source})
+    output.done(f"created mirror link {name}", {"link": name, "source": servers})
 
 
 @mirror.command("list")
