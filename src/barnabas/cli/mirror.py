@@ -71,14 +71,15 @@ def create(
     from barnabas.cli.resources import Change, Operation, parse_changes
 
     changes = parse_changes(sets=sets, deletes=(), appends=(), subtracts=())
-    changes.append(Change("bootstrap.servers", Operation.SET, source))
+    servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parse_addresses(source))
+    changes.append(Change("bootstrap.servers", Operation.SET, servers))
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
     changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
     with connection.wire() as wire:
         if name in link_names(wire):
             raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
         alter_link(wire, name, changes)
-    output.done(f"created mirror link {name}", {"link": name, "source": source})
+    output.done(f"created mirror link {name}", {"link": name, "source": servers})
 
 
 @mirror.command("list")
@@ -218,7 +219,7 @@ def promote(
             raise Failure(f"mirror link {name} has no copies")
         start_promotion(brokers.first, wanted, now=now)
         ready = wait_ready(brokers, name, wanted, wait_s)
-        finish_promotion(brokers.first, ready)
+        finish_promotion(brokers, name, ready, wait_s)
     missing = None if any(each.source_end_offset < 0 for each in ready) else sum(each.lag for each in ready)
     data = {"topics": wanted, "records_missing": missing}
     text = "an unknown number of records is missing" if missing is None else f"{missing} records are missing"

@@ -127,8 +127,12 @@ def _partition_counts(wire: Wire, topics: Sequence[str]) -> dict[str, int]:
     return {topic.name: len(topic.partitions) for topic in answer.topics}
 
 
-def finish_promotion(wire: Wire, partitions: Sequence[PartitionStatus]) -> None:
-    """Open topics for writers; producers get ids from now on that no record of the copies has."""
+def finish_promotion(brokers: Brokers, name: str, partitions: Sequence[PartitionStatus], wait_s: float) -> None:
+    """Open topics for writers, and wait until all leaders accept them. Producers get ids from now on that no record of the copies has.
+
+    Raises:
+        Failure: a leader does not know of the change in time.
+    """
     ends: dict[str, int] = {}
     for each in partitions:
         ends[each.topic] = max(ends.get(each.topic, 0), each.producer_id_end)
@@ -139,4 +143,9 @@ def finish_promotion(wire: Wire, partitions: Sequence[PartitionStatus]) -> None:
             Change("mirror.source.topic.id", Operation.DELETE, None),
             Change("mirror.producer.id.end", Operation.SET, str(end)),
         ]
-        alter_settings(wire, ResourceType.TOPIC, topic, changes, validate_only=False)
+        alter_settings(brokers.first, ResourceType.TOPIC, topic, changes, validate_only=False)
+    deadline = time.monotonic() + wait_s
+    while late := [each for each in view(brokers, name).partitions if each.topic in ends]:
+        if time.monotonic() >= deadline:
+            raise Failure(f"promoted, but the leader of {late[0].topic}-{late[0].partition} does not accept writers yet")
+        time.sleep(LOOK_AGAIN_S)

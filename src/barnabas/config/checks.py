@@ -92,7 +92,7 @@ class Patterns:
         for pattern in value:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigError(key, pattern, f"a regular expression ({error})") from None
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.config import definitions
 
 FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
+PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude")
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
 CLIENT_PREFIXES = ("sasl.", "ssl.")
 
@@ -24,14 +25,13 @@ class Link(Struct, frozen=True):
     Args:
         settings: as stored.
         values: parsed, with defaults.
-        wanted, excluded: match topics of the source.
+        patterns: match topics and groups of the source, by key.
     """
 
     name: str
     settings: Mapping[str, str]
     values: dict[str, Any]
-    wanted: tuple[Matcher, ...]
-    excluded: tuple[Matcher, ...]
+    patterns: Mapping[str, tuple[Matcher, ...]]
 
     @classmethod
     def of(cls, name: str, settings: Mapping[str, str], compile_pattern: Callable[[str], Matcher]) -> Self:
@@ -39,8 +39,8 @@ class Link(Struct, frozen=True):
         values: dict[str, Any] = {
             key.name: key.read(settings[key.name]) if key.name in settings else key.default for key in definitions.LINK.values()
         }
-        wanted, excluded = (tuple(map(compile_pattern, values[key])) for key in ("topics", "topics.exclude"))
-        return cls(name, settings, values, wanted, excluded)
+        patterns = {key: tuple(map(compile_pattern, values[key])) for key in PATTERN_KEYS}
+        return cls(name, settings, values, patterns)
 
     @property
     def is_paused(self) -> bool:
@@ -52,7 +52,15 @@ class Link(Struct, frozen=True):
 
     def copies(self, topic: str) -> bool:
         """Whether the link copies a topic of this name."""
-        return any(matches(topic) for matches in self.wanted) and not any(matches(topic) for matches in self.excluded)
+        return self._takes("topics", topic)
+
+    def copies_group(self, group: str) -> bool:
+        """Whether the link copies the offsets of a group of this name."""
+        return self._takes("groups", group)
+
+    def _takes(self, key: str, name: str) -> bool:
+        is_excluded = any(matches(name) for matches in self.patterns[f"{key}.exclude"])
+        return not is_excluded and any(matches(name) for matches in self.patterns[key])
 
     def client_config(self) -> ClientConfig:
         """The settings of a client of the source; raises ConfigError."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from confluent_kafka import Producer
+
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
 from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion, start_promotion, view, wait_ready
@@ -38,7 +42,7 @@ def promote(target: str, topics: list[str], *, now: bool = False, wait_s: float 
     with Brokers(Connection(target)) as brokers:
         start_promotion(brokers.first, topics, now=now)
         ready = wait_ready(brokers, LINK, topics, wait_s)
-        finish_promotion(brokers.first, ready)
+        finish_promotion(brokers, LINK, ready, wait_s)
     return ready
 
 
@@ -76,3 +80,13 @@ def wait_equal(source: str, target: str, topic: str) -> None:
     theirs, ours = batches(source, topic), batches(target, topic)
     assert theirs.keys() == ours.keys()
     assert [at for at in theirs if theirs[at] != ours[at]] == []
+
+
+def write(servers: str, topic: str, values: Iterable[str], **settings: object) -> None:
+    """Write records, with their values as keys; each must be acknowledged."""
+    failures = []
+    producer = Producer({"bootstrap.servers": servers, **settings})
+    for value in values:
+        producer.produce(topic, value, key=value, on_delivery=lambda error, _: failures.append(error) if error else None)
+    assert producer.flush(30) == 0
+    assert failures == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from barnabas.cli.errors import Failure
@@ -18,6 +18,7 @@ from tests.server.mirroring.clusters import (
     status_of,
     wait_equal,
     wait_for_reason,
+    write,
 )
 from tests.waiting import wait_until
 
@@ -43,13 +44,6 @@ def create(servers: str, name: str, partitions: int = 1, **config: str) -> None:
 def delete(servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([name])[name].result()
-
-
-def write(servers: str, topic: str, *values: str, **settings: object) -> None:
-    producer = Producer({"bootstrap.servers": servers, **settings})
-    for value in values:
-        producer.produce(topic, value.encode(), key=value.encode())
-    assert producer.flush(30) == 0
 
 
 def write_in_transaction(servers: str, topic: str, value: str, *, commit: bool) -> None:
@@ -79,14 +73,14 @@ def test_topics_are_copied_with_their_batches_settings_and_partitions(source: Br
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders", 3, retention_ms="123456789")
     create(theirs, "other")
-    write(theirs, "orders", *(f"before-{number}" for number in range(200)), **{"compression.type": "lz4"})
+    write(theirs, "orders", (f"before-{number}" for number in range(200)), **{"compression.type": "lz4"})
     create_link(ours, theirs, topics="ord.*")
     wait_equal(theirs, ours, "orders")
     write_in_transaction(theirs, "orders", "kept", commit=True)
     write_in_transaction(theirs, "orders", "dropped", commit=False)
     admin = AdminClient({"bootstrap.servers": theirs})
     admin.create_partitions([NewPartitions("orders", 4)])["orders"].result()
-    write(theirs, "orders", *(f"after-{number}" for number in range(200)))
+    write(theirs, "orders", (f"after-{number}" for number in range(200)))
     wait_until(lambda: len(ends(ours, "orders")) == 4, "the partition was not added", within_s=30)
     wait_equal(theirs, ours, "orders")
     resource = ConfigResource(ConfigResource.Type.TOPIC, "orders")
@@ -100,7 +94,7 @@ def test_topics_are_copied_with_their_batches_settings_and_partitions(source: Br
 def test_nobody_changes_a_copy(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
-    write(theirs, "orders", "a")
+    write(theirs, "orders", ["a"])
     create_link(ours, theirs)
     wait_equal(theirs, ours, "orders")
     admin = AdminClient({"bootstrap.servers": ours})
@@ -142,13 +136,13 @@ def test_a_transaction_with_a_copy_ends(source: Broker, target: Broker) -> None:
 def test_a_source_that_is_away_is_told_and_copied_from_again(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
-    write(theirs, "orders", "a")
+    write(theirs, "orders", ["a"])
     create_link(ours, theirs)
     wait_equal(theirs, ours, "orders")
     source.kill()
     wait_until(lambda: link(ours).errors, "the loss of the source was not told", within_s=30)
     source.start()
-    write(theirs, "orders", "b")
+    write(theirs, "orders", ["b"])
     wait_equal(theirs, ours, "orders")
     wait_until(lambda: not link(ours).errors, within_s=30)
 
@@ -156,11 +150,11 @@ def test_a_source_that_is_away_is_told_and_copied_from_again(source: Broker, tar
 def test_a_target_that_was_killed_goes_on(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders", 2)
-    write(theirs, "orders", *map(str, range(100)))
+    write(theirs, "orders", map(str, range(100)))
     create_link(ours, theirs)
     wait_equal(theirs, ours, "orders")
     target.kill()
-    write(theirs, "orders", *map(str, range(100)))
+    write(theirs, "orders", map(str, range(100)))
     target.start()
     wait_equal(theirs, ours, "orders")
 
@@ -168,12 +162,12 @@ def test_a_target_that_was_killed_goes_on(source: Broker, target: Broker) -> Non
 def test_a_topic_that_was_made_again_is_not_appended_to_the_copy(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
-    write(theirs, "orders", "a")
+    write(theirs, "orders", ["a"])
     create_link(ours, theirs, refresh_topics_interval_seconds="1")
     wait_equal(theirs, ours, "orders")
     delete(theirs, "orders")
     create(theirs, "orders")
-    write(theirs, "orders", "x", "y")
+    write(theirs, "orders", ["x", "y"])
     wait_for_reason(ours, "orders", "was deleted and made again in the source")
     assert read(ours, "orders", 1) == ["a"]
     delete(ours, "orders")  # as the reason says
@@ -184,7 +178,7 @@ def test_a_topic_that_is_no_copy_is_left_alone(source: Broker, target: Broker) -
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
     create(ours, "orders")
-    write(theirs, "orders", "a")
+    write(theirs, "orders", ["a"])
     create_link(ours, theirs)
     wait_until(lambda: link(ours).refused == {"orders": "a topic of this name exists here and is not a copy"}, within_s=30)
     assert ends(ours, "orders") == {0: 0}
@@ -205,7 +199,7 @@ def test_a_promoted_topic_is_an_ordinary_one(source: Broker, target: Broker) -> 
         promote_link_away(ours)
     promote(ours, ["orders"])
     write_in_transaction(ours, "orders", "b", commit=True)
-    write(ours, "orders", "c", **{"enable.idempotence": True})
+    write(ours, "orders", ["c"], **{"enable.idempotence": True})
     assert read(ours, "orders", 3) == ["a", "b", "c"]
     promote_link_away(ours)
     hanging.abort_transaction(30)
@@ -223,22 +217,22 @@ def promote_link_away(servers: str) -> None:
 def test_producers_get_no_ids_that_the_copy_has(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
-    write(ours, "mine", "x", **{"enable.idempotence": True})  # the target has given ids already
+    write(ours, "mine", ["x"], **{"enable.idempotence": True})  # the target has given ids already
     for number in range(3):
-        write(theirs, "orders", str(number), **{"enable.idempotence": True})
+        write(theirs, "orders", [str(number)], **{"enable.idempotence": True})
     create_link(ours, theirs, topics="orders")
     wait_equal(theirs, ours, "orders")
     ready = promote(ours, ["orders"])
     assert ready[0].producer_id_end > 0
     for number in range(3):
-        write(ours, "orders", str(number), **{"enable.idempotence": True})
+        write(ours, "orders", [str(number)], **{"enable.idempotence": True})
     assert ends(ours, "orders") == {0: 6}
 
 
 def test_a_copy_is_promoted_without_its_source(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
-    write(theirs, "orders", "a")
+    write(theirs, "orders", ["a"])
     create_link(ours, theirs)
     wait_equal(theirs, ours, "orders")
     source.kill()
@@ -247,5 +241,41 @@ def test_a_copy_is_promoted_without_its_source(source: Broker, target: Broker) -
     assert (found := status_of(ours, "orders")) is not None
     assert found.state == "promoting"
     promote(ours, ["orders"], now=True)
-    write(ours, "orders", "b")
+    write(ours, "orders", ["b"])
     assert read(ours, "orders", 2) == ["a", "b"]
+
+
+def commit(servers: str, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def committed(servers: str, group: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+    consumer.close()
+    return int(found.offset)
+
+
+def test_groups_go_on_where_they_were(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", map(str, range(10)))
+    commit(theirs, "billing", "orders", 4)
+    commit(theirs, "private", "orders", 5)
+    create_link(ours, theirs, groups_exclude="priv.*", sync_group_offsets_interval_seconds="1")
+    wait_equal(theirs, ours, "orders")
+    wait_until(lambda: committed(ours, "billing", "orders") == 4, "the offset was not copied", within_s=30)
+    commit(theirs, "billing", "orders", 6)
+    wait_until(lambda: committed(ours, "billing", "orders") == 6, "the offset did not follow", within_s=30)
+    assert committed(ours, "private", "orders") == OFFSET_INVALID
+    promote(ours, ["orders"])
+    commit(ours, "billing", "orders", 8)
+    commit(theirs, "billing", "orders", 7)
+    commit(theirs, "later", "orders", 1)
+    create(theirs, "more")  # a copy of this link goes on
+    commit(theirs, "later", "more", 0)
+    wait_until(lambda: committed(ours, "later", "more") == 0, within_s=30)
+    assert committed(ours, "billing", "orders") == 8
+    assert committed(ours, "later", "orders") == OFFSET_INVALID

@@ -14,12 +14,13 @@ from zlib import crc32
 
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
-from barnabas.client.errors import ClientError
+from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import KafkaError
 from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
+from barnabas.server.mirroring.group_sync import GroupSync
 from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from barnabas.mirror.link import Link
     from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.server.mirroring.group_sync import Coordinators
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ LEAST_BETWEEN_LOOKS_S = 0.2  # at the metadata of the source, if a fetcher asks 
 class LinkRunner:
     """Runs until `close`."""
 
-    def __init__(self, services: Services, link: Link) -> None:
+    def __init__(self, services: Services, coordinators: Coordinators, link: Link) -> None:
         self.link = link
         self._services = services
         config = link.client_config()
@@ -51,11 +53,17 @@ class LinkRunner:
         self._refused: dict[str, str] = {}
         self._error = ""
         self._stale = asyncio.Event()
-        self._task = services.loop.create_task(self._look_for_ever(), name=f"mirror-{link.name}")
+        self._groups = GroupSync(services, coordinators, link)
+        self._tasks = [
+            services.loop.create_task(self._look_for_ever(), name=f"mirror-{link.name}"),
+            services.loop.create_task(self._sync_groups_for_ever(), name=f"mirror-groups-{link.name}"),
+        ]
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._groups.close()
         await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()))
         for client in (self._client, *self._lanes):
             await client.close()
@@ -135,6 +143,22 @@ class LinkRunner:
             await asyncio.sleep(LEAST_BETWEEN_LOOKS_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stale.wait(), self.link.refresh_s)
+
+    async def _sync_groups_for_ever(self) -> None:
+        values = self.link.values
+        while values["sync.group.offsets.enabled"]:
+            await asyncio.sleep(values["sync.group.offsets.interval.seconds"])
+            if self.link.is_paused:
+                continue
+            try:
+                await self._groups.sync(self._client)
+            except UnsupportedRequest as error:  # before Kafka 3.0
+                logger.warning("event=mirror-groups-not-copied link=%s error=%r", self.link.name, str(error))
+                return
+            except (ClientError, KafkaError) as error:
+                logger.info("event=mirror-groups-late link=%s error=%r", self.link.name, str(error))
+            except Exception:  # as in `SourceFetcher`
+                logger.exception("event=mirror-groups-failed link=%s", self.link.name)
 
     async def _look(self) -> None:
         services, client = self._services, self._client

@@ -18,6 +18,7 @@ from barnabas.storage.mirror_appender import MirrorAppender
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import Resource
     from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.server.mirroring.group_sync import Coordinators
     from barnabas.server.mirroring.link_runner import LinkRunner
     from barnabas.server.services import Services
     from barnabas.storage.log import Log
@@ -31,9 +32,11 @@ class Mirrors:
 
     Args:
         fit: gives a log that is no copy its appender.
+        coordinators: the groups of this broker, once it is ready.
     """
 
-    def __init__(self, services: Services, fit: Callable[[Log], None]) -> None:
+    def __init__(self, services: Services, fit: Callable[[Log], None], coordinators: Callable[[], Coordinators]) -> None:
+        self._coordinators = coordinators
         self._services = services
         self._fit = fit
         self._configs: Mapping[Resource, Mapping[str, str]] | None = None  # in which the links were looked up
@@ -99,7 +102,7 @@ class Mirrors:
             if name in self._runners:
                 continue
             try:
-                self._runners[name] = LinkRunner(self._services, Link.of(name, settings, matcher))
+                self._runners[name] = LinkRunner(self._services, self._coordinators(), Link.of(name, settings, matcher))
             except (ConfigError, KafkaError) as error:  # such as a certificate that cannot be read
                 if self._unusable.get(name) != str(error):
                     logger.error("event=mirror-link-not-usable link=%s error=%r", name, str(error))

@@ -1,0 +1,175 @@
+"""Commits offsets of groups of the source here, for the groups that this broker coordinates, while nobody consumes in them.
+
+A group with members here refuses a commit from outside, so its own offsets stay.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.client import operations
+from barnabas.client.errors import ClientError
+from barnabas.client.plans import Call
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.mirror.groups import GroupOffsets, Partition
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from barnabas.protocol.partitions import by_topic
+from barnabas.server.cluster.peers import Peers, peers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from barnabas.client.asynchronous import AsyncClient
+    from barnabas.coordination.group_coordinator import GroupCoordinator
+    from barnabas.mirror.link import Link
+    from barnabas.server.services import Services
+
+    class Coordinators(Protocol):
+        """The groups of this broker."""
+
+        groups: GroupCoordinator
+
+        def leader_of_group(self, group_id: str) -> int | None:
+            """The broker that coordinates a group; None before the topic of offsets exists."""
+            ...
+
+
+logger = logging.getLogger(__name__)
+LATEST = -1
+LAST_VERSION_WITH_NAMES = 9  # of OffsetFetch and OffsetCommit
+GROUPS_AT_ONCE = 100  # of one OffsetFetch
+
+
+class GroupSync:
+    """The groups of one link."""
+
+    def __init__(self, services: Services, coordinators: Coordinators, link: Link) -> None:
+        self._services = services
+        self._coordinators = coordinators
+        self._link = link
+        self._offsets = GroupOffsets()
+        self._peers: Peers | None = None
+
+    async def close(self) -> None:
+        if self._peers is not None:
+            await self._peers.close()
+
+    async def sync(self, client: AsyncClient) -> None:
+        """Commit what has changed in the source.
+
+        Raises:
+            ClientError: the source does not answer.
+        """
+        await client.run(operations.refresh(client.config, client.cluster, []))
+        kept: set[str] = set()
+        for broker_id in list(client.cluster.brokers):
+            groups = [group for group in await self._groups_at(client, broker_id) if await self._is_ours(group)]
+            kept.update(groups)
+            for start in range(0, len(groups), GROUPS_AT_ONCE):
+                await self._sync_some(client, broker_id, groups[start : start + GROUPS_AT_ONCE])
+        self._offsets.keep(kept)
+
+    async def _groups_at(self, client: AsyncClient, broker_id: int) -> list[str]:
+        """The groups that a broker of the source coordinates and that the link copies."""
+        answer = await client.request(Call(ListGroupsRequest(), broker_id))
+        return [group.group_id for group in answer.groups if self._link.copies_group(group.group_id)]
+
+    async def _is_ours(self, group: str) -> bool:
+        leader = self._coordinators.leader_of_group(group)
+        if leader is None and self._services.controller.is_controller:
+            await self._coordinators.groups.prepare()
+            leader = self._coordinators.leader_of_group(group)
+        return leader == self._services.config.broker_id
+
+    async def _sync_some(self, client: AsyncClient, broker_id: int, groups: list[str]) -> None:
+        found: dict[str, dict[Partition, int]] = {}
+        wanted = [OffsetFetchRequestGroup(group_id=group, topics=None, member_epoch=-1) for group in groups]
+        request = OffsetFetchRequest(groups=wanted, topics=None)
+        answer = await client.request(Call(request, broker_id, LAST_VERSION_WITH_NAMES, 8))
+        for group in answer.groups:
+            if not group.error_code:
+                found[group.group_id] = {
+                    (topic.name, item.partition_index): item.committed_offset
+                    for topic in group.topics
+                    for item in topic.partitions
+                    if not item.error_code and self._is_copy(topic.name)
+                }
+        ends = await self._ends({each for offsets in found.values() for each in offsets})
+        for name, theirs in found.items():
+            due = self._offsets.due(name, theirs, ends)
+            if due:
+                self._offsets.committed(name, await self._commit(name, due))
+
+    def _is_copy(self, topic: str) -> bool:
+        return self._services.metadata.topic_config(topic).get("mirror.link") == self._link.name
+
+    async def _commit(self, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Commit offsets here; returns those that were accepted."""
+        topics: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
+        for (topic, partition), offset in offsets.items():
+            item = OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
+            )
+            topics[topic].append(item)
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=[OffsetCommitRequestTopic(name=name, partitions=items) for name, items in topics.items()],
+        )
+        try:
+            answer = await self._coordinators.groups.commit_offsets(request, LAST_VERSION_WITH_NAMES)
+        except KafkaError as error:
+            logger.debug("event=mirror-group-not-committed group=%r error=%r", group, str(error))
+            return {}
+        accepted = {
+            (topic.name, item.partition_index) for topic in answer.topics for item in topic.partitions if not item.error_code
+        }
+        return {each: offset for each, offset in offsets.items() if each in accepted}
+
+    # The ends of copies
+
+    async def _ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The high watermarks of the copies; of those that other brokers lead, as far as these answer."""
+        ends: dict[Partition, int] = {}
+        elsewhere: dict[int, list[Partition]] = defaultdict(list)
+        for topic, index in partitions:
+            local = self._services.partitions.get(topic, index)
+            if local is not None and not local.is_offline and local.is_leader:
+                ends[topic, index] = local.high_watermark
+                continue
+            state = self._services.metadata.partition(topic, index)
+            if state is not None:
+                elsewhere[state.leader].append((topic, index))
+        for leader, theirs in elsewhere.items():
+            ends.update(await self._ends_at(leader, theirs))
+        return ends
+
+    async def _ends_at(self, leader: int, partitions: list[Partition]) -> dict[Partition, int]:
+        services = self._services
+        if self._peers is None:
+            self._peers = peers_of(lambda: services.metadata, services, "mirror-offsets")
+        topics = [
+            ListOffsetsTopic(
+                name=name,
+                partitions=[
+                    ListOffsetsPartition(partition_index=index, current_leader_epoch=-1, timestamp=LATEST) for index in indexes
+                ],
+            )
+            for name, indexes in by_topic(partitions).items()
+        ]
+        try:
+            answer = await self._peers.send(leader, ListOffsetsRequest(replica_id=-1, topics=topics))
+        except ClientError:
+            return {}  # the next round asks again
+        return {
+            (topic.name, item.partition_index): item.offset
+            for topic in answer.topics
+            for item in topic.partitions
+            if item.error_code == ErrorCode.NONE
+        }
