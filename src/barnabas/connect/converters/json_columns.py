@@ -85,7 +85,7 @@ def _lists(column: Any) -> Array:
     items: Any = pc.coalesce(_texts(column.flatten()), pa.scalar(_NULL, pa.string()))
     lengths: Any = pc.fill_null(pc.list_value_length(column), 0)
     ends: Any = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-    joined = pc.binary_join(pa.ListArray.from_arrays(ends, items), ",")
+    joined: Any = pc.binary_join(pa.ListArray.from_arrays(ends, items), ",")
     return _where_valid(column, pc.binary_join_element_wise("[", joined, "]", ""))
 
 
