@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from barnabas.testing.services import ServicesProcess
@@ -18,10 +18,20 @@ FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
 
+class Reached(Protocol):
+    """A process that has a REST interface."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def pid(self) -> int: ...
+
+
 class Worker:
     """One worker."""
 
-    def __init__(self, process: ServicesProcess) -> None:
+    def __init__(self, process: Reached) -> None:
         self.process, self.url = process, process.url
 
     def ask(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None) -> tuple[int, Any]:

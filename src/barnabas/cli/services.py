@@ -1,4 +1,4 @@
-"""`barnabas services start`, `registry start`, `sql start`, `engine start` and `connect start`: HTTP services against any Kafka cluster."""
+"""`barnabas services start`, `registry start`, `sql start` and `engine start`: HTTP services against any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def registry() -> None:
     """Run a schema registry."""
 
 
-def _host_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def host_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="warning", show_default=True,
                      help="The lowest level of log lines on standard error; info has a line for each request."),
@@ -88,7 +88,7 @@ def beside_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("start")
 @click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8081", show_default=True,
               help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
-@_host_options
+@host_options
 def registry_start(listener: str, **options: Any) -> int:
     """Run a schema registry until it is told to stop.
 
@@ -104,7 +104,7 @@ def registry_start(listener: str, **options: Any) -> int:
               show_default=True, help="Where it accepts Postgres clients; port 0 takes a free port.")  # fmt: skip
 @click.option("--data-dir", metavar="DIR", help="Where queries put rows that their memory does not hold, and where the index of "
               "keys and the rows of tables in memory stay for the next start.  [default: a temporary folder; nothing stays]")  # fmt: skip
-@_host_options
+@host_options
 def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **options: Any) -> int:
     """Run SQL over topics until it is told to stop.
 
@@ -125,7 +125,7 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
 @click.option("--pipelines", metavar="DIR", type=FilePath(file_okay=False), help="The folder of the pipelines that jobs may run.  "
               "[default: none may run]")  # fmt: skip
-@_host_options
+@host_options
 def engine_start(
     listener: str, data_dir: str, master: str | None, conf: tuple[str, ...], pipelines: str | None, **options: Any
 ) -> int:
@@ -144,27 +144,11 @@ def engine_start(
 
 
 @click.command("start")
-@click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8083", show_default=True,
-              help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
-@click.option("--group-id", metavar="GROUP", default="connect-cluster", show_default=True,
-              help="The group of the workers that share the connectors (group.id).")  # fmt: skip
-@_host_options
-def connect_start(listener: str, group_id: str, **options: Any) -> int:
-    """Run a worker of Connect until it is told to stop.
-
-    It has Kafka Connect's REST interface; its tasks run on the engine (`barnabas engine start`). When it accepts connections, it prints
-    a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several workers of a group each answers every
-    request; another one leads when the leader is gone.
-    """
-    return _run(["connect"], {"connect": listener}, {"group.id": group_id}, **options)
-
-
-@click.command("start")
 @click.option("--services", "names", metavar="NAME,...", help="Which services.  [default: all]")
 @click.option("--registry-listener", metavar=LISTENER, help="Where the schema registry accepts connections.  "
               "[default: http://127.0.0.1:8081]")  # fmt: skip
 @beside_options
-@_host_options
+@host_options
 def services_start(
     names: str | None, registry_listener: str | None, sql_listener: str | None, postgres_listener: str | None,
     engine_listener: str | None, connect_listener: str | None, **options: Any,
@@ -209,11 +193,19 @@ def _run(
     command_config: str | None, settings: tuple[str, ...], log_level: str,
 ) -> int:  # fmt: skip
     places = places_of(names, listeners)
-    properties = {**extra, **(read_properties_file(command_config) if command_config else {})}
-    properties.update(parse_pairs(settings, "-X"))
-    if bootstrap_server is not None:
-        properties["bootstrap.servers"] = bootstrap_server
-    properties.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    properties = {**extra, **given_settings([command_config] if command_config else [], settings, bootstrap_server)}
     from barnabas.services.host import run
 
     return run(places, properties, log_level=log_level.lower())
+
+
+def given_settings(files: Sequence[str], pairs: tuple[str, ...], bootstrap_server: str | None) -> dict[str, str]:
+    """The settings of files, then of `-X`, then the address of the brokers. Raises BadInput."""
+    found: dict[str, str] = {}
+    for each in files:
+        found |= read_properties_file(each)
+    found |= parse_pairs(pairs, "-X")
+    if bootstrap_server is not None:
+        found["bootstrap.servers"] = bootstrap_server
+    found.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    return found

@@ -73,6 +73,22 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ),
         ("JdbcSourceConnector", {"mode": "timestamp"}, "timestamp.column.name", "mode timestamp needs timestamp.column.name"),
         ("JdbcSourceConnector", {"mode": "bulk", "query": "x", "table.whitelist": "t"}, "query", "mutually exclusive"),
+        (
+            "JdbcSourceConnector",
+            {"mode": "bulk", "table.whitelist": "a", "table.include.list": "b"},
+            "table.include.list",
+            "exclusive",
+        ),
+        ("JdbcSourceConnector", {"mode": "bulk", "table.include.list": "("}, "table.include.list", "( is no regular expression"),
+        (
+            "JdbcSourceConnector",
+            {"mode": "bulk", "timestamp.column.mapping": "a:[b]"},
+            "timestamp.column.mapping",
+            "is not supported",
+        ),
+        ("JdbcSourceConnector", {"mode": "bulk", "timestamp.initial": "-2"}, "timestamp.initial", "milliseconds since 1970"),
+        ("JdbcSourceConnector", {"mode": "bulk", "dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the url is of"),
+        ("JdbcSinkConnector", {"dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the dialect of mysql"),
         ("PostgresConnector", {"slot.name": "Slot-1"}, "slot.name", "lower-case letters, digits and underscores"),
     ],
 )
@@ -102,3 +118,28 @@ def test_options_of_a_url_that_sqlite_lacks_are_told(tmp_path: Path, caplog: pyt
     connected(address_of(f"jdbc:sqlite:{tmp_path / 'a.db'}?cache=shared")).close()
     assert "event=url-option-ignored" in caplog.text
     assert "option='cache'" in caplog.text
+
+
+SOURCE_KEYS = [
+    "connection.url", "connection.user", "connection.password", "connection.attempts", "connection.backoff.ms",
+    "table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list", "catalog.pattern", "schema.pattern",
+    "db.timezone", "numeric.precision.mapping", "numeric.mapping", "dialect.name", "mode", "incrementing.column.name",
+    "incrementing.column.mapping", "timestamp.column.name", "timestamp.column.mapping", "timestamp.initial",
+    "validate.non.null", "query", "query.suffix", "query.retry.attempts", "quote.sql.identifiers",
+    "transaction.isolation.mode", "timestamp.granularity", "table.types", "poll.interval.ms", "batch.max.rows",
+    "table.poll.interval.ms", "topic.prefix", "timestamp.delay.interval.ms",
+]  # fmt: skip
+SINK_KEYS = [
+    "connection.url", "connection.user", "connection.password", "connection.attempts", "connection.backoff.ms",
+    "dialect.name", "insert.mode", "batch.size", "delete.enabled", "table.types", "table.name.format", "pk.mode",
+    "pk.fields", "fields.whitelist", "db.timezone", "date.timezone", "timestamp.precision.mode", "timestamp.fields.list",
+    "auto.create", "auto.evolve", "quote.sql.identifiers", "max.retries", "retry.backoff.ms", "trim.sensitive.log",
+    "replace.null.with.default", "mssql.use.merge.holdlock",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "keys"), [("JdbcSourceConnector", SOURCE_KEYS), ("JdbcSinkConnector", SINK_KEYS)])
+def test_every_key_of_confluents_reference_is_defined(name: str, keys: list[str]) -> None:
+    known = find(name).load().config.keys
+    assert set(keys) <= set(known)
+    assert all(known[key].documentation for key in keys)

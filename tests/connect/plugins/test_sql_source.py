@@ -106,3 +106,87 @@ def test_a_config_that_does_not_fit_the_tables_fails_the_task(reading: Reading, 
     task = reading.tasks.start(reading.job(**config, quote_sql_identifiers="never"))
     wait_until(task.failure, "it did not fail")
     assert error in str(task.failure())
+
+
+def test_a_query_may_have_percent_signs_and_a_suffix(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, v VARCHAR(10))")
+    reading.run("INSERT INTO {t} VALUES (1, 'ab'), (2, 'b'), (3, 'ac'), (4, 'ad')")
+    query = f"SELECT * FROM {reading.table} WHERE v LIKE 'a%'"
+    given = reading.job(
+        mode="incrementing", incrementing_column_name="id", table_whitelist="", query=query, query_suffix="LIMIT 1",
+        topic_prefix=reading.tasks.topic,
+    )  # fmt: skip
+    assert [each["id"] for each in reading.take(given, 3, reading.tasks.topic)] == [1, 3, 4]
+
+
+def test_rows_from_a_time_on(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, moment TIMESTAMP)")
+    reading.run("INSERT INTO {t} VALUES (1, '2020-01-01 00:00:00'), (2, '2020-01-02 00:00:00'), (3, '2020-01-03 00:00:00')")
+    job = reading.job(
+        mode="timestamp", timestamp_column_name="moment", timestamp_initial="1577923200000"
+    )  # the second of January
+    assert [each["id"] for each in reading.take(job, 1)] == [3]
+
+
+def test_rows_without_a_number_are_left_out(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (id INTEGER, v VARCHAR(10))")
+    reading.run("INSERT INTO {t} VALUES (NULL, 'x'), (1, 'a')")
+    job = reading.job(mode="incrementing", incrementing_column_name="id", validate_non_null="false")
+    assert reading.take(job, 1) == [{"id": 1, "v": "a"}]
+
+
+def test_a_row_without_a_number_ends_the_task(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (id INTEGER, v VARCHAR(10))")
+    reading.run("INSERT INTO {t} VALUES (NULL, 'x')")
+    with reading.tasks.running(reading.job(mode="incrementing", incrementing_column_name="id")) as task:
+        wait_until(lambda: task.failure() is not None, "a null was read")
+        assert task.failure() == "the incrementing column id of a row is null"
+
+
+def test_exact_numbers_become_plain_ones(reading: Reading) -> None:
+    if reading.database.url.startswith("jdbc:sqlite"):
+        pytest.skip("SQLite has no exact numbers")
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, n DECIMAL(8,0), d DECIMAL(8,2), large DECIMAL(30,2))")
+    reading.run("INSERT INTO {t} VALUES (1, 5, 1.25, 2.5)")
+    common = {"mode": "incrementing", "incrementing_column_name": "id"}
+    best = reading.job(**common, numeric_mapping="best_fit", topic_prefix="best-")
+    [row] = reading.take(best, 1, f"best-{reading.table}")
+    assert (row["n"], row["d"]) == (5, 1.25)
+    assert isinstance(row["large"], str)  # bytes of a decimal, in base64
+
+
+def test_every_table_is_read_also_one_that_is_added(reading: Reading) -> None:
+    more = {"mode": "incrementing", "incrementing_column_name": "id", "table_whitelist": "", "table_poll_interval_ms": "100"}
+    job = reading.job(**more, table_include_list=f".*{reading.table}_.*", table_exclude_list=".*_c")
+    reading.run("CREATE TABLE {t}_a (id INTEGER PRIMARY KEY)")
+    reading.run("CREATE TABLE {t}_c (id INTEGER PRIMARY KEY)")
+    for each in ("a", "c"):
+        reading.run(f"INSERT INTO {{t}}_{each} VALUES (1)")
+    with reading.tasks.running(job) as task:
+        reading.tasks.until(lambda: reading.values(f"p-{reading.table}_a"), task, "the first table is not read")
+        reading.run("CREATE TABLE {t}_b (id INTEGER PRIMARY KEY)")
+        reading.run("INSERT INTO {t}_b VALUES (1)")
+        reading.tasks.until(lambda: reading.values(f"p-{reading.table}_b"), task, "the table that was added is not read")
+    assert not reading.values(f"p-{reading.table}_c")
+
+
+def test_views_are_tables_too(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t}_x (id INTEGER PRIMARY KEY)")
+    reading.run("INSERT INTO {t}_x VALUES (1)")
+    reading.run("CREATE VIEW {t}_v AS SELECT id FROM {t}_x")
+    job = reading.job(mode="bulk", table_whitelist="", table_types="VIEW", table_include_list=f".*{reading.table}_.*")
+    assert reading.take(job, 1, f"p-{reading.table}_v")[0] == {"id": 1}
+    assert not reading.values(f"p-{reading.table}_x")
+
+
+def test_tables_are_found_in_other_schemas(reading: Reading) -> None:
+    if not reading.database.url.startswith("jdbc:postgresql"):
+        pytest.skip("schemas as PostgreSQL has them")
+    reading.run("CREATE SCHEMA {t}")
+    reading.run("CREATE TABLE {t}.orders (id INTEGER PRIMARY KEY)")
+    reading.run("INSERT INTO {t}.orders VALUES (7)")
+    job = reading.job(
+        mode="incrementing", incrementing_column_name="id", table_whitelist="", schema_pattern=f"{reading.table}%",
+        transaction_isolation_mode="REPEATABLE_READ", topic_prefix=f"{reading.table}-",
+    )  # fmt: skip
+    assert reading.take(job, 1, f"{reading.table}-orders") == [{"id": 7}]

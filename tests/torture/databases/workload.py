@@ -51,7 +51,7 @@ class Workload:
 
     def __init__(self, server: PostgresServer, seed: int, threads: int = 2, *, renames_key: bool = True) -> None:
         self._server, self._ended = server, threading.Event()
-        self.committed, self._renames_key = 0, renames_key
+        self.committed, self._renames_key, self._error = 0, renames_key, ""
         work = [self._transaction] * threads + [self._long, self._reshape]
         self._threads = [
             threading.Thread(target=self._work, args=(each, random.Random(seed * 100 + at))) for at, each in enumerate(work)
@@ -70,14 +70,22 @@ class Workload:
     def go_on(self, count: int) -> None:
         """Wait until so many transactions more are committed."""
         wanted = self.committed + count
-        wait_until(lambda: self.committed >= wanted, f"the workload stands still at {self.committed} transactions")
+        try:
+            wait_until(lambda: self.committed >= wanted)
+        except AssertionError:
+            raise AssertionError(
+                f"the workload is at {self.committed} of {wanted} transactions; its last error: {self._error}"
+            ) from None
 
     def _work(self, transaction: Callable[[Connection, random.Random], None], chance: random.Random) -> None:
         while not self._ended.is_set():
-            with suppress(psycopg.Error, psycopg.Rollback), self._server.connect() as connection:  # the server is killed
-                while not self._ended.is_set():
-                    transaction(connection, chance)
-                    self.committed += 1
+            try:
+                with self._server.connect() as connection:
+                    while not self._ended.is_set():
+                        transaction(connection, chance)
+                        self.committed += 1
+            except (psycopg.Error, psycopg.Rollback) as error:
+                self._error = str(error)  # the server is killed
 
     def _long(self, connection: Connection, chance: random.Random) -> None:
         """A transaction that others overtake, with savepoints. Its rows are no rows of the others."""

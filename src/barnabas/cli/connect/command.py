@@ -24,7 +24,8 @@ COMMANDS = {
     "run": Entry(
         "connect.run", "run", "Run the connectors of a Python FILE until Ctrl-C: functions with @source or @sink, and classes."
     ),
-    "start": Entry("services", "connect_start", "Run a worker of Connect until it is told to stop."),
+    "start": Entry("connect.worker", "start", "Run a worker of Connect until it is told to stop."),
+    "standalone": Entry("connect.worker", "standalone", "Run connectors of files in one process until it is told to stop."),
 }
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from barnabas.connect.converters.json_text import named, plain, two_complement
+from barnabas.connect.converters.json_text import column_values, plain, two_complement
 
 Array = Any  # pyarrow.Array of any type
 FEW_ROWS = 32  # so many take less time as Python objects
@@ -29,9 +29,9 @@ def texts(column: Array) -> Array:
 
 
 def _each(column: Any) -> Array:
-    return pa.array(
-        [None if each is None else msgspec.json.encode(plain(each)) for each in column.to_pylist()], pa.binary()
-    ).cast(pa.string())
+    return pa.array([None if each is None else msgspec.json.encode(each) for each in column_values(column)], pa.binary()).cast(
+        pa.string()
+    )
 
 
 def _texts(column: Any) -> Array:
@@ -106,10 +106,8 @@ def _quoted(column: Any) -> Array:
 
 def _floats(column: Any) -> Array:
     """As Python writes them, so that a number has the same JSON among many rows and among few."""
-    values = column.cast(pa.float64()).to_pylist() if pt.is_float16(column.type) else column.to_pylist()
-    return pa.array([None if each is None else msgspec.json.encode(named(each)) for each in values], pa.binary()).cast(
-        pa.string()
-    )
+    values = column_values(column.cast(pa.float64()) if pt.is_float16(column.type) else column)
+    return pa.array([None if each is None else msgspec.json.encode(each) for each in values], pa.binary()).cast(pa.string())
 
 
 def _numbers(column: Any) -> Array:

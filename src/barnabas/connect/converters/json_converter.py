@@ -48,11 +48,11 @@ class JsonConverter:
             raise ConnectError(
                 f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
             )
-        self._has_schemas = text == "true"
+        self.has_schemas = text == "true"
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
-        return self._decode_envelopes(payloads) if self._has_schemas else self._decode_plain(payloads)
+        return self._decode_envelopes(payloads) if self.has_schemas else self._decode_plain(payloads)
 
     def _decode_plain(self, payloads: Array) -> Converted:
         values, bad = [], {}
@@ -89,7 +89,7 @@ class JsonConverter:
     def encode(self, column: Array, topic: str) -> Array:
         del topic
         texts: Any = json_columns.texts(column)
-        if self._has_schemas:
+        if self.has_schemas:
             begin = '{"schema":' + msgspec.json.encode(schema_of(column.type)).decode() + ',"payload":'
             texts = pc.binary_join_element_wise(begin, texts, "}", "")
         payloads: Array = texts.cast(pa.binary())

@@ -6,9 +6,14 @@ import base64
 import datetime
 import math
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    Array = pa.Array[Any]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY_0 = datetime.date(1970, 1, 1)
@@ -37,6 +42,35 @@ def plain(value: Any) -> Any:
         case list() | tuple():
             return [plain(each) for each in value]
     return str(value)
+
+
+def column_values(column: Array) -> list[Any]:
+    """The values of a column as JSON has them in Kafka Connect: maps with texts as keys are objects, other ones lists of pairs."""
+    kind: Any = column.type
+    if _needs_type(kind):
+        return [_typed(each, kind) for each in column.to_pylist()]
+    return [plain(each) for each in column.to_pylist()]
+
+
+def _needs_type(kind: Any) -> bool:
+    if pa.types.is_map(kind) or pa.types.is_float32(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_needs_type(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        pairs = [(_typed(key, kind.key_type), _typed(each, kind.item_type)) for key, each in value]
+        return dict(pairs) if pa.types.is_string(kind.key_type) else pairs
+    if pa.types.is_struct(kind):
+        return {each.name: _typed(value[each.name], each.type) for each in kind}
+    if pa.types.is_list(kind):
+        return [_typed(each, kind.value_type) for each in value]
+    if pa.types.is_float32(kind) and math.isfinite(value):
+        return float(str(np.float32(value)))  # the shortest number that is the same one in four bytes
+    return plain(value)
 
 
 def named(value: float) -> float | str:

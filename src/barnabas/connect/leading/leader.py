@@ -20,7 +20,7 @@ from msgspec import Struct
 import barnabas
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.client.keyed_topic import Contended, KeyedTopic, KeyedTopicError
+from barnabas.client.keyed_topic import Contended, KeyedTopicError
 from barnabas.connect.herder.planning import job_changes, works
 from barnabas.connect.herder.records import RESTART, Changes, Target
 from barnabas.connect.herder.requests import task_records
@@ -32,7 +32,7 @@ from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
 from barnabas.connect.store.connect_topics import CONFIGS, ConnectTopics
 from barnabas.engine.jobs import ConnectorWork, Job
-from barnabas.engine.stores import jobs_of, progress_of, states_of
+from barnabas.engine.stores import JobStores, stores_of
 from barnabas.errors import BarnabasError
 
 logger = logging.getLogger(__name__)
@@ -54,13 +54,19 @@ class Worker(Struct, frozen=True):
 
 
 class Leader:
-    """See the module."""
+    """See the module.
 
-    def __init__(self, config: ClientConfig, topics: ConnectTopics, worker: Worker, resolver: Resolver, levels: Levels) -> None:
+    Args:
+        stores: of the jobs; by default those of the cluster.
+    """
+
+    def __init__(
+        self, config: ClientConfig, topics: ConnectTopics, worker: Worker, resolver: Resolver, levels: Levels,
+        stores: JobStores | None = None,
+    ) -> None:  # fmt: skip
         self._topics, self._worker, self._levels = topics, worker, levels
         self._client = BlockingClient(config)
-        self.jobs: KeyedTopic[Job] = jobs_of(config)
-        self._states, self._progress = states_of(config), progress_of(config)
+        self.jobs, self._states, self._progress = stores or stores_of(config)
         self._active, self._stopping, self._wake = False, False, threading.Event()
         self._maker = TaskMaker(worker.settings, resolver, self._wake)
         self._generation = 0
@@ -208,7 +214,7 @@ class Leader:
             if tasks is None or kinds is None:
                 undecided.add(name)
             else:
-                wanted |= works(name, tasks, kinds, self._worker.settings)
+                wanted |= works(name, tasks, kinds, self._worker.settings, needs_spark=self._maker.needs_spark(name))
         return wanted, frozenset(undecided)
 
 

@@ -16,6 +16,14 @@ WHOLE = {
     f"{APACHE}RegexRouter": "routing", f"{APACHE}TimestampRouter": "routing", f"{APACHE}ValueToKey": "fields",
     "barnabas.Sql": "queries", "barnabas.Python": "queries",
 }  # fmt: skip
+DEBEZIUM = "io.debezium.transforms."
+OF_DEBEZIUM = {  # module and class
+    f"{DEBEZIUM}ExtractNewRecordState": ("debezium", "ExtractNewRecordState"),
+    f"{DEBEZIUM}ByLogicalTableRouter": ("debezium", "ByLogicalTableRouter"),
+    f"{DEBEZIUM}outbox.EventRouter": ("outbox", "EventRouter"),
+    f"{DEBEZIUM}Filter": ("debezium", "Scripted"),
+    f"{DEBEZIUM}ContentBasedRouter": ("debezium", "Scripted"),
+}
 PREDICATES = tuple(f"{APACHE}predicates.{name}" for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches"))
 
 
@@ -24,6 +32,7 @@ def transforms() -> dict[str, tuple[str, str, str | None]]:
     found: dict[str, tuple[str, str, str | None]] = {
         name: (module, name.rpartition(".")[2], None) for name, module in WHOLE.items()
     }
+    found |= {name: (module, cls, None) for name, (module, cls) in OF_DEBEZIUM.items()}
     for name, module in SIDED.items():
         for side in ("Key", "Value"):
             found[f"{APACHE}{name}${side}"] = module, name, side.lower()

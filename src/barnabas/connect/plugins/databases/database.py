@@ -171,13 +171,31 @@ class Database:
         """The columns of a table and their types; None if there is no such table."""
         raise NotImplementedError
 
-    def tables(self) -> list[TableName]:
-        """The tables of the database, or of its current schema."""
+    def tables(self, kinds: Sequence[str] = ("TABLE",), schema: str | None = None, catalog: str | None = None) -> list[TableName]:
+        """The tables of the current schema, or of the schemas that fit to a pattern; their names have the schema then.
+
+        Args:
+            kinds: TABLE, VIEW, or what else the database calls its kinds of tables.
+            schema, catalog: patterns, as LIKE has them.
+        """
+        wanted = ["BASE TABLE" if each == "TABLE" else each for each in kinds]
+        marks = ", ".join([self.mark] * len(wanted))
+        conditions, parameters = [f"table_type IN ({marks})"], list[Any](wanted)
+        if schema is None:
+            conditions.append(f"table_schema = {self.schema}")
+        for column, pattern in (("table_schema", schema), ("table_catalog", catalog)):
+            if pattern is not None:
+                conditions.append(f"{column} LIKE {self.mark}")
+                parameters.append(pattern)
         found = self.run(
-            "SELECT table_name FROM information_schema.tables "
-            f"WHERE table_type = 'BASE TABLE' AND table_schema = {self.schema} ORDER BY table_name"
+            f"SELECT table_schema, table_name FROM information_schema.tables WHERE {' AND '.join(conditions)} ORDER BY 1, 2",
+            parameters,
         )
-        return [TableName((name,)) for (name,) in found]
+        return [TableName((name,) if schema is None else (namespace, name)) for namespace, name in found]
+
+    def isolate(self, level: str) -> None:
+        """Let transactions of this session have an isolation level, such as REPEATABLE READ. Raises ConnectError."""
+        raise ConnectError(f"{self.address.kind} has no isolation level {level}: transaction.isolation.mode is DEFAULT")
 
     def create(self, table: TableName, schema: pa.Schema, keys: Sequence[str]) -> None:
         """Create a table, unless it is there."""

@@ -63,6 +63,12 @@ class Mysql(Database):
         """PyMySQL has the same class for some refusals."""
         return isinstance(error, self.refusals) or (isinstance(error, pymysql.err.OperationalError) and error.args[0] in REFUSALS)
 
+    def isolate(self, level: str) -> None:
+        self.run(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
+
+    def tables(self, kinds: Sequence[str] = ("TABLE",), schema: str | None = None, catalog: str | None = None) -> list[TableName]:
+        return super().tables(kinds, schema if catalog is None else catalog)  # its catalogs are the databases
+
     def streaming_cursor(self) -> Any:
         return self.connection.cursor(pymysql.cursors.SSCursor)
 

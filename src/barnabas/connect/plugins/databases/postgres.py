@@ -49,6 +49,10 @@ class Postgres(Database):
             connection.commit()
         return connection
 
+    def isolate(self, level: str) -> None:
+        self.run(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")
+        self.commit()
+
     def streaming_cursor(self) -> Any:
         return self.connection.cursor(name="barnabas")
 

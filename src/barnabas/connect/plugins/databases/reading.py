@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ _DUCKDB = {
     "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "VARCHAR": pa.string(), "BLOB": pa.binary(), "DATE": pa.date32(),
     "TIME": pa.time64("us"), "TIMESTAMP": STAMP, "TIMESTAMP WITH TIME ZONE": STAMP,
 }  # fmt: skip
+
+_DUCKDB_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 class Described(NamedTuple):
@@ -76,7 +79,8 @@ def _described(kind: str, description: Any, declared: dict[str, str]) -> Describ
                 return Described(name, _decimal(description[4], description[5]))
             return Described(name, _MYSQL.get(code))
         case "duckdb":
-            return Described(name, _DUCKDB.get(str(code)))
+            exact = _DUCKDB_DECIMAL.fullmatch(str(code))
+            return Described(name, _decimal(int(exact[1]), int(exact[2])) if exact else _DUCKDB.get(str(code)))
     text = declared.get(name, "").upper()
     return Described(name, next((arrow for part, arrow in _SQLITE if part in text), None))
 

@@ -9,9 +9,14 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
-from barnabas.connect.validators import NonEmptyString, one_of
+from barnabas.connect.validators import NonEmptyString, Range, one_of
 
-HIGH, MEDIUM = Importance.HIGH, Importance.MEDIUM
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+DIALECT = "dialect.name"
+DIALECTS = {
+    "PostgreSqlDatabaseDialect": "postgresql", "MySqlDatabaseDialect": "mysql", "MariaDbDatabaseDialect": "mysql",
+    "SqliteDatabaseDialect": "sqlite", "GenericDatabaseDialect": None,
+}  # fmt: skip
 
 
 def with_common(made: ConfigDef) -> ConfigDef:
@@ -27,6 +32,18 @@ def with_common(made: ConfigDef) -> ConfigDef:
             "quote.sql.identifiers", Type.STRING, "always", importance=MEDIUM, validator=one_of("always", "never"),
             documentation="Whether statements have names of tables and columns in quotes.",
         )
+        .define(
+            DIALECT, Type.STRING, "", importance=LOW, validator=one_of("", *DIALECTS),
+            documentation="The kind of the database, which the url says too. Another one than that of the url is refused.",
+        )
+        .define(
+            "connection.attempts", Type.INT, 3, importance=LOW, validator=Range(1),
+            documentation="Without effect: a task that cannot connect fails at once, says why, and starts again by itself.",
+        )
+        .define(
+            "connection.backoff.ms", Type.LONG, 10000, importance=LOW, validator=Range(1),
+            documentation="Without effect, as connection.attempts.",
+        )
     )  # fmt: skip
 
 
@@ -37,9 +54,12 @@ def address_in(config: Config) -> Address:
 
 
 def url_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
-    """What is wrong with the url, by key."""
+    """What is wrong with the url and the dialect, by key."""
     try:
-        address_of(config.get("connection.url", "jdbc:sqlite:"))
+        address = address_of(config.get("connection.url", "jdbc:sqlite:"))
     except ConnectError as error:
         return {"connection.url": [str(error)]}
+    dialect = config.get(DIALECT, "").strip()
+    if DIALECTS.get(dialect) not in {None, address.kind}:
+        return {DIALECT: [f"the url is of {address.kind}, and {dialect} is the dialect of {DIALECTS[dialect]}"]}
     return {}

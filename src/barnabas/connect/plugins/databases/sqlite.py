@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -43,9 +43,12 @@ class Sqlite(Database):
         found = self.run("SELECT name, type FROM pragma_table_xinfo(?, ?)", (table.table, schema))
         return dict(found) or None
 
-    def tables(self) -> list[TableName]:
+    def tables(self, kinds: Sequence[str] = ("TABLE",), schema: str | None = None, catalog: str | None = None) -> list[TableName]:
+        del schema, catalog  # a file is one schema
+        marks = ", ".join(self.mark * len(kinds))
         found = self.run(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+            f"SELECT name FROM sqlite_schema WHERE type IN ({marks}) AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+            [each.lower() for each in kinds],
         )
         return [TableName((name,)) for (name,) in found]
 

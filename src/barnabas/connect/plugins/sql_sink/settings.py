@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.config_types import Type
 from barnabas.connect.plugins.databases.address import Address
-from barnabas.connect.plugins.databases.settings import HIGH, MEDIUM, address_in, url_errors, with_common
+from barnabas.connect.plugins.databases.settings import HIGH, LOW, MEDIUM, address_in, url_errors, with_common
 from barnabas.connect.plugins.databases.table_name import TableName, table_name
-from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
+from barnabas.connect.validators import NonEmptyString, Range, Timezone, ValidList, one_of
 
-LOW = Importance.LOW
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 OFFSETS_TABLE = "barnabas.offsets.table"
 TOPIC = "${topic}"
@@ -63,6 +63,33 @@ KEYS = (
         documentation="The time before a batch is tried again, in milliseconds.",
     )
     .define(
+        "timestamp.fields.list", Type.LIST, "", importance=MEDIUM,
+        documentation="Fields of values that are numbers since 1970, in the unit of timestamp.precision.mode, and become timestamps.",
+    )
+    .define(
+        "timestamp.precision.mode", Type.STRING, "microseconds", importance=MEDIUM, validator=one_of("microseconds", "nanoseconds"),
+        documentation="The unit of timestamp.fields.list. Databases have microseconds.",
+    )
+    .define(
+        "date.timezone", Type.STRING, "DB_TIMEZONE", importance=MEDIUM, validator=one_of("DB_TIMEZONE", "UTC"),
+        documentation="Without effect: a date has no zone, and is written as it is.",
+    )
+    .define(
+        "table.types", Type.LIST, "TABLE", importance=LOW, validator=ValidList(("TABLE", "PARTITIONED TABLE", "VIEW")),
+        documentation="Without effect: rows are written to whatever has the name.",
+    )
+    .define(
+        "replace.null.with.default", Type.BOOLEAN, True, importance=MEDIUM,
+        documentation="Without effect: value.converter.replace.null.with.default says it, where the schema is known.",
+    )
+    .define(
+        "trim.sensitive.log", Type.BOOLEAN, False, importance=LOW,
+        documentation="Without effect: the log has no values of rows but those that a database names in its errors.",
+    )
+    .define(
+        "mssql.use.merge.holdlock", Type.BOOLEAN, True, importance=LOW, documentation="Without effect: for SQL Server alone.",
+    )
+    .define(
         OFFSETS_TABLE, Type.STRING, "_barnabas_offsets", importance=LOW,
         documentation="The table that has the offsets up to which records are in the database. It changes in the transactions that "
         "write the records, so each record is written exactly once. Empty: no such table; after a failure records may come again.",
@@ -90,6 +117,8 @@ class Settings(Struct, frozen=True):
     backoff_s: float
     offsets_table: TableName | None
     tolerates: bool
+    time_fields: Sequence[str]
+    time_unit: Literal["us", "ns"]
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""
@@ -108,6 +137,8 @@ def settings_of(config: Config) -> Settings:
         batch_size=config["batch.size"] or 3000, retries=config["max.retries"], backoff_s=config["retry.backoff.ms"] / 1000,
         offsets_table=table_name(config[OFFSETS_TABLE]) if config[OFFSETS_TABLE] else None,
         tolerates=str(config.get("errors.tolerance", "none")).strip().lower() == "all",
+        time_fields=tuple(config["timestamp.fields.list"]),
+        time_unit="ns" if config["timestamp.precision.mode"] == "nanoseconds" else "us",
     )  # fmt: skip
 
 

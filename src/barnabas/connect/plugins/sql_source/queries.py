@@ -23,7 +23,8 @@ def statement_of(
     Args:
         end: rows with this time or a later one are not read yet.
     """
-    base = f"SELECT * FROM {f'({settings.query}) AS q' if table is None else database.table(table)}"
+    given = settings.query.replace("%", "%%") if database.mark == "%s" else settings.query
+    base = f"SELECT * FROM {f'({given}) AS q' if table is None else database.table(table)}"
     number = database.name(settings.incrementing) if settings.incrementing else ""
     time = _time(database, settings.timestamps) if settings.timestamps else ""
     conditions, parameters = list[str](), list[Any]()
@@ -42,10 +43,13 @@ def statement_of(
     elif number and position.number is not None:
         conditions.append(f"{number} > {database.mark}")
         parameters.append(position.number)
+    if number and not settings.raises_on_null:
+        conditions.append(f"{number} IS NOT NULL")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     order = [each for each in (time, number) if each]
     sorted_by = f" ORDER BY {', '.join(order)}" if order else ""
-    return f"{base}{where}{sorted_by}", parameters
+    suffix = f" {settings.suffix}" if settings.suffix else ""
+    return f"{base}{where}{sorted_by}{suffix}", parameters
 
 
 def _time(database: Database, names: Sequence[str]) -> str:
@@ -65,9 +69,11 @@ def _bound(database: Database, settings: Settings, time: datetime.datetime) -> A
 
 
 def begin(database: Database, settings: Settings) -> None:
-    """Let the session have the zone of the config."""
+    """Let the session have the zone and the isolation level of the config."""
     if database.address.kind == "postgresql":
         database.run("SELECT set_config('timezone', %s, false)", (settings.timezone,))
+    if settings.isolation != "DEFAULT":
+        database.isolate(settings.isolation.replace("_", " "))
 
 
 def end_of(database: Database, settings: Settings) -> datetime.datetime:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.config_types import Type
 from barnabas.connect.plugins.databases.address import Address
-from barnabas.connect.plugins.databases.settings import HIGH, MEDIUM, address_in, url_errors, with_common
+from barnabas.connect.plugins.databases.settings import HIGH, LOW, MEDIUM, address_in, url_errors, with_common
+from barnabas.connect.plugins.sql_source.numbers import MAPPINGS, NONE, PRECISION_ONLY
 from barnabas.connect.validators import NonEmptyString, Range, Timezone, one_of
 
-LOW = Importance.LOW
 INCREMENTING, TIMESTAMP, BOTH, BULK = "incrementing", "timestamp", "timestamp+incrementing", "bulk"
-TABLES = "tables"  # of a task
+TABLES, OTHERS = "tables", "tables.of.others"  # of a task
+LISTS = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
+NOT_HERE = ("timestamp.column.mapping", "incrementing.column.mapping")
+LEVELS = ("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE")
 
 KEYS = (
     with_common(ConfigDef())
@@ -49,7 +54,58 @@ KEYS = (
         "db.timezone", Type.STRING, "UTC", importance=MEDIUM, validator=Timezone(),
         documentation="The time zone of the database's timestamps without one, of which `mode` makes use.",
     )
+    .define(
+        "timestamp.initial", Type.LONG, None, importance=LOW,
+        documentation="Where a table without an offset begins: rows with a later time than this, in milliseconds since 1970; -1 is now.",
+    )
+    .define(
+        "timestamp.granularity", Type.STRING, "connect_logical", importance=LOW, validator=one_of("connect_logical"),
+        documentation="The form of times in records: that of Kafka Connect.",
+    )
+    .define(
+        "validate.non.null", Type.BOOLEAN, True, importance=LOW,
+        documentation="Whether a row without a value in incrementing.column.name ends the task; otherwise it is left out.",
+    )
+    .define(
+        "numeric.mapping", Type.STRING, "", importance=LOW, validator=one_of("", *MAPPINGS),
+        documentation="The types of exact numbers. none: decimals. precision_only: integers for those without a scale. best_fit: also "
+        "doubles, up to 18 digits. best_fit_eager_double: doubles for all with a scale.",
+    )
+    .define(
+        "numeric.precision.mapping", Type.BOOLEAN, False, importance=LOW,
+        documentation="true: numeric.mapping=precision_only, where that is not set.",
+    )
+    .define("table.include.list", Type.LIST, "", importance=MEDIUM, documentation="Regular expressions of tables that are read.")
+    .define("table.exclude.list", Type.LIST, "", importance=MEDIUM, documentation="Regular expressions of tables that are not read.")
+    .define(
+        "table.types", Type.LIST, "TABLE", importance=LOW,
+        documentation="The kinds of tables that are found if none is named: TABLE, VIEW.",
+    )
+    .define(
+        "schema.pattern", Type.STRING, None, importance=MEDIUM,
+        documentation="The schemas in which tables are found, as LIKE has them. Empty: the current one.",
+    )
+    .define(
+        "catalog.pattern", Type.STRING, None, importance=MEDIUM,
+        documentation="The catalogs in which tables are found, as LIKE has them: the databases of MySQL and MariaDB.",
+    )
+    .define(
+        "table.poll.interval.ms", Type.LONG, 60000, importance=LOW, validator=Range(1),
+        documentation="The time between two looks for tables that are added, in milliseconds.",
+    )
+    .define("query.suffix", Type.STRING, "", importance=LOW, documentation="Text behind each query, such as LIMIT 1000.")
+    .define(
+        "query.retry.attempts", Type.INT, -1, importance=LOW, validator=Range(-1),
+        documentation="Without effect: a task whose query fails says why, and starts again by itself.",
+    )
+    .define(
+        "transaction.isolation.mode", Type.STRING, "DEFAULT", importance=LOW, validator=one_of(*LEVELS),
+        documentation="The isolation level of the queries, for PostgreSQL, MySQL and MariaDB.",
+    )
+    .define("timestamp.column.mapping", Type.LIST, "", importance=LOW, documentation="Refused: a connector has one list of columns.")
+    .define("incrementing.column.mapping", Type.LIST, "", importance=LOW, documentation="Refused: a connector has one column.")
     .define(TABLES, Type.LIST, "", importance=LOW, documentation="The tables of a task; the connector sets it.")
+    .define(OTHERS, Type.LIST, "", importance=LOW, documentation="The tables of other tasks; the connector sets it for the first.")
 )  # fmt: skip
 
 
@@ -70,6 +126,18 @@ class Settings(Struct, frozen=True):
     quotes: bool
     timezone: str
     tables: Sequence[str]
+    others: frozenset[str]
+    includes: Sequence[str]
+    excludes: Sequence[str]
+    kinds: Sequence[str]
+    schema: str | None
+    catalog: str | None
+    tables_poll_s: float
+    initial_ms: int | None
+    raises_on_null: bool
+    numbers: str
+    suffix: str
+    isolation: str
 
 
 def settings_of(config: Config) -> Settings:
@@ -83,7 +151,17 @@ def settings_of(config: Config) -> Settings:
         blacklist=frozenset(config["table.blacklist"]), query=config["query"].strip().rstrip(";"),
         poll_s=config["poll.interval.ms"] / 1000, rows=config["batch.max.rows"], prefix=config["topic.prefix"],
         quotes=config["quote.sql.identifiers"] == "always", timezone=config["db.timezone"], tables=tuple(config[TABLES]),
+        others=frozenset(config[OTHERS]), includes=tuple(config["table.include.list"]), excludes=tuple(config["table.exclude.list"]),
+        kinds=tuple(each.upper() for each in config["table.types"]), schema=config["schema.pattern"] or None,
+        catalog=config["catalog.pattern"] or None, tables_poll_s=config["table.poll.interval.ms"] / 1000,
+        initial_ms=config["timestamp.initial"], raises_on_null=config["validate.non.null"], numbers=_numbers(config),
+        suffix=config["query.suffix"], isolation=config["transaction.isolation.mode"],
     )  # fmt: skip
+
+
+def _numbers(config: Config) -> str:
+    """The mapping of exact numbers."""
+    return config["numeric.mapping"] or (PRECISION_ONLY if config["numeric.precision.mapping"] else NONE)
 
 
 def errors_of(config: Mapping[str, str]) -> dict[str, list[str]]:
@@ -93,8 +171,21 @@ def errors_of(config: Mapping[str, str]) -> dict[str, list[str]]:
         found["incrementing.column.name"] = [f"mode {mode} needs incrementing.column.name"]
     if mode in {TIMESTAMP, BOTH} and not config.get("timestamp.column.name"):
         found["timestamp.column.name"] = [f"mode {mode} needs timestamp.column.name"]
-    if config.get("query") and (config.get("table.whitelist") or config.get("table.blacklist")):
+    lists = [key for key in LISTS if config.get(key)]
+    if config.get("query") and lists:
         found["query"] = ["query and the lists of tables are mutually exclusive"]
-    if config.get("table.whitelist") and config.get("table.blacklist"):
-        found["table.blacklist"] = ["table.whitelist and table.blacklist are mutually exclusive"]
+    if len(lists) > 1 and set(lists) != {"table.include.list", "table.exclude.list"}:
+        found[lists[1]] = [f"{lists[0]} and {lists[1]} are mutually exclusive"]
+    for key in ("table.include.list", "table.exclude.list"):
+        for each in KEYS.parse(config)[key]:
+            try:
+                re.compile(each)
+            except re.error as error:
+                found[key] = [f"{each} is no regular expression: {error}"]
+    for key in NOT_HERE:
+        if config.get(key):
+            found[key] = [f"{key} is not supported: make a connector for each group of tables with its own columns"]
+    initial: Any = KEYS.parse(config)["timestamp.initial"]
+    if initial is not None and initial < -1:
+        found["timestamp.initial"] = ["timestamp.initial is a time in milliseconds since 1970, or -1"]
     return found | url_errors(config)

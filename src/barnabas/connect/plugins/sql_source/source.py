@@ -5,7 +5,10 @@ A batch ends where the next row has another position, so a source that goes on t
 
 from __future__ import annotations
 
+import datetime
+import re
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -20,8 +23,9 @@ from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.reading import parts_of
 from barnabas.connect.plugins.databases.table_name import TableName, table_name
 from barnabas.connect.plugins.sql_source import queries
-from barnabas.connect.plugins.sql_source.position import Position, position_of
-from barnabas.connect.plugins.sql_source.settings import BULK, KEYS, TABLES, Settings, errors_of, settings_of
+from barnabas.connect.plugins.sql_source.numbers import mapped
+from barnabas.connect.plugins.sql_source.position import EPOCH, Position, position_of
+from barnabas.connect.plugins.sql_source.settings import BULK, KEYS, OTHERS, TABLES, Settings, errors_of, settings_of
 
 QUERY = {"query": "query"}  # the partition of a query
 
@@ -46,18 +50,26 @@ class SqlSource(Source):
         with closing(connected(settings.address, quotes=settings.quotes)) as database:
             names = [str(each) for each in _tables(database, settings)]
         count = max(1, min(most, len(names)))
-        return [{TABLES: ",".join(names[at::count])} for at in range(count)]
+        if count == 1:
+            return [{}]
+        tasks: list[dict[str, str]] = [{TABLES: ",".join(names[at::count])} for at in range(count)]
+        if not settings.whitelist:  # the first task also takes tables that are added
+            tasks[0][OTHERS] = ",".join(each for each in names if each not in names[::count])
+        return list(tasks)
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         settings = settings_of(config)
         positions = {_name(partition): position_of(offset) for partition, offset in offsets}
         with closing(connected(settings.address, quotes=settings.quotes)) as database:
             queries.begin(database, settings)
+            start, tables, looked_s = _start(settings), list[TableName](), -settings.tables_poll_s
             while not self._closed.is_set():
-                for table in [None] if settings.query else _tables(database, settings):
+                if not settings.query and time.monotonic() - looked_s >= settings.tables_poll_s:
+                    tables, looked_s = _tables(database, settings), time.monotonic()
+                for table in [None] if settings.query else tables:
                     partition = QUERY if table is None else {"protocol": "1", "table": str(table)}
                     topic = settings.prefix + ("" if table is None else table.table)
-                    for rows, position in _polled(database, settings, table, positions.get(_name(partition), Position())):
+                    for rows, position in _polled(database, settings, table, positions.get(_name(partition), start)):
                         if position is not None:
                             positions[_name(partition)] = position
                         yield Batch(rows, None if position is None else position.offset, partition, topic=topic)
@@ -72,11 +84,31 @@ def _name(partition: Mapping[str, Any]) -> str:
     return str(partition.get("table", ""))
 
 
+def _start(settings: Settings) -> Position:
+    """Where a table without an offset begins."""
+    if settings.initial_ms is None or not settings.timestamps:
+        return Position()
+    at_ms = time.time_ns() // 1_000_000 if settings.initial_ms == -1 else settings.initial_ms
+    return Position(None, EPOCH + datetime.timedelta(milliseconds=at_ms))
+
+
 def _tables(database: Database, settings: Settings) -> list[TableName]:
-    chosen = settings.tables or settings.whitelist
-    if chosen:
-        return [table_name(each) for each in chosen]
-    return [each for each in database.tables() if str(each) not in settings.blacklist]
+    """The tables of a connector, or of a task."""
+    if settings.whitelist or (settings.tables and not settings.others):
+        return [table_name(each) for each in settings.tables or settings.whitelist]
+    found = database.tables(settings.kinds, settings.schema, settings.catalog)
+    return [each for each in found if str(each) not in settings.others and _is_wanted(str(each), settings)]
+
+
+def _is_wanted(name: str, settings: Settings) -> bool:
+    """Whether the lists of the config let a table be read; patterns fit to the name with or without what stands before it."""
+    names = (name, name.rpartition(".")[2], f"{settings.address.database}.{name}")
+
+    def fits(patterns: Sequence[str]) -> bool:
+        return any(re.fullmatch(pattern, each) for pattern in patterns for each in names)
+
+    is_included = fits(settings.includes) if settings.includes else True
+    return is_included and not fits(settings.excludes) and settings.blacklist.isdisjoint(names)
 
 
 def _polled(
@@ -87,7 +119,8 @@ def _polled(
     statement, parameters = queries.statement_of(database, settings, table, position, end)
     declared = (database.columns(table) or {}) if table is not None else {}
     last: tuple[pa.Table, Position] | None = None
-    for part in parts_of(database, statement, parameters, settings.rows, declared, ZoneInfo(settings.timezone)):
+    for read in parts_of(database, statement, parameters, settings.rows, declared, ZoneInfo(settings.timezone)):
+        part = mapped(read, settings.numbers)
         found = part, _behind(part, settings, 0), _behind(part, settings, part.num_rows - 1)
         if last is not None:
             is_apart = settings.mode != BULK and found[1] != last[1]

@@ -1,0 +1,137 @@
+"""Kafka's quickstart with its own files: `connect-standalone.sh` is `barnabas connect standalone`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.testing import Broker
+from barnabas.testing.children import Child
+from tests.cli.conftest import Command
+from tests.cli.conftest import command as command
+from tests.connect.workers import Worker
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(180)
+WORKER = """
+bootstrap.servers={bootstrap}
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=true
+value.converter.schemas.enable=true
+offset.storage.file.filename=/tmp/connect.offsets
+offset.flush.interval.ms=10000
+listeners=http://127.0.0.1:0
+"""
+SOURCE = "name=local-file-source\nconnector.class=FileStreamSource\ntasks.max=1\nfile=test.txt\ntopic=connect-test\n"
+SINK = "name=local-file-sink\nconnector.class=FileStreamSink\ntasks.max=1\nfile=test.sink.txt\ntopics=connect-test\n"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def folder(broker: Broker, tmp_path: Path) -> Path:
+    (tmp_path / "worker.properties").write_text(WORKER.format(bootstrap=broker.bootstrap_servers))
+    (tmp_path / "source.properties").write_text(SOURCE)
+    (tmp_path / "sink.properties").write_text(SINK)
+    return tmp_path
+
+
+class Address(NamedTuple):
+    url: str
+    pid: int
+
+
+@contextmanager
+def standalone(folder: Path, *files: str) -> Iterator[Worker]:
+    arguments = [sys.executable, "-m", "barnabas.cli", "connect", "standalone", "worker.properties", *files]
+    errors = folder / "errors.log"
+    with errors.open("ab") as log:
+        child: Child[str] = Child(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        found = re.search(r"accepts connections on (http://\S+)", line)
+        assert found is not None, errors.read_text()
+        yield Worker(Address(found[1], child.pid))
+    finally:
+        child.terminate()
+        child.communicate(timeout=60)
+    assert child.returncode == 0
+
+
+def has_lines(path: Path, *lines: str) -> bool:
+    return path.exists() and path.read_text().splitlines() == list(lines)
+
+
+def topics_of(worker: Worker, name: str) -> list[str]:
+    found: list[str] = worker.ask("GET", f"/connectors/{name}/topics")[1][name]["topics"]
+    return found
+
+
+def test_kafkas_quickstart(folder: Path) -> None:
+    out = folder / "test.sink.txt"
+    (folder / "test.txt").write_text("foo\nbar\n")
+    with standalone(folder, "source.properties", "sink.properties") as worker:
+        wait_until(lambda: has_lines(out, "foo", "bar"), "the lines did not come through", within_s=60)
+        with (folder / "test.txt").open("a") as file:
+            file.write("Another line\n")
+        wait_until(lambda: has_lines(out, "foo", "bar", "Another line"), "the further line did not come", within_s=60)
+        assert worker.ask("GET", "/connectors") == (200, ["local-file-source", "local-file-sink"])
+        assert worker.states("local-file-sink") == ("RUNNING", ["RUNNING"])
+        wait_until(lambda: topics_of(worker, "local-file-sink") == ["connect-test"], "the topic is not known")
+        worker.ask("PUT", "/connectors/local-file-source/stop")
+        worker.waits_for("local-file-source", "STOPPED", [])
+    said = (folder / "errors.log").read_text()
+    assert "offset.storage.file.filename has no effect: offsets of sources are in the topic offset.storage.topic" in said
+    with standalone(folder, "source.properties", "sink.properties"):  # it goes on where it was
+        with (folder / "test.txt").open("a") as file:
+            file.write("last\n")
+        wait_until(lambda: has_lines(out, "foo", "bar", "Another line", "last"), "the offsets were lost", within_s=60)
+
+
+def test_a_failed_task_says_why_and_goes_on_by_itself(folder: Path) -> None:
+    (folder / "test.txt").mkdir()
+    with standalone(folder, "source.properties") as worker:
+        worker.waits_for("local-file-source", "RUNNING", ["FAILED"])
+        trace = worker.ask("GET", "/connectors/local-file-source/status")[1]["tasks"][0]["trace"]
+        assert trace == "test.txt cannot be read: Is a directory"
+        (folder / "test.txt").rmdir()
+        (folder / "test.txt").write_text("foo\n")
+        worker.waits_for("local-file-source", "RUNNING", ["RUNNING"])
+
+
+def test_a_connector_of_json(folder: Path) -> None:
+    connector = {"name": "json", "config": {"connector.class": "FileStreamSink", "topics": "t"}, "initial_state": "PAUSED"}
+    (folder / "sink.json").write_text(json.dumps(connector))
+    with standalone(folder, "sink.json") as worker:
+        worker.waits_for("json", "PAUSED", ["PAUSED"])
+
+
+def test_a_connector_with_a_fault_ends_the_start(command: Command, folder: Path) -> None:
+    (folder / "bad.properties").write_text("name=bad\nconnector.class=FileStreamSource\n")
+    failed = command("connect", "standalone", folder / "worker.properties", folder / "bad.properties")
+    assert (failed.code, failed.text) == (1, "")
+    assert "the connector bad: " in failed.err
+    assert 'Missing required configuration "topic" which has no default value.' in failed.err
+
+
+def test_a_class_of_java_is_refused(command: Command, folder: Path) -> None:
+    with (folder / "worker.properties").open("a") as file:
+        file.write("rest.extension.classes=org.example.Login\n")
+    refused = command("connect", "standalone", folder / "worker.properties")
+    assert refused.code == 2
+    assert "rest.extension.classes" in refused.err
+    assert "authentication.method" in refused.err
