@@ -79,6 +79,7 @@ differential: ## ask Apache Kafka and record its answers, then compare ours
 	@$(PYTHON) -m tests.differential.logins.record
 	@$(PYTHON) -m tests.differential.settings.record
 	@$(PYTHON) -m tests.differential.connect.record
+	@$(PYTHON) -m tests.differential.capture --transactions 200
 	@$(PYTHON) -m pytest tests/differential
 
 fuzz: setup ## random and mutated bytes at the decoders and at a live broker

@@ -16,6 +16,7 @@ from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, idle_memory_mb
 from bench.cluster.page import render as render_cluster
+from bench.connect.page import CAPTURE_RESULTS, render_capture
 from bench.connect.page import RESULTS as CONNECT_RESULTS
 from bench.connect.page import render as render_connect
 from bench.meter import Meter
@@ -53,6 +54,7 @@ PARTS = (
     (VIEWS_RESULTS, render_views),
     (NEXMARK_RESULTS, render_nexmark),
     (CONNECT_RESULTS, render_connect),
+    (CAPTURE_RESULTS, render_capture),
 )  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

@@ -42,6 +42,7 @@ START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base64
 
 TESTS_VERSION = "4.3.1"  # the first version whose integration tests are published
+DEBEZIUM_VERSION = "3.6.1.Final"  # connectors of change capture, in a worker of TESTS_VERSION
 DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 supports none of these clients
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
 LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka version that supports all versions of its protocol
@@ -69,6 +70,13 @@ SETS = {
         *(f"{name}:{TESTS_VERSION}:test" for name in ("connect-runtime", "kafka-server-common")),
         *(f"{name}:{TESTS_VERSION}" for name in ("connect-runtime", "connect-file")),
         "org.hamcrest/hamcrest:3.0",
+    ),
+    f"debezium-{DEBEZIUM_VERSION}": (
+        *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
+        *(
+            f"io.debezium/debezium-{name}:{DEBEZIUM_VERSION}"
+            for name in ("api", "embedded", "connector-postgres", "connector-mysql")
+        ),
     ),
     "pgjdbc": ("org.postgresql/postgresql:42.7.7",),
     "jdbc": ("org.postgresql/postgresql:42.7.7", "org.mariadb.jdbc/mariadb-java-client:3.5.3"),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-from tools.kafka import free_ports, java
+from tools.kafka import DEBEZIUM_VERSION, free_ports, java
 
 from bench.peers.process import OwnProcess, Process
 from bench.registry.systems import HOST, SOURCE
@@ -75,6 +75,8 @@ class KafkaConnect(Worker):
     """`connect-distributed` of Apache Kafka."""
 
     name = "Kafka Connect"
+    jars = "frameworks"  # key of `tools.kafka.SETS`
+    settings = "exactly.once.source.support=enabled\n"
 
     def command(self) -> list[str]:
         topics = "".join(
@@ -83,9 +85,17 @@ class KafkaConnect(Worker):
         settings = self.process.folder / "worker.properties"
         settings.write_text(
             f"bootstrap.servers={self.bootstrap}\ngroup.id=kafka-workers\nkey.converter={STRINGS}\nvalue.converter={STRINGS}\n{topics}"
-            f"listeners=http://{HOST}:{self.port}\nplugin.discovery=service_load\nexactly.once.source.support=enabled\n"
+            f"listeners=http://{HOST}:{self.port}\nplugin.discovery=service_load\n{self.settings}"
         )
-        return java("org.apache.kafka.connect.cli.ConnectDistributed", str(settings), jvm=JVM, jars="frameworks")
+        return java("org.apache.kafka.connect.cli.ConnectDistributed", str(settings), jvm=JVM, jars=self.jars)
+
+
+class Debezium(KafkaConnect):
+    """The same with the connectors of Debezium, whose settings may be those of a producer too."""
+
+    name = "Debezium"
+    jars = f"debezium-{DEBEZIUM_VERSION}"
+    settings = f"{KafkaConnect.settings}connector.client.config.override.policy=All\n"
 
 
 WORKERS: tuple[type[Worker], ...] = (Ours, KafkaConnect)

@@ -66,9 +66,10 @@ def _of_service(name: str) -> Run:
     """A bench with short measurements, whose results are not kept."""
 
     def run(count: int, quick: bool) -> int:
-        kept = results.FOLDER / f"{name}.json"
+        kept = results.FOLDER / f"{name.rpartition('.')[2]}.json"
         words = ["--quick"] if quick else ["--json", str(kept)]
-        return int(importlib.import_module(f"bench.{name}.__main__").main([*words, "--repeat", str(count)]))
+        module = f"bench.{name}" if "." in name else f"bench.{name}.__main__"
+        return int(importlib.import_module(module).main([*words, "--repeat", str(count)]))
 
     return run
 
@@ -105,6 +106,7 @@ OTHERS: Mapping[str, tuple[str, Run]] = {
     "views": ("views that Spark keeps, beside Spark alone", _of_service("views")),
     "nexmark": ("the queries of Nexmark as views, beside Spark alone", _of_service("nexmark")),
     "connect": ("connectors, beside Kafka Connect", _of_service("connect")),
+    "capture": ("change capture of PostgreSQL, beside Debezium", _of_service("connect.capture")),
     "incremental": ("steps of the flow that keeps a view", _of_service("incremental")),
     "spark": ("rows into and out of Spark", _spark),
 }

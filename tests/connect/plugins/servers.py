@@ -104,6 +104,7 @@ class PostgresServer(Server):
         settings = {
             "port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "wal_level": "logical",
             "max_wal_senders": 20, "max_replication_slots": 20, "wal_sender_timeout": "10s", "shared_buffers": "32MB",
+            "deadlock_timeout": "20ms",
         }  # fmt: skip
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self.spawn([str(self._binaries / "postgres"), "-D", str(self.data), *options])

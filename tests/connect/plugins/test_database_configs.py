@@ -89,6 +89,9 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ("JdbcSourceConnector", {"mode": "bulk", "timestamp.initial": "-2"}, "timestamp.initial", "milliseconds since 1970"),
         ("JdbcSourceConnector", {"mode": "bulk", "dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the url is of"),
         ("JdbcSinkConnector", {"dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the dialect of mysql"),
+        ("PostgresConnector", {"signal.data.collection": "public.signals"}, "signal.data.collection", "no incremental snapshots"),
+        ("MariaDbConnector", {"column.mask.with.5.chars": "a.b.c"}, "column.mask.with.5.chars", "MaskField hides values"),
+        ("PostgresConnector", {"slot.failover": "true"}, "slot.failover", "is not copied to standby servers"),
         ("PostgresConnector", {"slot.name": "Slot-1"}, "slot.name", "lower-case letters, digits and underscores"),
     ],
 )
@@ -99,6 +102,10 @@ def test_keys_that_do_not_fit_to_each_other(name: str, config: dict[str, str], k
     assert error in plugin.validate(given)[key][0]
     with pytest.raises(ConfigError, match=re.escape(error)):
         config_of(plugin(), given)
+
+
+def test_keys_that_ask_for_nothing_are_no_errors() -> None:
+    assert find("PostgresConnector").load().validate({"slot.failover": "false", "provide.transaction.metadata": "FALSE"}) == {}
 
 
 @pytest.mark.parametrize("name", ["PostgresConnector", "MariaDbConnector"])

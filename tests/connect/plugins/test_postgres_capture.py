@@ -96,6 +96,30 @@ def test_rows_come_first_and_then_the_changes(capture: PostgresCapture) -> None:
     )
 
 
+def test_a_publication_gets_the_tables_that_it_lacks(capture: PostgresCapture) -> None:
+    capture.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE u (id int PRIMARY KEY)",
+        f"CREATE PUBLICATION {capture.name} FOR TABLE t",
+    )
+    with capture.tasks.running(capture.job()) as task:
+        capture.until_streaming(task)
+        capture.run("INSERT INTO t VALUES (1)", "INSERT INTO u VALUES (2)")
+        assert capture.until("t", 1, task) == [("c", None, {"id": 1})]
+        assert capture.until("u", 1, task) == [("c", None, {"id": 2})]
+
+
+def test_a_key_keeps_the_name_that_it_had(capture: PostgresCapture) -> None:
+    """The catalog of now has another name for it."""
+    capture.run("CREATE TABLE t (v int, id int, PRIMARY KEY (id, v))", "INSERT INTO t VALUES (0, 0)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    capture.run("INSERT INTO t VALUES (1, 1)", "ALTER TABLE t RENAME id TO name", "INSERT INTO t VALUES (2, 2)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 3, task)
+    assert [key for key, _ in capture.records("t")] == [{"id": 0, "v": 0}, {"v": 1, "id": 1}, {"name": 2, "v": 2}]
+
+
 def test_a_capture_goes_on_where_it_was(capture: PostgresCapture) -> None:
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     with capture.tasks.running(capture.job()) as task:
@@ -112,15 +136,19 @@ TYPES = {
     "int2": ("-5", -5), "int4": ("7", 7), "int8": ("9007199254740993", 9007199254740993), "float4": ("1.5", 1.5), "float8": ("2.25", 2.25),
     "bool": ("'t'", True), "text": ("'ü\"'", 'ü"'), "varchar(5)": ("'abc'", "abc"), "char(3)": ("'a'", "a  "),
     "bytea": ("'\\x00ff'", "AP8="), "date": ("'2020-02-29'", 18321), "timestamp": ("'2020-01-01 00:00:00.000001'", 1577836800000001),
-    "timestamp(3)": ("'1969-12-31 23:59:59.5'", -500), "timestamptz": ("'2020-01-01 02:00:00.1+02'", "2020-01-01T00:00:00.1Z"),
+    "timestamp(3)": ("'1969-12-31 23:59:59.5'", -500), "timestamptz": ("'2020-01-01 02:00:00.1+02'", "2020-01-01T00:00:00.100000Z"),
     "time": ("'01:00:00'", 3600000000), "time(3)": ("'24:00:00'", 86400000), "timetz": ("'01:00:00+02'", "23:00:00Z"),
     "interval": ("'1 day 00:00:01'", 86401000000), "json": ("'{\"a\": 1}'", '{"a": 1}'), "jsonb": ("'[1]'", "[1]"),
     "uuid": ("'00000000-0000-0000-0000-000000000001'", "00000000-0000-0000-0000-000000000001"), "inet": ("'::1'", "::1"),
     "int4[]": ("'{1,NULL,3}'", [1, None, 3]), "text[]": ("'{\"a b\",\"q\\\"\",NULL,\"NULL\"}'", ["a b", 'q"', None, "NULL"]),
-    "bit(1)": ("'1'", True), "bit(9)": ("'100000001'", "AQE="), "int4range": ("'[1,5)'", "[1,5)"), "point": ("'(1,2)'", "(1,2)"),
+    "bit(1)": ("'1'", True), "bit(9)": ("'100000001'", "AQE="), "int4range": ("'[1,5)'", "[1,5)"),
+    "point": ("'(1,2)'", {"x": 1.0, "y": 2.0, "wkb": "AQEAAAAAAAAAAADwPwAAAAAAAABA", "srid": None}),
     "mood": ("'sad'", "sad"), "positive": ("3", 3), "money": ("'-1234.5'", "-1234.50"), "xml": ("'<a/>'", "<a/>"),
     "date ": ("'infinity'", 2147483647), "timestamp ": ("'0044-03-15 00:00:00 BC'", -63517824000000000), "oid": ("5", 5),
-    "timestamp(6)": ("'infinity'", 9223372036825200000),
+    "timestamp(6)": ("'infinity'", 9223372036825200000), "timestamptz(0)": ("'20044-03-15 00:00:00+00'", "+20044-03-15T00:00:00Z"),
+    "timestamptz(3)": ("'0044-03-15 00:00:00.5+00 BC'", "-0043-03-15T00:00:00.500Z"), "timestamptz(6)": ("'infinity'", "infinity"),
+    "numeric": ("'12345678901234567890123456789012345678901234567890.50'", {"scale": 1, "value": "VHj54iCtsl5NIYCMzbfPb+QOdmw5"}),
+    "numeric ": ("100", {"scale": 0, "value": "ZA=="}),
 }  # fmt: skip
 
 

@@ -36,8 +36,12 @@ def make_topic(bootstrap: str) -> None:
 
 
 @contextmanager
-def kafka_connect(bootstrap: str, folder: Path) -> Iterator[str]:
-    """A worker of Kafka Connect; its URL."""
+def kafka_connect(bootstrap: str, folder: Path, jars: str = "frameworks") -> Iterator[str]:
+    """A worker of Kafka Connect; its URL.
+
+    Args:
+        jars: key of `tools.kafka.SETS`.
+    """
     (port,) = free_ports(1)
     topics = "".join(
         f"{name}.storage.topic=oracle-{name}\n{name}.storage.replication.factor=1\n" for name in ("config", "offset", "status")
@@ -50,7 +54,7 @@ def kafka_connect(bootstrap: str, folder: Path) -> Iterator[str]:
         "scheduled.rebalance.max.delay.ms=1000\nsession.timeout.ms=6000\nheartbeat.interval.ms=1000\n"
         "offset.storage.partitions=3\nstatus.storage.partitions=2\n"
     )
-    command = java("org.apache.kafka.connect.cli.ConnectDistributed", str(settings), jvm=JVM, jars="frameworks")
+    command = java("org.apache.kafka.connect.cli.ConnectDistributed", str(settings), jvm=JVM, jars=jars)
     with (folder / "connect.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"

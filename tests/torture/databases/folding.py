@@ -16,28 +16,35 @@ Row = Mapping[str, Any]
 
 def folded(records: Iterable[Record]) -> Counter[str]:
     """The rows of a table, as canonical JSON with their number. Raises AssertionError for an event that comes twice or does not fit."""
-    keyed: dict[bytes, Row] = {}
+    keyed: dict[Any, Row] = {}
     loose: Counter[str] = Counter()
     seen: set[tuple[Any, ...]] = set()
     for record in records:
+        key = None if record.key is None else tuple(_payload(record.key).values())  # the names may change
         if record.value is None:
-            assert record.key is None or bytes(record.key) not in keyed, "a tombstone of a row that is there"
+            assert key is None or key not in keyed, "a tombstone of a row that is there"
             continue
-        event = msgspec.json.decode(record.value)
+        event = _payload(record.value)
         op, before, after, source = event["op"], event["before"], event["after"], event["source"]
         if source["snapshot"] == "false":
-            place = (source["lsn"], op, record.key and bytes(record.key), str(after))
-            assert op == "t" or place not in seen or record.key is None, f"twice: {place}"
+            place = (source["lsn"], op, key, str(after))
+            assert op == "t" or place not in seen or key is None, f"twice: {place}"
             seen.add(place)
         if op == "t":
             keyed, loose = {}, Counter()
-        elif record.key is None:
+        elif key is None:
             _loose(loose, op, before, after)
         elif op == "d":
-            keyed.pop(bytes(record.key), None)
+            keyed.pop(key, None)
         else:
-            keyed[bytes(record.key)] = _merged(keyed.get(bytes(record.key)), after)
+            keyed[key] = _merged(keyed.get(key), after)
     return loose + Counter(canonical(each) for each in keyed.values())
+
+
+def _payload(data: bytes | memoryview) -> Any:
+    """The fields of a record, which may have a schema beside them."""
+    found = msgspec.json.decode(data)
+    return found["payload"] if found.keys() == {"schema", "payload"} else found
 
 
 def _loose(rows: Counter[str], op: str, before: Row | None, after: Row | None) -> None:

@@ -22,7 +22,7 @@ from barnabas.testing import Broker
 from tests.connect.plugins.servers import PostgresServer
 from tests.torture.databases.folding import canonical, folded
 from tests.torture.databases.processes import Worker
-from tests.torture.databases.workload import SCHEMA, TABLES, Workload
+from tests.torture.databases.workload import SCHEMA, TABLES, Workload, touch
 from tests.waiting import wait_until
 
 KINDS = ("worker", "worker", "worker", "database", "broker")
@@ -60,7 +60,7 @@ class Torture:
         self.server = self._stack.enter_context(closing(PostgresServer()))
         for each in SCHEMA:
             self.server.query(each)
-        self.server.query("INSERT INTO events SELECT g, 'begin' FROM generate_series(1, 3000) g")
+        self.server.query("INSERT INTO events SELECT g, 'begin' FROM generate_series(1, 300) g")
         settings = {"bootstrap.servers": self._broker.bootstrap_servers}
         self._client = BlockingClient(ClientConfig.from_options({**settings, "isolation.level": "read_committed"}))
         self._stack.callback(self._client.close)
@@ -71,7 +71,7 @@ class Torture:
     def _connectors(self) -> dict[str, tuple[str, str, dict[str, str]]]:
         capture = {
             "database.hostname": "127.0.0.1", "database.port": str(self.server.port), "database.user": "postgres",
-            "database.dbname": "postgres", "topic.prefix": "p", "table.include.list": "public[.](accounts|notes|events)",
+            "database.dbname": "postgres", "topic.prefix": "p", "table.include.list": "public[.](accounts|notes|events|shapes|scraps|done)",
             "skipped.operations": "none", "slot.retry.delay.ms": "200", "slot.max.retries": "100",
             "publication.autocreate.mode": "filtered",
         }  # fmt: skip
@@ -80,6 +80,7 @@ class Torture:
             "barnabas.format": "flat",
             "topic.prefix": "f",
             "slot.name": "flat",
+            "publication.name": "flat",
             "table.include.list": "public.accounts",
         }
         sink = {**TARGET, "topics": "f.public.accounts", "connection.url": self.server.url, "table.name.format": "copy"}
@@ -110,11 +111,14 @@ class Torture:
                 self._kill(kinds[-1])
                 self._produce(self._random.randrange(5000))
             load.go_on(self._random.randrange(MOST_TRANSACTIONS // 2))
+        touch(self.server)
+        self.server.query(f"INSERT INTO done VALUES ({number})")
+        wait_until(lambda: self._is_captured(number), f"round {number}, {kinds}: the capture stands still", within_s=WITHIN_S)
         for table in TABLES:
-            self._await_equal(table, number, kinds)
+            self._check_equal(table, f"round {number}, {kinds}, {table}")
         wait_until(self._is_copied, f"round {number}: the copy of the table differs", within_s=WITHIN_S)
         self._await_numbers(number)
-        rows = sum(sum(self._rows(table).values()) for table in TABLES)
+        rows = sum(sum(rows_of(self.server, table).values()) for table in TABLES)
         return Round(number, tuple(kinds), load.committed, rows, time.monotonic() - began)
 
     def _await_numbers(self, number: int) -> None:
@@ -144,26 +148,21 @@ class Torture:
                 self._broker.kill()
                 self._broker.restart()
 
-    def _rows(self, table: str) -> Counter[str]:
-        return Counter(canonical(row) for (row,) in self.server.query(f"SELECT to_jsonb(t) FROM {table} t"))
-
-    def _await_equal(self, table: str, number: int, kinds: list[str]) -> None:
-        wanted = self._rows(table)
-        found: Counter[str] = Counter()
-
-        def is_equal() -> bool:
-            nonlocal found
-            try:
-                found = folded(records_of(self._client, f"p.public.{table}"))
-            except BarnabasError:  # the broker starts
-                return False
-            return found == wanted
-
+    def _is_captured(self, number: int) -> bool:
+        """Whether all changes of a round are in the topics."""
         try:
-            wait_until(is_equal, within_s=WITHIN_S)
+            return len(list(records_of(self._client, "p.public.done"))) == number
+        except BarnabasError:  # the broker starts
+            return False
+
+    def _check_equal(self, table: str, where: str) -> None:
+        wanted = rows_of(self.server, table)
+        try:
+            found = folded(records_of(self._client, f"p.public.{table}"))
         except AssertionError as error:
-            less, more = list((wanted - found).items())[:3], list((found - wanted).items())[:3]
-            raise AssertionError(f"round {number}, {kinds}, {table}: missing {less}, too many {more}; {error}") from error
+            raise AssertionError(f"{where}: {error}") from error
+        less, more = list((wanted - found).items())[:3], list((found - wanted).items())[:3]
+        assert found == wanted, f"{where}: missing {less}, too many {more}"
 
     def _is_copied(self) -> bool:
         if self.server.query("SELECT to_regclass('copy')") == [(None,)]:
@@ -172,6 +171,11 @@ class Torture:
         left, right = f"(SELECT {columns} FROM accounts)", f"(SELECT {columns} FROM copy)"
         both = f"SELECT count(*) FROM (({left} EXCEPT {right}) UNION ALL ({right} EXCEPT {left})) AS d"
         return bool(self.server.query(both) == [(0,)])
+
+
+def rows_of(server: PostgresServer, table: str) -> Counter[str]:
+    """The rows of a table, as `folded` has them."""
+    return Counter(canonical(row) for (row,) in server.query(f"SELECT to_jsonb(t) FROM {table} t"))
 
 
 def torture(rounds: int, seed: int) -> Iterator[Round]:

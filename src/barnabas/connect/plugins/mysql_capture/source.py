@@ -19,6 +19,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, Write
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.plugins.debezium.envelope import READ
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
+from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.server import Server, translated
@@ -37,6 +38,10 @@ class MysqlCapture(Source):
 
     def __init__(self) -> None:
         self._closed = threading.Event()
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        return unsupported(config)
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         settings = settings_of(config)

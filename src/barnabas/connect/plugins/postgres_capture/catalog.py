@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from barnabas.connect.plugins.postgres_capture.forms import PgType
 from barnabas.connect.plugins.postgres_capture.pgoutput import Column, Relation
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
+logger = logging.getLogger(__name__)
 LEAST_VERSION = 100_000  # 10, the first with pgoutput
 
 
@@ -66,27 +68,41 @@ class Catalog:
         return Slot(*found[0]) if found else None
 
     def ensure_publication(self) -> None:
-        """Create the publication, if it is missing and the config says how."""
-        name = self._settings.publication
+        """Create the publication if it is missing, or add tables that it lacks, as the config says."""
+        name, mode = self._settings.publication, self._settings.autocreate
         if self.run("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)):
+            self._complete_publication(mode)
             return
-        match self._settings.autocreate:
+        match mode:
             case "disabled":
                 raise ConnectError(f"{self.place} has no publication {name}, and publication.autocreate.mode is disabled")
             case "filtered":
-                tables = ", ".join(f"{quoted(each.schema)}.{quoted(each.table)}" for each in self.tables())
+                tables = self.tables()
                 if not tables:
                     raise ConnectError(f"no table of {self.place} fits to table.include.list and schema.include.list")
-                behind = f" FOR TABLE {tables}"
+                behind = f" FOR TABLE {_listed(tables)}"
             case "no_tables":
                 behind = ""
             case _:
                 behind = " FOR ALL TABLES"
+        self._run_unless_done(f"CREATE PUBLICATION {quoted(name)}{behind}")
+
+    def _complete_publication(self, mode: str) -> None:
+        """With `filtered`, add the chosen tables that it lacks; otherwise say that their changes do not come."""
+        published = {each.oid for each in self.published()}
+        missing = [each for each in self.tables() if each.oid not in published]
+        if missing and mode == "filtered":
+            self._run_unless_done(f"ALTER PUBLICATION {quoted(self._settings.publication)} ADD TABLE {_listed(missing)}")
+        elif missing:
+            logger.warning("event=tables-not-published publication=%s tables=%r", self._settings.publication, _listed(missing))
+
+    def _run_unless_done(self, statement: str) -> None:
+        """Run a statement that another connector may have run a moment ago."""
         try:
-            self.run(f"CREATE PUBLICATION {quoted(name)}{behind}")
+            self.run(statement)
         except ConnectError as error:
             if not isinstance(error.__cause__, psycopg.errors.DuplicateObject):
-                raise  # a connector that was killed a moment ago may have made it
+                raise
 
     def published(self) -> list[Relation]:
         """The captured tables of the publication, as they are now."""
@@ -149,6 +165,10 @@ class Catalog:
     def close(self) -> None:
         """Close the connection."""
         self.connection.close()
+
+
+def _listed(tables: Iterable[Relation]) -> str:
+    return ", ".join(f"{quoted(each.schema)}.{quoted(each.table)}" for each in tables)
 
 
 def quoted(name: str) -> str:

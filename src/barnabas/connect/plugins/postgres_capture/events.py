@@ -14,6 +14,8 @@ from barnabas.connect.plugins.postgres_capture.pgoutput import Change, Row, Toas
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
 
+UNKNOWN = (("xmin", "int64"), ("origin", "string"), ("origin_lsn", "int64"))  # fields of Debezium's source without a value here
+
 
 class Event(NamedTuple):
     """An event of a table.
@@ -22,7 +24,7 @@ class Event(NamedTuple):
         op: Debezium's letter, or TOMBSTONE.
         old, new: the row before and after.
         lsn: of the change.
-        previous_lsn: of the commit before its transaction.
+        previous_lsn: behind the commit before its transaction.
         time_us: when its transaction was committed.
         snapshot: Debezium's word for where in a snapshot it is.
     """
@@ -106,6 +108,6 @@ def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
         "table": (pa.repeat(relation.table, count), False),
         "txId": (pa.array([each.xid for each in events], pa.int64()), True),
         "lsn": (pa.array([each.lsn for each in events], pa.int64()), True),
-        "xmin": (pa.nulls(count, pa.int64()), True),
+        **{name: (pa.nulls(count).cast(kind), True) for name, kind in UNKNOWN},
     }
     return struct_of(columns)

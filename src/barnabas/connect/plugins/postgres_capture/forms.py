@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 Convert = Callable[[Any], Any]
 DATA = "io.debezium.data."
 VARIABLE = pa.struct([pa.field("scale", pa.int32()), pa.field("value", pa.binary())])
+POINT = pa.struct([
+    pa.field("x", pa.float64(), nullable=False), pa.field("y", pa.float64(), nullable=False), pa.field("wkb", pa.binary()),
+    pa.field("srid", pa.int32()),
+])  # fmt: skip
+WKB = Struct("<BIdd")  # of a point
+EXACT = Context(prec=150_000)  # PostgreSQL's numeric has at most 147,455 digits
 MOST_DIGITS = 76  # of Arrow's decimals
 
 
@@ -120,8 +127,8 @@ def _variable(column: Any) -> Array:
         number = Decimal(each)
         if not number.is_finite():
             raise _no_number(column, each)
-        scale = max(0, -int(number.as_tuple().exponent))
-        unscaled = int(number.scaleb(scale))
+        scale = max(0, -int(number.normalize(EXACT).as_tuple().exponent))
+        unscaled = int(number.scaleb(scale, EXACT))
         found.append({"scale": scale, "value": two_complement(unscaled)})
     return pa.array(found, VARIABLE)
 
@@ -143,6 +150,17 @@ def _bytea(_of: PgType, settings: Settings) -> Form:
 
 def _bytes(column: Any) -> Array:
     return pa.array([None if each is None else bytes.fromhex(each[2:]) for each in column.to_pylist()], pa.binary())
+
+
+def _point(_of: PgType, _settings: Settings) -> Form:
+    return Form(POINT, _points, f"{DATA}geometry.Point")
+
+
+def _points(column: Any) -> Array:
+    found = [None if each is None else [float(part) for part in each[1:-1].split(",")] for each in column.to_pylist()]
+    return pa.array(
+        [None if each is None else {"x": each[0], "y": each[1], "wkb": WKB.pack(1, 1, *each)} for each in found], POINT
+    )
 
 
 def _bits(of: PgType, _settings: Settings) -> Form:
@@ -170,7 +188,7 @@ def _time(of: PgType, settings: Settings) -> Form:
 
 
 _FACTORIES: Mapping[str, Callable[[PgType, Settings], Form]] = {
-    "numeric": _numeric, "money": _money, "bytea": _bytea, "bit": _bits, "varbit": _bits, "hstore": _hstore,
+    "numeric": _numeric, "money": _money, "bytea": _bytea, "bit": _bits, "varbit": _bits, "hstore": _hstore, "point": _point,
     **dict.fromkeys(("date", "time", "timetz", "timestamp", "timestamptz", "interval"), _time),
 }  # fmt: skip
 

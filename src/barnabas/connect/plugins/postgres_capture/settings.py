@@ -18,6 +18,7 @@ from barnabas.connect.plugins.debezium.settings import (
     with_common,
     with_lists,
 )
+from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.validators import NonEmptyString, Range, one_of
 
 SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
@@ -104,6 +105,7 @@ def settings_of(config: Config) -> Settings:
 def errors_of(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """What is wrong beyond the definitions, by key."""
     name = config.get("slot.name", "debezium")
-    if SLOT_NAME.fullmatch(name):
-        return {}
-    return {"slot.name": [str(invalid("slot.name", name, "A slot has a name of lower-case letters, digits and underscores"))]}
+    found = unsupported(config)
+    if not SLOT_NAME.fullmatch(name):
+        found["slot.name"] = [str(invalid("slot.name", name, "A slot has a name of lower-case letters, digits and underscores"))]
+    return found

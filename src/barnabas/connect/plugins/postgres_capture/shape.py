@@ -60,6 +60,20 @@ def shape_of(relation: Relation, catalog: Catalog, settings: Settings) -> Shape:
     table = f"{relation.schema}.{relation.table}"
     names = [each.name for each in relation.columns]
     forms = tuple(form_of(each, settings) for each in catalog.types(relation.columns))
-    key = tuple(names.index(name) for name in catalog.key(relation.oid) if name in names)
+    key = _key(relation, [names.index(name) for name in catalog.key(relation.oid) if name in names])
     shown = tuple(place for place, name in enumerate(names) if settings.takes_column(f"{table}.{name}"))
     return Shape(relation, settings.topic(relation.schema, relation.table), forms, key, shown)
+
+
+def _key(relation: Relation, known: Sequence[int]) -> tuple[int, ...]:
+    """The places of the key.
+
+    The catalog knows the key of now, which other names may have been given since. With the default identity the relation has the columns
+    of its key itself, but not their order.
+
+    Args:
+        known: those of the catalog.
+    """
+    flagged = [place for place, each in enumerate(relation.columns) if each.is_identity]
+    is_own = relation.identity == "d" and bool(flagged) and set(flagged) != set(known)
+    return tuple(flagged if is_own else known)

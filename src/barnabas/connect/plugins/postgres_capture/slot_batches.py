@@ -62,7 +62,7 @@ class SlotBatches:
                         "the slot was advanced by others"
                     )
             case Commit():
-                self._previous, self.done_lsn = message.commit_lsn, message.end_lsn
+                self._previous = self.done_lsn = message.end_lsn
                 self._open, self._delivered = None, (None, 0)
             case Relation():
                 takes = self._settings.takes(message.schema, message.table)

@@ -33,6 +33,7 @@ class Snapshot:
 
     def __init__(self, settings: Settings, catalog: Catalog, at: Consistent, clock_us: Callable[[], int]) -> None:
         self._settings, self._catalog, self._at, self._clock_us = settings, catalog, at, clock_us
+        self._place = Event(READ, None, None, at.lsn, snapshot="true")  # of all rows
 
     def batches(
         self, shapes: Sequence[Shape], done: Mapping[str, int], begin_lsn: int, partition: Mapping[str, Any]
@@ -52,10 +53,12 @@ class Snapshot:
         run = self._catalog.run
         run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         run(f"SET TRANSACTION SNAPSHOT '{self._at.snapshot}'")
+        [(xid,)] = run("SELECT txid_snapshot_xmax(txid_current_snapshot())")
+        self._place = self._place._replace(xid=xid, time_us=self._clock_us())
         for shape in waiting:
             is_last = shape is waiting[-1]
             last: Batch | None = None
-            for batch in self._table(shape, partition):
+            for batch in self._table(shape, is_first=shape is shapes[0], is_last=is_last):
                 if last is not None:
                     yield last
                 pending = {"snapshot": True, "lsn": begin_lsn, "tables": dict(tables)}
@@ -78,7 +81,8 @@ class Snapshot:
         rows: Any = [] if last is None else last.rows
         return Batch(rows, offset, partition, topic=shape.topic, is_records=last is not None)
 
-    def _table(self, shape: Shape, partition: Mapping[str, Any]) -> Iterator[pa.Table]:
+    def _table(self, shape: Shape, *, is_first: bool, is_last: bool) -> Iterator[pa.Table]:
+        """The records of a table, which may be the first or the last one of the snapshot."""
         relation = shape.relation
         names = ", ".join(quoted(each.name) for each in relation.columns)
         if not names:
@@ -87,26 +91,37 @@ class Snapshot:
         try:
             statement = f"COPY ({source}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)".encode()
             with self._catalog.connection.cursor() as cursor, cursor.copy(statement) as copy:
-                yield from self._read(shape, copy)
+                waiting: list[Event] = []
+                is_begin = True
+                for data in _parts(copy):
+                    if waiting:
+                        yield self._records(shape, waiting)
+                    waiting = [self._place._replace(new=row) for row in rows_of(data, len(relation.columns))]
+                    if is_begin:
+                        waiting[0] = waiting[0]._replace(snapshot="first" if is_first else "first_in_data_collection")
+                    is_begin = False
         except psycopg.Error as error:
             raise ConnectError(f"{self._catalog.place} does not give the rows of {_name(shape)}: {one_line(error)}") from error
+        if waiting:
+            if is_last or waiting[-1].snapshot != "first":
+                waiting[-1] = waiting[-1]._replace(snapshot="last" if is_last else "last_in_data_collection")
+            yield self._records(shape, waiting)
 
-    def _read(self, shape: Shape, copy: psycopg.Copy) -> Iterator[pa.Table]:
-        lines, size = list[bytes](), 0
-        for line in copy:
-            lines.append(bytes(line))
-            size += len(lines[-1])
-            if len(lines) == ROWS or size >= BYTES:
-                yield self._records(shape, b"".join(lines))
-                lines, size = [], 0
-        if lines:
-            yield self._records(shape, b"".join(lines))
+    def _records(self, shape: Shape, events: Sequence[Event]) -> pa.Table:
+        return records_of(shape, events, self._settings, self._clock_us())
 
-    def _records(self, shape: Shape, data: bytes) -> pa.Table:
-        now_us = self._clock_us()
-        at = Event(READ, None, None, self._at.lsn, None, None, now_us, "true")
-        events = [at._replace(new=row) for row in rows_of(data, len(shape.relation.columns))]
-        return records_of(shape, events, self._settings, now_us)
+
+def _parts(copy: psycopg.Copy) -> Iterator[bytes]:
+    """Lines of CSV, many at a time."""
+    lines, size = list[bytes](), 0
+    for line in copy:
+        lines.append(bytes(line))
+        size += len(lines[-1])
+        if len(lines) == ROWS or size >= BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+    if lines:
+        yield b"".join(lines)
 
 
 def rows_of(data: bytes, columns: int) -> list[Row]:

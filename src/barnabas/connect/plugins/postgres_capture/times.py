@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
 
 NAMES = "io.debezium.time."
 MILLIS = 1000
+MOST_FRACTION = 6  # digits behind the second
+WHOLE_SECONDS = len("2020-01-01T00:00:00")
 DAY_US = 86_400_000_000
-INFINITE_US = 9_223_372_036_825_200_000  # the values of PostgreSQL's JDBC driver, which Debezium has
+INFINITE_US, NEVER_US = (
+    9_223_372_036_825_200_000,
+    -9_223_372_036_832_400_000,
+)  # those of PostgreSQL's JDBC driver, which Debezium has
 INFINITE_DAYS = 2_147_483_647
 MONTH_DAYS = 365.25 / 12
 _DATE = re.compile(r"(\d+)-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d+))?)?(?:[+-]\d\d)?( BC)?")
@@ -35,7 +41,7 @@ def form(name: str, modifier: int, mode: str, intervals: str) -> Parts:
     is_coarse = 0 <= modifier <= 3
     match name:
         case "timestamptz":
-            return pa.string(), _zoned, f"{NAMES}ZonedTimestamp"
+            return pa.string(), partial(_zoned, digits=MOST_FRACTION if modifier < 0 else modifier), f"{NAMES}ZonedTimestamp"
         case "timetz":
             return pa.string(), _zoned_time, f"{NAMES}ZonedTime"
         case "interval" if intervals == "string":
@@ -68,9 +74,26 @@ def _each(function: Callable[[str], int]) -> Callable[[Any], Any]:
     return lambda column: pa.array([None if each is None else function(each) for each in column.to_pylist()], pa.int64())
 
 
-def _zoned(column: Any) -> Any:
-    with_t = pc.replace_substring(column, " ", "T", max_replacements=1)
-    return pc.replace_substring_regex(with_t, r"\+00$", "Z")
+def _zoned(column: Any, digits: int) -> Any:
+    """In ISO 8601, with all digits of the column behind the second."""
+    try:
+        moments = column.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")).cast(pa.string())
+    except pa.ArrowInvalid:  # years beyond 9999, before Christ, and infinity
+        return pa.array([None if each is None else _odd_zoned(each, digits) for each in column.to_pylist()], pa.string())
+    with_t = pc.replace_substring(moments, " ", "T", max_replacements=1)
+    end = WHOLE_SECONDS + digits + 1 if digits else WHOLE_SECONDS
+    return pc.binary_join_element_wise(pc.utf8_slice_codeunits(with_t, 0, end), "Z", "")
+
+
+def _odd_zoned(text: str, digits: int) -> str:
+    """A moment of any year, whose number has a sign if it has not four digits, as in Java; infinity as it is."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return text
+    year = 1 - int(found[1]) if found[8] else int(found[1])
+    shown = f"{year:05}" if year < 0 else f"{year:04}" if year < 10_000 else f"+{year}"
+    fraction = f".{(found[7] or '').ljust(digits, '0')}" if digits else ""
+    return f"{shown}-{found[2]}-{found[3]}T{found[4]}:{found[5]}:{found[6]}{fraction}Z"
 
 
 def _zoned_time(column: Any) -> Array:
@@ -121,7 +144,7 @@ def _of_day(column: Any) -> Any:
 def date_us(text: str) -> int:
     """Microseconds since 1970 of a date or a timestamp, in the calendar that PostgreSQL has, without a zone."""
     if "infinity" in text:
-        return -INFINITE_US if text.startswith("-") else INFINITE_US
+        return NEVER_US if text.startswith("-") else INFINITE_US
     found = _DATE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text} is no timestamp of PostgreSQL")

@@ -1,0 +1,76 @@
+"""A database of PostgreSQL for both captures: tables, a fixed list of changes with all types, and a random workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CLASS = "io.debezium.connector.postgresql.PostgresConnector"
+PREFIX, DONE = "p", "public.done"  # the last row of a part of the changes is in the table DONE
+TABLES = ("public.kinds", "public.keyed", "public.loose")
+
+KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in one row, or in a second one
+    "int2": ("-5",), "int4": ("7",), "int8": ("9007199254740993",), "float4": ("1.5", "'NaN'"), "float8": ("0.1", "1e300", "'-Infinity'"),
+    "numeric(10,2)": ("-12.345",), "numeric(5,0)": ("-128",), "money": ("12.3",), "oid": ("5",), "bool": ("true",),
+    "numeric": ("1.50", "1.00", "100", "-1e30", "12345678901234567890123456789012345678901234567890.50"),
+    "text": ("'ü\"\\'", "''"), "varchar(5)": ("'abc'",), "char(3)": ("'a'",), "\"char\"": ("'x'",), "bytea": ("'\\x00ff'",),
+    "date": ("'2020-02-29'",), "time": ("'01:00:00'", "'24:00:00'"), "time(3)": ("'23:59:59.999'",),
+    "timetz": ("'01:00:00.5+02'",), "timestamp": ("'2020-01-01 00:00:00.000001'", "'infinity'", "'-infinity'", "'20000-01-01'"),
+    "timestamp(3)": ("'1969-12-31 23:59:59.5'",), "timestamp(0)": ("'2020-01-01 00:00:01.6'",),
+    "timestamptz": ("'2020-01-01 02:00:00.1+02'", "'infinity'", "'0044-03-15 00:00:00.5+00 BC'", "'20044-03-15 00:00:00+00'"),
+    "timestamptz(0)": ("'2020-01-01 00:00:01.6+00'",), "timestamptz(1)": ("'2020-01-01 00:00:01+00'",),
+    "interval": ("'1 day 00:00:01'", "'-1 mon 3 days'", "'1 year 2 months 3.5 seconds'"),
+    "json": ("'{\"a\": 1}'",), "jsonb": ("'{\"b\":1,\"a\":[1,2]}'",), "xml": ("'<a/>'",), "hstore": ("'a=>1, b=>NULL'",),
+    "uuid": ("'00000000-0000-0000-0000-000000000001'",), "inet": ("'::1'",), "cidr": ("'10.0.0.0/8'",), "macaddr": ("'08:00:2b:01:02:03'",),
+    "macaddr8": ("'08:00:2b:01:02:03:04:05'",), "bit(1)": ("'1'",), "bit(9)": ("'100000001'",), "varbit(20)": ("'10101'",),
+    "point": ("'(-1.5,1e10)'",), "mood": ("'sad'",), "positive": ("3",), "tsvector": ("'a b'",), "int4range": ("'[1,5)'",),
+    "numrange": ("'[1,2)'",), "tsrange": ("'[2020-01-01,2020-01-02)'",), "daterange": ("'[2020-01-01,2020-01-02)'",),
+    "int4[]": ("'{1,NULL,3}'", "'{}'"), "text[]": ("'{\"a b\",\"q\\\"\",NULL,\"NULL\"}'",), "numeric(10,2)[]": ("'{1.5,NULL}'",),
+    "date[]": ("'{2020-01-01}'",), "timestamptz[]": ("'{2020-01-01 00:00:00+00}'",), "bool[]": ("'{t,f}'",),
+    "uuid[]": ("'{00000000-0000-0000-0000-000000000001}'",),
+}  # fmt: skip
+COLUMNS = [(kind, value) for kind, values in KINDS.items() for value in values]
+ROWS = (
+    f"INSERT INTO kinds VALUES (1, {', '.join(value for _, value in COLUMNS)})",
+    f"INSERT INTO kinds VALUES (2, {', '.join('NULL' for _ in COLUMNS)})",
+)
+SCHEMA = (
+    "CREATE EXTENSION hstore",
+    "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+    "CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)",
+    f"CREATE TABLE kinds (id int PRIMARY KEY, {', '.join(f'c{at} {kind}' for at, (kind, _) in enumerate(COLUMNS))})",
+    "CREATE TABLE keyed (a int, b text DEFAULT 'x', c numeric(6,2), big text, PRIMARY KEY (b, a))",
+    "ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL",
+    "CREATE TABLE loose (v text)",
+    "ALTER TABLE loose REPLICA IDENTITY FULL",
+    "CREATE TABLE done (id int PRIMARY KEY)",
+    *ROWS,
+    "INSERT INTO loose VALUES ('only')",
+    "INSERT INTO done VALUES (0)",
+)
+CHANGES = (
+    "DELETE FROM kinds", *ROWS, "UPDATE kinds SET id = id + 1 WHERE id = 2",
+    "INSERT INTO keyed VALUES (1, 'a', 2, repeat('y', 9000)), (2, 'b', NULL, NULL)", "UPDATE keyed SET c = c + 1",
+    "UPDATE keyed SET a = 5 WHERE a = 1", "UPDATE keyed SET a = a + 1, c = 7", "DELETE FROM keyed WHERE a = 3",
+    "INSERT INTO loose VALUES ('v'), (NULL)", "UPDATE loose SET v = 'w'", "DELETE FROM loose",
+    "ALTER TABLE keyed REPLICA IDENTITY FULL", "UPDATE keyed SET c = 8", "UPDATE keyed SET b = 'zz'", "DELETE FROM keyed",
+    "TRUNCATE keyed, loose", "INSERT INTO keyed (a) VALUES (9)", "ALTER TABLE keyed ADD COLUMN d int DEFAULT 5", "UPDATE keyed SET c = 1",
+    "ALTER TABLE keyed RENAME c TO cc", "UPDATE keyed SET cc = 2", "ALTER TABLE keyed DROP COLUMN d", "UPDATE keyed SET cc = 3",
+    "ALTER TABLE keyed ALTER cc TYPE text", "UPDATE keyed SET cc = 'x'", "BEGIN", "INSERT INTO keyed (a) VALUES (20)", "SAVEPOINT s",
+    "INSERT INTO keyed (a) VALUES (21)", "ROLLBACK TO s", "INSERT INTO keyed (a) VALUES (22)", "COMMIT",
+    "BEGIN", "INSERT INTO keyed (a) VALUES (30)", "ROLLBACK",
+)  # fmt: skip
+
+
+def config(port: int, slot: str, tables: str) -> dict[str, str]:
+    """The config of a capture.
+
+    Args:
+        slot: its name, and that of the publication.
+        tables: a regular expression.
+    """
+    return {
+        "connector.class": CLASS, "database.hostname": "127.0.0.1", "database.port": str(port), "database.user": "postgres",
+        "database.password": "none", "database.dbname": "postgres", "topic.prefix": PREFIX, "plugin.name": "pgoutput",
+        "slot.name": slot, "publication.name": slot, "skipped.operations": "none", "table.include.list": tables,
+        "publication.autocreate.mode": "filtered",
+    }  # fmt: skip
