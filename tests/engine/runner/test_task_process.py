@@ -56,7 +56,7 @@ def test_a_start_that_lasts_is_cancelled(tmp_path: Path, monkeypatch: pytest.Mon
     thread = threading.Thread(target=start)
     thread.start()
     log = tmp_path / "jobs" / "connect-c-0" / "log"
-    wait_until(lambda: log.exists() and "event=hangs" in log.read_text(), "the task did not begin")
+    wait_until(lambda: log.exists() and "event=hangs" in log.read_text(), "the task did not begin", within_s=25)
     made.cancel()
     thread.join()
     made.stop()
