@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from barnabas.connect.api import Batch, Config, Offset, Source
+from barnabas.connect.api import Batch, Config, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef, Type
 
 logger = logging.getLogger("barnabas.connect.tests")
@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 ENTRY_POINTS = """[barnabas.sources]
 tests.Counting = tests.connect.sample_plugins:Counting
 tests.Dying = tests.connect.sample_plugins:Dying
+[barnabas.sinks]
+tests.Hanging = tests.connect.sample_plugins:Hanging
 """
 
 
@@ -67,3 +69,12 @@ class Dying(Source):
                     pass
             case "hold":  # Python's lock too
                 ctypes.PyDLL(None).sleep(3_600)
+
+
+class Hanging(Sink):
+    """Does not open."""
+
+    def open(self, config: Config) -> None:
+        logger.info("event=hangs")
+        while True:
+            pass

@@ -23,7 +23,8 @@ from barnabas.engine.unit import Unit
 
 COMMAND = (sys.executable, "-m", "barnabas.engine.runner")
 LOG = "runner.log"
-LEAVE_S = 1.0  # for tasks whose runner was killed
+LEAVE_S = 0.0  # for tasks whose runner was killed: a kill harms none, and the next runner waits for their end
+FIRST_PAUSE_S = 0.25  # before it starts again
 MOST_PAUSE_S = 4.0  # its start is cheap, and other engines wait ten seconds at most for a dead one
 
 
@@ -48,7 +49,7 @@ class RunnerUnit(Unit):
         command: Sequence[str] = COMMAND,
         pause_s: float = 1.0,
     ) -> None:
-        super().__init__("runner", Life(first_pause_s=pause_s, most_pause_s=MOST_PAUSE_S))
+        super().__init__("runner", Life(first_pause_s=min(pause_s, FIRST_PAUSE_S), most_pause_s=MOST_PAUSE_S))
         self._folder, self._command, self._root_level = folder, command, root_level
         self._task = {"settings": dict(settings), "folder": str(folder), "member": structs.asdict(member)}
         self._told: dict[str, int] = {}

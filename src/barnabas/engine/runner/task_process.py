@@ -17,6 +17,7 @@ from barnabas.errors import BarnabasError
 
 LOOK_S = 0.05
 STOP_S = 12.0  # a task itself gives its plug-in ten seconds
+KILL_S = 2.0  # for the end of a process that was killed
 LOCK = threading.Lock()  # multiprocessing asks processes of all threads for their exit codes, and a code can be read once
 SERVER_GONE = 255  # multiprocessing's exit code of a process whose fork server has died
 
@@ -121,14 +122,19 @@ class TaskProcess:
         if process is None:
             return
         self._send("stop")
-        deadline_s = time.monotonic() + (0.0 if self._cancelled else STOP_S)
-        while self._exit_code() is None and time.monotonic() < deadline_s:
-            time.sleep(LOOK_S / 5)
-        if self._exit_code() in (None, SERVER_GONE):
+        if not self._waits(0.0 if self._cancelled else STOP_S) or self._exit_code() == SERVER_GONE:
             self.kill()
+            self._waits(KILL_S)
         if self._pipe is not None:
             self._pipe.close()
             self._pipe = None
+
+    def _waits(self, timeout_s: float) -> bool:
+        """Wait for the end of the process; whether it has ended."""
+        deadline_s = time.monotonic() + timeout_s
+        while self._exit_code() is None and time.monotonic() < deadline_s:
+            time.sleep(LOOK_S / 5)
+        return self._exit_code() is not None
 
     def kill(self) -> None:
         """End the process at once."""
