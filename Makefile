@@ -97,6 +97,7 @@ torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=
 	@$(PYTHON) -m tests.torture.engine --rounds $(ROUNDS) --seed $(SEED)
 	@$(PYTHON) -m tests.torture.views --rounds $(ROUNDS) --seed $(SEED)
 	@$(PYTHON) -m tests.torture.databases --rounds $(ROUNDS) --seed $(SEED)
+	@$(PYTHON) -m tests.torture.connectors --rounds $(ROUNDS) --seed $(SEED)
 
 exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 times; Kafka's TransactionalMessageCopier
 	@tools/setup.sh interop

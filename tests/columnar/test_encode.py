@@ -154,3 +154,41 @@ def test_a_record_above_the_limit_is_refused() -> None:
         RecordTooLarge, match=r"could not write to t: a record of 50\d\d bytes is too large \(max.request.size is 4000\)"
     ):
         encode({"value": pa.array([b"x" * 5_000])}, max_record_bytes=4_000)
+
+
+def times_of(taken: list[tuple[tuple[str, int], bytes]]) -> list[int]:
+    return [record.timestamp for _, batch in taken for record in iterate_records(batch)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    times=st.lists(st.none() | st.integers(0, 2**45), min_size=1, max_size=60),
+    codec=st.sampled_from([Compression.NONE, Compression.LZ4]),
+    pieces=st.integers(1, 3),
+)
+def test_rows_keep_their_times(times: list[int | None], codec: Compression, pieces: int) -> None:
+    found: list[tuple[tuple[str, int], bytes]] = []
+
+    def take(place: tuple[str, int], room: memoryview, count: int, bounds: tuple[int, int]) -> None:
+        found.append((place, seal_batch(room, count, bounds[0], Stamp(7, 3, 0, True), codec, bounds[1])))
+
+    encoder = RecordEncoder(lambda _: TopicShape(1, 400), take, max_record_bytes=20_000, now_ms=lambda: NOW_MS)
+    values = [b"x" * (number % 7) for number in range(len(times))]
+    columns: dict[str, Any] = {"value": pa.array(values, pa.binary()), "timestamp": pa.array(times, pa.timestamp("ms", "UTC"))}
+    batch = pa.record_batch(columns)
+    size = -(-batch.num_rows // pieces)
+    for start in range(0, batch.num_rows, size):
+        encoder.write(batch.slice(start, size), "t")
+    encoder.finish()
+    wanted = [NOW_MS if each is None else each for each in times]
+    assert times_of(found) == wanted
+    assert sum(len(list(iterate_records(data))) for _, data in found) == len(times)
+    for _, data in found:
+        header = read_header(data)
+        own = [record.timestamp for record in iterate_records(data)]
+        assert (header.base_timestamp, header.max_timestamp) == (own[0], max(own))
+
+
+def test_a_column_of_times_says_nothing_to_an_encoder_without_them() -> None:
+    taken = encode({"value": [b"x"], "timestamp": pa.array([5], pa.timestamp("ms"))})
+    assert times_of(taken.batches) == [NOW_MS]

@@ -105,6 +105,6 @@ def test_a_topic_that_is_gone_hides_the_lag_of_its_job_alone(cluster: Cluster) -
 
 def test_records_are_decoded_by_decoders_that_are_there_at_import() -> None:
     """Two threads that decode a type for the first time at once may end the process: msgspec builds what it knows of the type then."""
-    assert set(jobs._DECODERS) == {jobs.Job, jobs.JobState, jobs.JobProgress}
+    assert set(jobs._DECODERS) == {jobs.Job, jobs.JobState, jobs.JobProgress, jobs.Assignment}
     with pytest.raises(jobs.BadRecord):
         jobs.decode(b"{}", jobs.Job)

@@ -85,6 +85,11 @@ def produce(kafka_server: str) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    yield from made_session(tmp_path_factory, {})
+
+
+def made_session(tmp_path_factory: pytest.TempPathFactory, more: dict[str, str]) -> Iterator[SparkSession]:
+    """A session with some more settings; it ends behind the tests."""
     os.environ["PYSPARK_PYTHON"] = interpreter.write_command(tmp_path_factory.mktemp("python"))
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), inherited]))
@@ -93,6 +98,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.python.authenticate.socketTimeout": "60s",
         "spark.log.level": "ERROR",
+        **more,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PySpark warns about pandas 3, which the tests do not use

@@ -1,4 +1,4 @@
-"""`barnabas config`: settings of topics, brokers, groups, client metrics and broker loggers."""
+"""`barnabas config`: settings of topics, brokers, groups, client metrics, broker loggers and mirror links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.digits import is_number
 if TYPE_CHECKING:
     from barnabas.protocol.values import ResourceType
 
-KINDS = ["topic", "broker", "group", "client-metrics", "broker-logger"]
+KINDS = ["topic", "broker", "group", "client-metrics", "broker-logger", "link"]
 COLUMNS = {"name": "SETTING", "value": "VALUE", "source": "SET BY", "type": "TYPE"}
 HIDDEN = "(hidden)"
 
@@ -41,8 +41,8 @@ def describe(
 ) -> None:
     """Show settings that differ from the defaults.
 
-    TYPE is topic, broker, group, client-metrics or broker-logger; without a NAME all resources of that type are
-    shown. The broker name "default" means the settings of all brokers.
+    TYPE is topic, broker, group, client-metrics, broker-logger or link; without a NAME all resources of that type
+    are shown. The broker name "default" means the settings of all brokers.
     """
     from barnabas.cli.resources import describe_settings, resource_names, title_of
 

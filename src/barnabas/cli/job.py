@@ -141,7 +141,7 @@ def describe(connection: Connection, output: Output, name: str) -> None:
     with opened(connection) as it:
         found = shown(it.reports(name)[0])
         engine = active_engine(it.client)
-    found["engine"] = None if engine is None else engine.url
+    found["engine"] = found.get("engine") or (None if engine is None else engine.url)
     if output.as_json:
         output.json(found)
         return
@@ -248,11 +248,12 @@ def logs(connection: Connection, name: str, lines: int) -> None:
     from barnabas.engine.membership import active_engine
 
     with opened(connection) as it:
-        it.reports(name)
+        state = it.reports(name)[0].state
         engine = active_engine(it.client)
         if engine is None:
             raise Failure(NO_ENGINE.removeprefix("barnabas: "))
-        text = EngineHttp(engine.url, it.config).get("jobs", name, "logs", lines=lines)
+        url = (state and state.url) or engine.url  # of the engine that runs it
+        text = EngineHttp(url, it.config).get("jobs", name, "logs", lines=lines)
     click.echo(text, nl=False)
 
 

@@ -48,6 +48,7 @@ COMMANDS = {
     "role": Entry("role", "role", "Define roles, named sets of rights, and give them to users and groups."),
     "cluster": Entry("cluster", "cluster", "Run several brokers on this machine, and describe a cluster and its brokers."),
     "log": Entry("log", "log", "Show the files of a data folder."),
+    "mirror": Entry("mirror", "mirror", "Copy topics of another cluster, with their offsets, and make copies writable."),
     "bench": Entry("bench", "bench", "Measure how fast a cluster writes and reads records."),
     "doctor": Entry(
         "doctor", "doctor", "Check this machine, Spark's Python if PySpark is installed, a data folder and a broker."

@@ -47,9 +47,10 @@ SOURCES = {
     6: "broker logger",
     7: "client metrics",
     8: "group",
+    64: "link",
 }
 VALUE_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
-CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources other than the default and the broker's settings file
+CHANGED_HERE = {1, 2, 3, 6, 7, 8, 64}  # sources other than the default and the broker's settings file
 OF_ALL_BROKERS, BUILT_IN = 3, 5
 STATIC_BROKER = 4  # the broker's settings file: for a broker this is a change, for a topic only an inherited value
 

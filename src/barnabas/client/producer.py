@@ -90,8 +90,11 @@ class BatchProducer:
         client.settle = self._settle
         self.ends: dict[TopicPartition, int] = {}  # behind the last acknowledged record; not of a batch that was written twice
 
-    def send(self, place: TopicPartition, room: bytearray | memoryview, count: int) -> None:
+    def send(self, place: TopicPartition, room: bytearray | memoryview, count: int, times: tuple[int, int] | None = None) -> None:
         """Finish a batch (see `seal_batch`) and send it, at once or with the next ones.
+
+        Args:
+            times: the base and the greatest time of the records, in milliseconds; None: they get the time of the wall clock.
 
         Raises:
             PartitionError: a broker refused this or an earlier batch.
@@ -104,7 +107,8 @@ class BatchProducer:
             sequence = self._sequences.get(place, 0)
             self._sequences[place] = (sequence + count) & MAX_SEQUENCE
             stamp = Stamp(*self._owner, sequence, self._transactional_id is not None)
-        batch = _Batch(place, seal_batch(room, count, self._now_ms(), stamp, self._codec), count)
+        base_ms, max_ms = (self._now_ms(), None) if times is None else times
+        batch = _Batch(place, seal_batch(room, count, base_ms, stamp, self._codec, max_ms), count)
         self._queue.append(batch)
         self._queued_bytes += len(batch.data)
         if self._queued_bytes >= REQUEST_BYTES:

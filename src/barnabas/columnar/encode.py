@@ -36,8 +36,10 @@ OPEN_BYTES = 64 << 20  # approximate bytes of all batches that one task fills at
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-Take = Callable[[tuple[str, int], memoryview, int], None]  # partition, memory with header and records, number of records
-NO_BYTES, NO_INTS = np.empty(0, np.uint8), np.empty(0, np.int32)
+Take = Callable[
+    ..., None
+]  # partition, memory with header and records, number of records; if rows have times, base and greatest one
+NO_BYTES, NO_INTS, NO_LONGS = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64)
 
 
 class RecordTooLarge(BarnabasError):
@@ -82,15 +84,16 @@ class Rows:
     header_lists: Column
     header_names: Column
     header_values: Column
+    times: Longs
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch) -> Rows:
+    def of(cls, batch: pa.RecordBatch, times: Longs = NO_LONGS) -> Rows:
         names = batch.schema.names
         keys = Column.of(batch.column("key")) if "key" in names else Column()
         lists = Column(), Column(), Column()
         if "headers" in names and batch.column("headers").null_count < batch.num_rows:
             lists = _headers(batch.column("headers"))
-        return cls(batch.num_rows, keys, Column.of(batch.column("value")), *lists)
+        return cls(batch.num_rows, keys, Column.of(batch.column("value")), *lists, times)
 
 
 def _valid(array: Any) -> Bytes:
@@ -121,12 +124,13 @@ class _OpenBatch:
     def fill(self, rows: Rows, which: Longs) -> int:
         """Append rows of `which`; returns how many fitted. After 0 the caller must take the batch, or the row is too large."""
         taken = 0
+        encode = k.encode_timed_records if len(rows.times) else k.encode_records
         while taken < len(which):
-            k.encode_records(
+            encode(
                 rows.keys.ends, rows.keys.data, rows.keys.valid, rows.values.ends, rows.values.data, rows.values.valid,
                 rows.header_lists.ends, rows.header_lists.valid, rows.header_names.ends, rows.header_names.data,
                 rows.header_values.ends, rows.header_values.data, rows.header_values.valid,
-                which[taken:], self._room, len(self._room), self._state,
+                rows.times, which[taken:], self._room, len(self._room), self._state,
             )  # fmt: skip
             taken += int(self._state[k.TAKEN])
             if taken < len(which) and not self._grow(int(self._state[k.POSITION] + self._state[k.NEEDED])):
@@ -146,6 +150,11 @@ class _OpenBatch:
     def missing(self) -> int:
         """The size in bytes of the row that did not fit."""
         return int(self._state[k.NEEDED])
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The time of the first record, and the greatest one."""
+        return int(self._state[k.BASE_TIME]), int(self._state[k.MAX_TIME])
 
     def take(self) -> tuple[memoryview, int]:
         """The batch and its number of records; the builder is empty afterwards, and its memory is reused."""
@@ -171,15 +180,18 @@ class RecordEncoder:
         take: receives each batch, whose memory is reused afterwards.
         max_record_bytes: a larger record is refused; a record above the batch limit gets a batch of its own.
         first: the first partition for rows without a key.
+        now_ms: the time of rows without one. With it, rows have the times of the column `timestamp`, and `take` gets those of a batch.
     """
 
     def __init__(
-        self, shape_of: Callable[[str], TopicShape], take: Take, *, max_record_bytes: int = LARGEST_BATCH, first: int = 0
-    ) -> None:
+        self, shape_of: Callable[[str], TopicShape], take: Take, *, max_record_bytes: int = LARGEST_BATCH, first: int = 0,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:  # fmt: skip
         self._shape_of = shape_of
         self._take = take
         self._max_record_bytes = max_record_bytes
         self._dealt = first
+        self._now_ms = now_ms
         self._shapes: dict[str, TopicShape] = {}
         self._open: dict[tuple[str, int], _OpenBatch] = {}
 
@@ -191,7 +203,7 @@ class RecordEncoder:
         """
         if not batch.num_rows:
             return
-        rows = Rows.of(batch)
+        rows = Rows.of(batch, NO_LONGS if self._now_ms is None else _times(batch, self._now_ms()))
         given = _given_partitions(batch)
         hashes = np.where(given < 0, np.int32(-1), np.int32(0))
         k.hash_keys(rows.keys.ends, rows.keys.data, rows.keys.valid, hashes)
@@ -239,8 +251,22 @@ class RecordEncoder:
 
     def _hand_on(self, place: tuple[str, int], batch: _OpenBatch) -> None:
         if batch.count:
+            times = batch.times
             room, count = batch.take()
-            self._take(place, room, count)
+            if self._now_ms is None:
+                self._take(place, room, count)
+            else:
+                self._take(place, room, count, times)
+
+
+def _times(batch: pa.RecordBatch, now_ms: int) -> Longs:
+    """The time of each row in milliseconds."""
+    if "timestamp" not in batch.schema.names:
+        return np.full(batch.num_rows, now_ms, np.int64)
+    column: Any = batch.column("timestamp")
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    given = column.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64()).fill_null(now_ms)
+    return np.ascontiguousarray(given.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _given_partitions(batch: pa.RecordBatch) -> Ints:

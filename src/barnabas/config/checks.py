@@ -6,6 +6,7 @@ import re
 
 from barnabas.config import jaas
 from barnabas.config.config_key import Value
+from barnabas.digits import is_number
 from barnabas.errors import ConfigError
 
 REPLICA = r"\d+:\d+"
@@ -81,3 +82,32 @@ class RegistryUrls:
 
     def __str__(self) -> str:
         return "URLs of http or https"
+
+
+class Patterns:
+    """Regular expressions."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        for pattern in value:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(key, pattern, f"a regular expression ({error})") from None
+
+    def __str__(self) -> str:
+        return "regular expressions"
+
+
+class Servers:
+    """Addresses as host:port."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        for server in value:
+            host, _, port = server.rpartition(":")
+            if not host or not is_number(port, 65535) or not int(port):
+                raise ConfigError(key, server, "host:port")
+
+    def __str__(self) -> str:
+        return "host:port, ..."

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
-from barnabas.config.config_key import ConfigKey, Scope, text_of
+from barnabas.config.config_key import ConfigKey, ConfigType, Scope, text_of
 from barnabas.config.settings import SMALL_SEGMENT, topic_config
 from barnabas.config.synonyms import BROKER_KEY_OF_TOPIC, broker_key_of_group, broker_synonyms
 from barnabas.config.topic import TopicConfig
@@ -39,6 +39,7 @@ class Source(IntEnum):
     BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
+    LINK = 64  # of a mirror link; Kafka has none
 
 
 class Synonym(NamedTuple):
@@ -157,6 +158,24 @@ def client_metrics_entries(settings: Mapping[str, str], keys: Sequence[str] | No
         synonyms = _own(key, settings, Source.CLIENT_METRICS)
         value = synonyms[0].value if synonyms else key.default_text()
         entries.append(_entry(key, value, synonyms, read_only=False))
+    return entries
+
+
+def link_entries(settings: Mapping[str, str], status: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+    """The settings of a mirror link, and read-only ones with its status on this broker."""
+    entries = []
+    for key in _chosen(definitions.LINK, keys, settings):
+        synonyms = () if key.is_sensitive else _own(key, settings, Source.LINK)
+        value = None if key.is_sensitive else synonyms[0].value if synonyms else key.default_text()
+        source = Source.LINK if key.name in settings else Source.DEFAULT
+        entries.append(ConfigEntry(key.name, value, source, False, key.is_sensitive, key.type, synonyms, key.doc))
+    entries += [
+        ConfigEntry(
+            name, text, Source.LINK, True, False, ConfigType.STRING, (), "The status of the link on this broker, as JSON."
+        )
+        for name, text in status.items()
+        if not keys or name in keys
+    ]
     return entries
 
 

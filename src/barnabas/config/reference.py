@@ -57,7 +57,7 @@ def _annotation(key: ConfigKey) -> str:
 
 def reference_page() -> str:
     """docs/reference/configuration.md."""
-    others = (definitions.topic, definitions.group, definitions.client_metrics)
+    others = (definitions.topic, definitions.group, definitions.client_metrics, definitions.link)
     parts = [PAGE_HEAD]
     parts += [_section(module.__doc__ or "", module.KEYS, of_broker=True) for module in definitions.BROKER_MODULES]
     parts += [_section(module.__doc__ or "", module.KEYS, of_broker=False) for module in others]

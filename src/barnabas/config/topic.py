@@ -40,6 +40,10 @@ class TopicConfig(Struct, frozen=True):
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
+    mirror_link: str = ""
+    mirror_producer_id_end: int = 0
+    mirror_source_topic_id: str = ""
+    mirror_state: str = "mirroring"
     preallocate: bool = False
     retention_bytes: int = FOREVER
     retention_ms: int = 7 * 24 * HOUR_MS
@@ -53,6 +57,11 @@ class TopicConfig(Struct, frozen=True):
     def validates_schemas(self) -> bool:
         """Whether records must have registered schema ids."""
         return self.confluent_key_schema_validation or self.confluent_value_schema_validation
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the topic is a copy of a topic of another cluster, to which nobody may write."""
+        return bool(self.mirror_link)
 
     @property
     def preallocated_bytes(self) -> int:

@@ -6,8 +6,8 @@ A batch of records is a `pyarrow.Table` with these columns, as far as they are t
     key         any type
     topic       string; by default the `topic` of the connector's config
     partition   int32
-    timestamp   timestamp[us, UTC], for sinks
-    headers     list<struct<key: string, value: binary>>
+    timestamp   timestamp[us, UTC]; of a source, also milliseconds since 1970; null or none: the time of writing
+    headers     list<struct<key: string, value: binary>>; of a source, values of any type, which `header.converter` writes, or a map
     offset      int64, for sinks
     original_topic   string, for sinks behind transforms: the topic that the record was read from
 """
@@ -23,6 +23,7 @@ from barnabas.connect.config_def import ConfigDef
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 Config = Mapping[str, Any]  # parsed by the connector's ConfigDef
 Offset = Mapping[str, Any]  # JSON; what it says is the connector's own affair
@@ -60,10 +61,12 @@ class Connector:
     Attributes:
         config: the definitions of the config keys beyond those that all connectors have.
         needs_spark: whether it works with a Spark session; then its tasks run in the driver of the active engine.
+        spark: a session of the task's own, if it needs one; set before `read` or `open` is called.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
     needs_spark: ClassVar[bool] = False
+    spark: SparkSession
 
     @classmethod
     def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import barnabas
-from barnabas.connect.converters.registry import CONVERTERS
+from barnabas.connect.converters.registry import CONVERTERS, HEADER_CONVERTERS
 from barnabas.connect.transforms.registry import OF_DEBEZIUM, PREDICATES, transforms
 from barnabas.connect.transforms.registry import load as load_transform
 from barnabas.errors import BarnabasError
@@ -100,6 +100,15 @@ BUILT_IN = (
     built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink", *S3_SINKS),
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
+    built_in(Kind.SINK, "barnabas.connect.DeltaSink", "plugins.delta.sink", "DeltaSink", "barnabas.DeltaSink"),
+    built_in(
+        Kind.SINK, "org.apache.iceberg.connect.IcebergSinkConnector", "plugins.iceberg.sink", "IcebergSink", "IcebergSink",
+        "barnabas.connect.IcebergSink", "barnabas.IcebergSink", "io.tabular.iceberg.connect.IcebergSinkConnector",
+    ),
+    built_in(Kind.SOURCE, "barnabas.DebeziumSource", "plugins.debezium_engine.source", "DebeziumSource"),
+    built_in(Kind.SOURCE, "barnabas.DltSource", "plugins.dlt_source.source", "DltSource"),
+    built_in(Kind.SOURCE, "barnabas.SparkSource", "plugins.spark.source", "SparkSource"),
+    built_in(Kind.SINK, "barnabas.SparkSink", "plugins.spark.sink", "SparkSink"),
 )  # fmt: skip
 
 
@@ -126,9 +135,10 @@ def _converters() -> list[Plugin]:
 
 
 def _header_converters() -> list[Plugin]:
-    """Headers are bytes to connectors, whatever class a config names."""
-    names = ("org.apache.kafka.connect.storage.SimpleHeaderConverter", *CONVERTERS)
-    return [built_in(Kind.HEADER_CONVERTER, name, "converters.plain", "ByteArrayConverter") for name in names]
+    return [
+        built_in(Kind.HEADER_CONVERTER, name, f"converters.{module}", cls, name.rpartition(".")[2].removesuffix("Converter"))
+        for name, (module, cls) in HEADER_CONVERTERS.items()
+    ]
 
 
 def plugins(more: Iterable[Plugin] = ()) -> list[Plugin]:

@@ -13,12 +13,16 @@ A sink function takes a `pyarrow.Table` of records (`connect/api.py`) and the id
     @sink(topics="numbers")
     def show(records, identity):
         print(records["value"].to_pylist())
+
+With `frames="spark"` the rows of a source are DataFrames of Spark, and a sink gets its records as one. The source takes the session as
+its third argument.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from barnabas.connect.api import Batch, Config, Connector, Identity, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef
@@ -28,8 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MADE = "__barnabas_connector__"  # the attribute of a function that has its class
-SourceFunction = Callable[[Config, Offset], Iterator[Any]]
-SinkFunction = Callable[["pa.Table", Identity], object]
+SourceFunction = Callable[..., Iterator[Any]]
+SinkFunction = Callable[[Any, Identity], object]
+Frames = Literal["arrow", "spark"]
 
 
 class FunctionSource(Source):
@@ -40,23 +45,30 @@ class FunctionSource(Source):
     key: Sequence[str] = ()
 
     def __init__(self) -> None:
-        self._running: Iterator[Any] | None = None
+        self._closed = threading.Event()
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         begin = next((dict(offset) for partition, offset in offsets if not partition), {})
-        for each in type(self).function(config, begin):
-            yield self._batch(each)
+        for each in type(self).function(config, begin, *([self.spark] if self.needs_spark else [])):
+            yield from self._batches(each)
 
-    def _batch(self, item: Any) -> Batch | None:
+    def _batches(self, item: Any) -> Iterator[Batch | None]:
         if item is None or isinstance(item, Batch):
-            return item
+            yield item
+            return
         try:
             rows, offset = item
         except (TypeError, ValueError):
             raise ConnectError(
                 f"a source yields rows and an offset, a Batch, or None; it yielded {type(item).__name__}"
             ) from None
-        return Batch(rows, offset, key=self.key)
+        if self.needs_spark and frames().is_frame(rows):
+            yield from frames().parts_of(rows, offset, self._closed, key=self.key)
+        else:
+            yield Batch(rows, offset, key=self.key)
+
+    def close(self) -> None:
+        self._closed.set()
 
 
 class FunctionSink(Sink):
@@ -66,11 +78,24 @@ class FunctionSink(Sink):
     defaults: Mapping[str, str] = {}
 
     def write(self, records: pa.Table, identity: Identity) -> None:
-        type(self).function(records, identity)
+        shown = frames().frame_of(self.spark, records) if self.needs_spark else records
+        type(self).function(shown, identity)
+
+
+def frames() -> Any:
+    """The module that knows DataFrames; imported where Spark is there."""
+    from barnabas.connect.runtime import frames
+
+    return frames
 
 
 def source(
-    topic: str | None = None, *, key: str | Sequence[str] = (), name: str | None = None, config: ConfigDef | None = None
+    topic: str | None = None,
+    *,
+    key: str | Sequence[str] = (),
+    name: str | None = None,
+    config: ConfigDef | None = None,
+    frames: Frames = "arrow",
 ) -> Callable[[SourceFunction], SourceFunction]:
     """Make a source of a function.
 
@@ -79,38 +104,45 @@ def source(
         key: the field or fields that make the keys of records.
         name: of the connector; by default the function's.
         config: definitions of further keys.
+        frames: "spark" if it yields DataFrames.
     """
 
     def decorate(function: SourceFunction) -> SourceFunction:
         keys = (key,) if isinstance(key, str) else tuple(key)
         defaults = {"name": name or function.__name__, **({"topic": topic} if topic else {})}
-        _make(function, FunctionSource, config, defaults, key=keys)
+        _make(function, FunctionSource, config, defaults, frames, key=keys)
         return function
 
     return decorate
 
 
 def sink(
-    topics: str | Sequence[str] = (), *, name: str | None = None, config: ConfigDef | None = None
+    topics: str | Sequence[str] = (), *, name: str | None = None, config: ConfigDef | None = None, frames: Frames = "arrow"
 ) -> Callable[[SinkFunction], SinkFunction]:
     """Make a sink of a function.
 
     Args:
         topics: that it reads; the key `topics` of the connector's config goes before them.
         name, config: as of `source`.
+        frames: "spark" if it takes a DataFrame.
     """
 
     def decorate(function: SinkFunction) -> SinkFunction:
         wanted = topics if isinstance(topics, str) else ",".join(topics)
         defaults = {"name": name or function.__name__, **({"topics": wanted} if wanted else {})}
-        _make(function, FunctionSink, config, defaults)
+        _make(function, FunctionSink, config, defaults, frames)
         return function
 
     return decorate
 
 
-def _make(function: Any, base: type, config: ConfigDef | None, defaults: Mapping[str, str], **more: Any) -> None:
+def _make(
+    function: Any, base: type, config: ConfigDef | None, defaults: Mapping[str, str], frames: Frames, **more: Any
+) -> None:  # fmt: skip
+    if frames not in ("arrow", "spark"):
+        raise ConnectError(f"frames of {function.__name__} is {frames!r}; it may be 'arrow' or 'spark'")
     own = {
+        "needs_spark": frames == "spark",
         "function": staticmethod(function),
         "config": config or ConfigDef(),
         "defaults": defaults,

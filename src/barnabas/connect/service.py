@@ -55,7 +55,9 @@ class ConnectService(ElectedService):
         requests = Requests(context.client, topics, worker, resolver, leader)
         surface = Surface(requests, levels, context.listener, topics.names[CONFIGS], rights)
         rules = RULES._replace(protocol_type=PROTOCOL_TYPE, protocol=PROTOCOL)
-        election = take_part(context.client, Member(context.listener, token_hex(8)), leader.activate, group, rules)
+        election = take_part(
+            context.client, Member(context.listener, token_hex(8)), lambda is_active, _: leader.activate(is_active), group, rules
+        )
         super().__init__(leader, election, rights, surface, requests, topics)
         self.router = Router()
         add_routes(self.router, surface)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from barnabas.connect.api import Connector, Sink, Source
 from barnabas.connect.errors import ConnectError
@@ -17,7 +19,12 @@ from barnabas.connect.runtime.opening import task_of
 from barnabas.connect.runtime.task import Task
 from barnabas.engine.jobs import ConnectorWork, Job
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 LOOK_S = 0.1
+NO_SPARK = "the connector {} needs PySpark: pip install 'barnabas[spark]'"
+OPTION = "spark.option."  # of a connector's format; other keys with `spark.` are settings of the session
 PLAIN_JSON = {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "key.converter.schemas.enable": "false",
@@ -73,13 +80,49 @@ def run(
     Raises:
         ConnectError: one has failed. Others as `opening.opened`.
     """
+    wanting = next((each for each in classes if each.needs_spark), None)
+    if wanting is None:
+        _run(classes, config, settings, stopping, started)
+        return
+    if importlib.util.find_spec("pyspark") is None:
+        raise ConnectError(NO_SPARK.format(wanting.__name__))
+    with _session(config) as spark:
+        _run(classes, config, settings, stopping, started, spark)
+
+
+@contextmanager
+def _session(config: Mapping[str, str]) -> Iterator[SparkSession]:
+    """The session of this process; one that is made here is stopped at the end."""
+    from barnabas.pipelines import session
+    from barnabas.pipelines.spark_session import has_session
+
+    was_there, interrupted = has_session(), signal.getsignal(signal.SIGINT)
+    spark = session(
+        "barnabas-connect",
+        conf={key: value for key, value in config.items() if key.startswith("spark.") and not key.startswith(OPTION)},
+    )
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupted)  # PySpark has set a handler that ends the program with an error
+    try:
+        yield spark
+    finally:
+        if not was_there:
+            spark.stop()
+
+
+def _run(
+    classes: Sequence[type[Connector]], config: Mapping[str, str], settings: Mapping[str, str], stopping: threading.Event,
+    started: Callable[[Sequence[str]], None], spark: SparkSession | None = None,
+) -> None:  # fmt: skip
     tasks: list[Task] = []
     try:
         for cls in classes:
             plugin = cls()
             assert isinstance(plugin, (Source, Sink))
             job = job_of(cls, config)
-            task: Task = task_of(job, settings, plugin, logging.getLogger(f"barnabas.connector.{job.name}"))
+            task: Task = task_of(
+                job, settings, plugin, logging.getLogger(f"barnabas.connector.{job.name}"), None if spark is None else lambda: spark
+            )  # fmt: skip
             tasks.append(task)
             task.start()
         started([each.job.name for each in tasks])

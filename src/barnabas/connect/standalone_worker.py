@@ -28,7 +28,7 @@ from barnabas.connect.runtime.opening import opened
 from barnabas.connect.service import GROUP, of_tasks
 from barnabas.connect.store.connect_topics import CONFIGS, ConnectTopics
 from barnabas.connect.worker import Requests
-from barnabas.engine.driver.driver import Driver
+from barnabas.engine.job_loop import JobLoop
 from barnabas.engine.jobs import Job, JobState
 from barnabas.engine.service import OF_CLIENTS
 from barnabas.engine.stores import JobStores, KeptRecords, progress_of
@@ -88,8 +88,8 @@ class StandaloneWorker:
         self._surface = Surface(self._requests, levels, context.listener, topics.names[CONFIGS], self._rights)
         self._stopping = threading.Event()
         client = {key: settings[key] for key in settings if key.startswith(OF_CLIENTS)}
-        driver = Driver(context.client, lambda job: opened(job, client, _logger(job)), lambda: True, stores)
-        self._driver = threading.Thread(target=driver.run, args=(self._stopping,), name="connect-tasks", daemon=True)
+        loop = JobLoop(context.client, lambda job: opened(job, client, _logger(job)), lambda jobs: jobs, stores=stores)
+        self._driver = threading.Thread(target=loop.run, args=(self._stopping,), name="connect-tasks", daemon=True)
         self._is_ready = False
         self.router = Router()
         add_routes(self.router, self._surface)

@@ -1,8 +1,8 @@
 """A process of the engine, with all that it starts: it ends with the engine, and its lines go to a log.
 
 Rules
-  1. Its standard input is a pipe that nobody writes to. It ends when the engine ends for any reason, also by SIGKILL.
-  2. It holds a lock, which an engine that starts later cannot get before the process has ended.
+  1. Its standard input is a pipe. It ends when the engine ends for any reason, also by SIGKILL.
+  2. It may hold a lock, which an engine that starts later cannot get before the process has ended.
   3. It leads a process group. It counts as ended when the group is gone; what is left of the group after a while is killed.
 """
 
@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from barnabas.engine.rotating_log import RotatingLog
 from barnabas.errors import BarnabasError
@@ -37,8 +37,9 @@ class Child:
     """A running process.
 
     Args:
-        lock: a file in a folder that exists.
+        lock: a file in a folder that exists; None: two of these processes do no harm.
         log: gets its standard error and its standard output.
+        leave_s: for the rest of the group after the process has ended.
         announces: whether it prints the line `ready` when it works; otherwise it is ready at once.
 
     Raises:
@@ -47,21 +48,25 @@ class Child:
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], log: RotatingLog, *, lock: Path, announces: bool
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: RotatingLog,
+        *,
+        lock: Path | None,
+        announces: bool,
+        leave_s: float = LEAVE_S,
     ) -> None:
-        self._log = log
+        self._log, self._leave_s = log, leave_s
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._ready = threading.Event()
         if not announces:
             self._ready.set()
-        with lock.open("a") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StillThere("the process of an earlier engine has not ended yet") from None
+        with contextlib.ExitStack() as stack:
+            held = [] if lock is None else [stack.enter_context(_locked(lock)).fileno()]
             self._process = subprocess.Popen(
                 command, env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=True, pass_fds=[held.fileno()],
+                start_new_session=True, pass_fds=held,
             )  # fmt: skip
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -90,6 +95,15 @@ class Child:
             self._last.append(line)
             self._log.write(line)
 
+    def tell(self, line: str) -> bool:
+        """Write a line to its standard input; whether that was possible."""
+        assert self._process.stdin is not None
+        try:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            return os.write(self._process.stdin.fileno(), f"{line}\n".encode()) > len(line)
+        except OSError:
+            return False
+
     def poll(self) -> int | None:
         """The exit code, once the process and its group are gone."""
         code = self._process.poll()
@@ -97,7 +111,7 @@ class Child:
             return None
         if self._signal_group(0):
             now_s = time.monotonic()
-            self._leave_by_s = self._leave_by_s or now_s + LEAVE_S
+            self._leave_by_s = self._leave_by_s or now_s + self._leave_s
             if now_s < self._leave_by_s:
                 with contextlib.suppress(ChildProcessError):  # orphans are children of the first process of a container
                     os.waitpid(-self.pid, os.WNOHANG)
@@ -140,3 +154,14 @@ class Child:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._log.close()
+
+
+def _locked(path: Path) -> IO[str]:
+    """A file with its lock. Raises StillThere."""
+    held = path.open("a")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        held.close()
+        raise StillThere("the process of an earlier engine has not ended yet") from None
+    return held

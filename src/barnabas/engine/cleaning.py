@@ -12,7 +12,7 @@ from barnabas.engine.folders import job_folder, jobs_folder, safe_name
 from barnabas.engine.jobs import Job, JobProgress, JobState, State
 
 EVERY_S = 1.0
-LEAVE_S = 10.0  # for the driver to end the query of a job that is gone
+LEAVE_S = 10.0  # for the driver or the runner to end a job that is gone
 
 
 class Cleaner:
@@ -25,18 +25,18 @@ class Cleaner:
         self._looked_s = -EVERY_S
         self._gone: dict[str, float] = {}  # since when, by the name of the folder
 
-    def clean(self, client: BlockingClient, now_s: float, *, spark_is_there: bool, units: Collection[str]) -> None:
+    def clean(self, client: BlockingClient, now_s: float, *, is_used: bool, units: Collection[str]) -> None:
         """Look, at most once a second. Raises KafkaError, ClientError.
 
         Args:
-            spark_is_there: whether the driver may still use a folder.
+            is_used: whether the driver or the runner may still use a folder.
             units: the pipelines that may.
         """
         if now_s - self._looked_s < EVERY_S:
             return
         self._looked_s = now_s
         jobs = self._jobs.records
-        self._clean_generations(spark_is_there)
+        self._clean_generations(is_used)
         leftovers = {safe_name(name): name for name in (*self._states.records, *self._progress.follow()) if name not in jobs}
         there = {safe_name(name) for name in (*jobs, *units)}
         folders = jobs_folder(self._folder)
@@ -44,7 +44,7 @@ class Cleaner:
         gone = (leftovers.keys() | on_disk) - {safe_name(name) for name in units}
         self._gone = {each: self._gone.get(each, now_s) for each in gone}
         for each, since_s in self._gone.items():
-            if not spark_is_there or now_s - since_s >= LEAVE_S:
+            if not is_used or now_s - since_s >= LEAVE_S:
                 shutil.rmtree(folders / each, ignore_errors=True)
                 if each in leftovers:
                     self._forget(client, leftovers[each])
@@ -54,11 +54,11 @@ class Cleaner:
             if name in topic.records:
                 topic.put(client, {name: None})
 
-    def _clean_generations(self, spark_is_there: bool) -> None:
+    def _clean_generations(self, is_used: bool) -> None:
         for name, job in self._jobs.records.items():
             state = self._states.get(name)
             moved_on = state is not None and state.generation >= job.generation and state.state is State.RUNNING
-            if spark_is_there and not moved_on:
+            if is_used and not moved_on:
                 continue
             folder = job_folder(self._folder, name)
             for path in folder.iterdir() if folder.is_dir() else ():

@@ -2,7 +2,8 @@
 
 Rules
   1. A caller needs READ on the topic `_barnabas_jobs` to see jobs, and WRITE to change them. Callers that do not log in may do all.
-  2. The topics are read before each answer. Every engine answers; only the active one of a cluster has logs.
+  2. The topics are read before each answer. Every engine answers. The log of a job is with the engine that runs it: the active one, and for
+     a task of a connector perhaps another one, to which a redirection leads.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -155,11 +157,16 @@ class Surface:
         if not is_number(text, limits.MAX_JOB_LOG_LINES):
             raise HttpError(400, f"lines is a number up to {limits.MAX_JOB_LOG_LINES}")
 
-        def read() -> list[str]:
-            self._reports(name)
+        def read() -> list[str] | str:
+            state = self._reports(name)[0].state
+            own = self._supervisor.shared.member.url
+            if state is not None and state.url not in (None, own):
+                return f"{state.url}/jobs/{quote(name, safe='')}/logs?lines={int(text)}"
             return last_lines(job_log(self._settings.folder, name), int(text))
 
         lines = await self._run(read)
+        if isinstance(lines, str):
+            return Response(b"", 307, ((b"location", lines.encode()),))
         return Response("".join(f"{line}\n" for line in lines).encode(), 200, TEXT)
 
     async def _may_change(self, request: Request) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from barnabas import limits
 from barnabas.engine.jobs import Desired, Job, JobState, State
 from barnabas.engine.life import Life, Phase
+from barnabas.engine.membership import Member
 
 ENDED = (State.FAILED, State.COMPLETED)  # such a job starts again only on request
 HINDERED_TRIES = 2  # statements that wait for a job tell of an error after the second try
@@ -66,7 +69,7 @@ def hindered(job: Job, known: JobState | None, reason: str, now_ms: int) -> JobS
 def stopped(states: Mapping[str, JobState], reason: str, now_ms: int) -> dict[str, JobState]:
     """The states of jobs that ran, when the engine stops."""
     return {
-        name: JobState(name, each.generation, each.restarts, State.WAITING, now_ms, each.tries, reason)
+        name: structs.replace(each, state=State.WAITING, since_ms=now_ms, error=reason, next_try_ms=None, worker=None)
         for name, each in states.items()
         if each.state in (State.STARTING, State.RUNNING)
     }
@@ -84,3 +87,14 @@ def made(
 
 def _short(error: str | None) -> str | None:
     return None if error is None else " ".join(error.split())[: limits.MAX_JOB_ERROR_CHARACTERS]
+
+
+def placed(state: JobState, member: Member) -> JobState:
+    """A state of a job that this engine runs."""
+    return structs.replace(state, worker=member.id, url=member.url, worker_id=member.worker_id or None)
+
+
+def released(state: JobState) -> JobState:
+    """The state of a job that its engine has ended, so that another one may start it."""
+    found = State.STARTING if state.state is State.RUNNING else state.state
+    return structs.replace(state, state=found, worker=None)

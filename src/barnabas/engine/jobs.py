@@ -1,8 +1,9 @@
-"""Jobs, their states and their progress, as records of three compacted topics have them. The key of each record is the job's name.
+"""Jobs, their states and their progress, as records of compacted topics have them. The key of each record is the job's name.
 
-    _barnabas_jobs           what should run: written by `CREATE MATERIALIZED VIEW`, `barnabas job …` and other callers
-    _barnabas_job_states     what became of it: written by the engine
-    _barnabas_job_progress   how far it has come: written with the rows of each micro-batch, in the same transaction
+    _barnabas_jobs             what should run: written by `CREATE MATERIALIZED VIEW`, `barnabas job …` and other callers
+    _barnabas_job_states       what became of it: written by the engine that runs it
+    _barnabas_job_progress     how far it has come: written with the rows of each micro-batch, in the same transaction
+    _barnabas_job_assignments  which engine runs a task of a connector: written by the active engine
 
 Rules
   1. The engine converges to the jobs. A job with another `generation` starts from nothing, and the state of the old one is removed; a job
@@ -23,6 +24,7 @@ from barnabas.errors import BarnabasError
 from barnabas.incremental.plan import Plan
 
 JOBS, STATES, PROGRESS = "_barnabas_jobs", "_barnabas_job_states", "_barnabas_job_progress"
+ASSIGNMENTS = "_barnabas_job_assignments"
 T = TypeVar("T")
 
 
@@ -143,7 +145,7 @@ class ConnectorWork(Struct, frozen=True, tag="connector"):
     needs_spark: bool = False
 
 
-DRIVEN = *STREAMING, ConnectorWork  # the works of the driver
+DRIVEN = *STREAMING, ConnectorWork  # works that a loop of jobs runs, in the driver or in a runner
 
 
 class PipelineWork(Struct, frozen=True, tag="pipeline"):
@@ -191,6 +193,11 @@ class Job(Struct, frozen=True):
     conf: Mapping[str, str] = {}
     created_ms: int = 0
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether any engine of the cluster may run it. The active engine runs the others."""
+        return isinstance(self.work, ConnectorWork) and not self.work.needs_spark
+
 
 class JobState(Struct, frozen=True):
     """The state of a job.
@@ -200,6 +207,9 @@ class JobState(Struct, frozen=True):
         tries: failed starts in a row.
         error: the last one, in one line; it stays until the job runs again.
         next_try_ms: for a waiting job.
+        worker: for a task of a connector, the id of the engine that runs it, or may still run it; None: no engine does.
+        url: of the HTTP interface of this engine, which has the log.
+        worker_id: of this engine, as Kafka Connect writes it: host and port.
     """
 
     name: str
@@ -210,6 +220,20 @@ class JobState(Struct, frozen=True):
     tries: int = 0
     error: str | None = None
     next_try_ms: int | None = None
+    worker: str | None = None
+    url: str | None = None
+    worker_id: str | None = None
+
+
+class Assignment(Struct, frozen=True):
+    """The engine that runs a task of a connector.
+
+    Args:
+        worker: its id in the group of the engines.
+    """
+
+    name: str
+    worker: str
 
 
 class JobProgress(Struct, frozen=True):
@@ -249,10 +273,12 @@ class BadRecord(BarnabasError):
 
 
 # made at import: msgspec may end the process when two threads decode a type for the first time at once
-_DECODERS: Mapping[type, msgspec.json.Decoder[Any]] = {each: msgspec.json.Decoder(each) for each in (Job, JobState, JobProgress)}
+_DECODERS: Mapping[type, msgspec.json.Decoder[Any]] = {
+    each: msgspec.json.Decoder(each) for each in (Job, JobState, JobProgress, Assignment)
+}
 
 
-def encode(record: Job | JobState | JobProgress) -> bytes:
+def encode(record: Job | JobState | JobProgress | Assignment) -> bytes:
     """The value of its record."""
     return msgspec.json.encode(record)
 

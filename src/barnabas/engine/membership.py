@@ -7,10 +7,10 @@ start again somewhere else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from barnabas.client.administration import coordinator_of
 from barnabas.client.blocking import BlockingClient
@@ -34,14 +34,31 @@ class Member(Struct, frozen=True):
         url: of its HTTP interface.
         id: of its process, so that two engines with one address differ.
         is_active: whether it was the chosen one when it joined.
+        worker_id: host and port by which Kafka Connect's statuses name it.
     """
 
     url: str
     id: str
     is_active: bool = False
+    worker_id: str = ""
+
+
+class Choice(Struct, frozen=True):
+    """The assignment of every member: the fields of the chosen one, and all members.
+
+    Args:
+        members: empty if an engine of an earlier version has chosen.
+    """
+
+    url: str
+    id: str
+    is_active: bool = False
+    worker_id: str = ""
+    members: tuple[Member, ...] = ()
 
 
 _MEMBER = msgspec.json.Decoder(Member)  # made at import, because threads must not make it at once
+_CHOICE = msgspec.json.Decoder(Choice)
 
 
 def _choose(members: Mapping[str, bytes]) -> bytes:
@@ -49,34 +66,39 @@ def _choose(members: Mapping[str, bytes]) -> bytes:
     for metadata in members.values():
         with contextlib.suppress(msgspec.MsgspecError):
             found.append(_MEMBER.decode(metadata))
-    return msgspec.json.encode(min(found, key=lambda each: (not each.is_active, each.url, each.id))) if found else b""
+    if not found:
+        return b""
+    chosen = min(found, key=lambda each: (not each.is_active, each.url, each.id))
+    everybody = tuple(sorted(found, key=lambda each: each.id))
+    return msgspec.json.encode(Choice(**structs.asdict(chosen), members=everybody))
 
 
 RULES = Rules(PROTOCOL_TYPE, PROTOCOL, _choose, SESSION_TIMEOUT_MS)
 
 
 def take_part(
-    config: ClientConfig, member: Member, changed: Callable[[bool], None], group: str = GROUP, rules: Rules = RULES
-) -> Election:
-    """A member of the group. `changed` is told whether it is the active one.
+    config: ClientConfig, member: Member, changed: Callable[[bool, Sequence[Member]], None], group: str = GROUP,
+    rules: Rules = RULES,
+) -> Election:  # fmt: skip
+    """A member of the group. `changed` is told whether it is the active one, and all members.
 
     Args:
         group, rules: of another service than the engine; the rules are `RULES` with other names.
     """
 
     def told(assignment: bytes | None) -> None:
-        chosen = _member(assignment)
+        chosen = _choice(assignment)
         is_active = chosen is not None and chosen.id == member.id
-        election.identity = msgspec.json.encode(Member(member.url, member.id, is_active))
-        changed(is_active)
+        election.identity = msgspec.json.encode(structs.replace(member, is_active=is_active))
+        changed(is_active, () if chosen is None else chosen.members)
 
     election = Election(config, group, msgspec.json.encode(member), rules, told)
     return election
 
 
-def _member(data: bytes | None) -> Member | None:
+def _choice(data: bytes | None) -> Choice | None:
     try:
-        return _MEMBER.decode(data) if data else None
+        return _CHOICE.decode(data) if data else None
     except msgspec.MsgspecError:
         return None
 
@@ -90,5 +112,6 @@ def active_engine(client: BlockingClient) -> Member | None:
         raise ResourceError(ErrorCode(group.error_code), f"group {GROUP}")
     for each in group.members:
         if each.member_assignment:
-            return _member(bytes(each.member_assignment))
+            found = _choice(bytes(each.member_assignment))
+            return None if found is None else Member(found.url, found.id, found.is_active, found.worker_id)
     return None

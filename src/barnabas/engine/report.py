@@ -84,6 +84,7 @@ def shown(report: Report) -> dict[str, Any]:
         found |= {"sql": job.work.sql, "topic": job.work.topic, "reads": topics}
     elif isinstance(job.work, ConnectorWork):
         found |= {"connector": job.work.connector, "task": job.work.task, "plugin": job.work.plugin}
+        found |= {"engine": None if state is None else state.url}
     else:
         found |= {
             "target": job.work.target,

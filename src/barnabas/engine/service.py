@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
+from urllib.parse import urlsplit
 
 from barnabas.digits import is_number
 from barnabas.engine import pipeline_unit, spark_unit
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 DATA_DIR, DEFAULT_DATA_DIR = "engine.data.dir", "barnabas-data-engine"
 MASTER, LINGER = "engine.spark.master", "engine.linger.ms"
 LINGER_MS = 10_000
+CONNECT = "connect"  # the service whose address names this engine in statuses of tasks, as in Kafka Connect
 SPARK = "spark."  # settings of Spark begin with it
 OF_CLIENTS = (
     "bootstrap.servers",
@@ -64,9 +66,11 @@ class EngineService(ElectedService):
             pipeline=pipeline,
         )
         rights = ClusterRights(context.client, settings) if context.secured else None
-        self._supervisor = Supervisor(context.client, self._settings, _say)
+        member = Member(
+            context.listener, token_hex(8), worker_id=urlsplit(context.neighbours.get(CONNECT, context.listener)).netloc
+        )
+        self._supervisor = Supervisor(context.client, self._settings, _say, member)
         self._surface = Surface(context.client, self._supervisor, self._settings, rights)
-        member = Member(context.listener, token_hex(8))
         election = take_part(context.client, member, self._supervisor.activate)
         super().__init__(self._supervisor, election, rights, self._surface)
         self.router: Router = self._surface.router

@@ -11,9 +11,20 @@ from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.keyed_topic import KeyedTopic
-from barnabas.engine.jobs import JOBS, PROGRESS, STATES, Job, JobProgress, JobState, decode, encode
+from barnabas.engine.jobs import (
+    ASSIGNMENTS,
+    JOBS,
+    PROGRESS,
+    STATES,
+    Assignment,
+    Job,
+    JobProgress,
+    JobState,
+    decode,
+    encode,
+)
 
-R = TypeVar("R", Job, JobState, JobProgress)
+R = TypeVar("R", Job, JobState, JobProgress, Assignment)
 V = TypeVar("V")
 
 
@@ -95,6 +106,11 @@ def states_of(config: ClientConfig) -> KeyedTopic[JobState]:
 def progress_of(config: ClientConfig) -> KeyedTopic[JobProgress]:
     """The progress of the jobs of a cluster."""
     return _opened(config, PROGRESS, JobProgress)
+
+
+def assignments_of(config: ClientConfig) -> KeyedTopic[Assignment]:
+    """The engines that run the shared jobs of a cluster."""
+    return _opened(config, ASSIGNMENTS, Assignment)
 
 
 def _opened(config: ClientConfig, topic: str, kind: type[R]) -> KeyedTopic[R]:

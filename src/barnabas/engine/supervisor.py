@@ -1,9 +1,10 @@
 """The supervisor: makes what runs equal to the jobs. One thread; it imports no Spark.
 
 Rules
-  1. It works while this engine is the elected one of its cluster (`activate`). Otherwise it runs nothing and writes nothing.
-  2. The driver, with Spark, starts with the first view, insert or task of a connector that should run, and ends some seconds after the
-     last. Each pipeline is a process of its own. A process that fails starts again after a pause; the others go on.
+  1. Views, inserts and pipelines run while this engine is the elected one of its cluster (`activate`). Every engine runs tasks of
+     connectors, those that the elected one assigns to it (`shared_jobs.py`).
+  2. The driver, with Spark, starts with the first view, insert or task that needs Spark, and ends some seconds after the last. Each
+     pipeline is a process of its own. A process that fails starts again after a pause; the others go on.
   3. While the driver works, it writes the states of its jobs. Otherwise, and for pipelines, the supervisor does.
   4. If the cluster does not answer, what runs goes on.
   5. Nothing is written to the folder before there is a job.
@@ -18,17 +19,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
 from msgspec import Struct, structs
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
-from barnabas.engine import job_states, pipeline_unit, spark_unit
+from barnabas.engine import job_states, pipeline_unit, runner_unit, spark_unit
 from barnabas.engine.cleaning import Cleaner
 from barnabas.engine.holding import FolderInUse, HeldFolder
 from barnabas.engine.jobs import DRIVEN, Job, JobProgress, JobState, PipelineWork
 from barnabas.engine.life import Life, Phase
+from barnabas.engine.membership import Member
 from barnabas.engine.pipeline_unit import PipelineUnit
+from barnabas.engine.runner_unit import RunnerUnit
+from barnabas.engine.shared_jobs import SharedJobs
 from barnabas.engine.spark_unit import SparkUnit
 from barnabas.engine.stores import jobs_of, progress_of, states_of
 from barnabas.errors import BarnabasError
@@ -53,7 +58,7 @@ class EngineSettings(Struct, frozen=True):
         pipelines: the folder of the pipelines that may run; None: none may.
         linger_s: how long the driver stays without a job.
         pause_s: before a process that failed once starts again; see `Life`.
-        driver, pipeline: commands of the processes.
+        driver, pipeline, runner: commands of the processes.
     """
 
     client: Mapping[str, str]
@@ -65,6 +70,7 @@ class EngineSettings(Struct, frozen=True):
     pause_s: float = 1.0
     driver: Sequence[str] = spark_unit.COMMAND
     pipeline: Sequence[str] = pipeline_unit.COMMAND
+    runner: Sequence[str] = runner_unit.COMMAND
 
 
 class Supervisor:
@@ -72,14 +78,20 @@ class Supervisor:
 
     Args:
         say: told lines for people.
+        member: this engine.
     """
 
-    def __init__(self, config: ClientConfig, settings: EngineSettings, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: ClientConfig, settings: EngineSettings, say: Callable[[str], None], member: Member | None = None
+    ) -> None:
         self._settings, self._say = settings, say
         limit_ms = min(config.default_api_timeout_ms, TIMEOUT_MS)
         config = replace(config, default_api_timeout_ms=limit_ms, request_timeout_ms=min(config.request_timeout_ms, limit_ms))
         self._client = BlockingClient(config)
         self.jobs, self.states, self.progress = jobs_of(config), states_of(config), progress_of(config)
+        self.shared = SharedJobs(config, member or Member("", token_hex(8)), self._make_runner, settings.linger_s)
+        self._members: Sequence[Member] = ()
+        self._root_level = logging.root.level
         self._held = HeldFolder(settings.folder)
         self._cleaner = Cleaner(settings.folder, self.jobs, self.states, self.progress)
         self.spark: SparkUnit | None = None
@@ -99,11 +111,11 @@ class Supervisor:
         """Begin; returns at once."""
         self._thread.start()
 
-    def activate(self, is_active: bool) -> None:
-        """Whether this engine is the elected one."""
+    def activate(self, is_active: bool, members: Sequence[Member] = ()) -> None:
+        """Whether this engine is the elected one, and all engines of the cluster."""
         if is_active != self._active:
             logger.info("event=engine-elected is_active=%s", is_active)
-        self._active = is_active
+        self._active, self._members = is_active, members
         self._wake.set()
 
     def close(self) -> None:
@@ -112,17 +124,14 @@ class Supervisor:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
-        for each in (self.jobs, self.states, self.progress, self._client):
+        for each in (self.jobs, self.states, self.progress, self.shared, self._client):
             each.close()
         self._held.close()
 
     def _run(self) -> None:
         while not self._stopping:
             try:
-                if self._active:
-                    self._converge()
-                else:
-                    self._rest()
+                self._converge()
             except FolderInUse as error:
                 self._tell_trouble(str(error))
             except BarnabasError as error:
@@ -143,21 +152,34 @@ class Supervisor:
     def _converge(self) -> None:
         jobs = self.jobs.follow()
         states = self.states.follow(max_age_s=STATES_AGE_S)
+        now_s, now_ms = time.monotonic(), int(time.time() * 1000)
+        if not self._active:
+            self._rest(now_s)
         if not jobs and not states and not self._units():
             return
-        now_s, now_ms = time.monotonic(), int(time.time() * 1000)
+        self.shared.follow(jobs)
+        if self._active:
+            self.shared.assign(self._client, jobs, states, self._members)
+        self.shared.step(jobs, states, now_s)
+        self._change_states(self.shared.mine(jobs), states, lambda job, known: self.shared.state(job, known, now_s, now_ms))
+        if self._active:
+            self._lead(jobs, states, now_s, now_ms)
+
+    def _lead(self, jobs: Mapping[str, Job], states: Mapping[str, JobState], now_s: float, now_ms: int) -> None:
+        """Do the work of the active engine."""
+        own = {name: job for name, job in jobs.items() if not job.is_shared}
         try:
             self._held.hold(self.jobs.cluster_id)
         except FolderInUse as error:
             reason = str(error)
-            self._change_states(jobs, states, lambda job, known: job_states.hindered(job, known, reason, now_ms))
+            self._change_states(own, states, lambda job, known: job_states.hindered(job, known, reason, now_ms))
             raise
-        self._step_views({name: job for name, job in jobs.items() if isinstance(job.work, DRIVEN)}, states, now_s)
-        self._step_pipelines({name: job for name, job in jobs.items() if isinstance(job.work, PipelineWork)}, states, now_s)
-        self._publish(jobs, states, now_s, now_ms)
+        self._step_views({name: job for name, job in own.items() if isinstance(job.work, DRIVEN)}, states, now_s)
+        self._step_pipelines({name: job for name, job in own.items() if isinstance(job.work, PipelineWork)}, states, now_s)
+        self._change_states(own, states, lambda job, known: self._state(job, known, now_s, now_ms))
         self._publish_progress(now_s, now_ms)
-        spark_is_there = self.spark is not None and self.spark.life.is_there
-        self._cleaner.clean(self._client, now_s, spark_is_there=spark_is_there, units=self.pipelines.keys())
+        uses_folders = [each for each in (self.spark, self.shared.runner) if each is not None and each.life.is_there]
+        self._cleaner.clean(self._client, now_s, is_used=bool(uses_folders), units=self.pipelines.keys())
 
     def _step_views(self, views: Mapping[str, Job], states: Mapping[str, JobState], now_s: float) -> None:
         due = sorted(name for name, job in views.items() if job_states.should_run(job, states.get(name)))
@@ -197,9 +219,6 @@ class Supervisor:
     def _life(self) -> Life:
         return Life(first_pause_s=self._settings.pause_s)
 
-    def _publish(self, jobs: Mapping[str, Job], states: Mapping[str, JobState], now_s: float, now_ms: int) -> None:
-        self._change_states(jobs, states, lambda job, known: self._state(job, known, now_s, now_ms))
-
     def _change_states(
         self, jobs: Mapping[str, Job], states: Mapping[str, JobState], state: Callable[[Job, JobState | None], JobState | None]
     ) -> None:
@@ -233,7 +252,22 @@ class Supervisor:
         if changed:
             self.progress.put(self._client, changed)
 
-    def _units(self) -> list[SparkUnit | PipelineUnit]:
+    def _make_runner(self) -> RunnerUnit:
+        given = self._settings
+        return RunnerUnit(
+            given.client,
+            given.folder,
+            self.shared.member,
+            root_level=self._root_level,
+            command=given.runner,
+            pause_s=given.pause_s,
+        )
+
+    def _units(self) -> list[SparkUnit | PipelineUnit | RunnerUnit]:
+        return [*self._led(), *([self.shared.runner] if self.shared.runner is not None else [])]
+
+    def _led(self) -> list[SparkUnit | PipelineUnit]:
+        """The processes that the active engine alone has."""
         return [*([self.spark] if self.spark is not None else []), *self.pipelines.values()]
 
     def _look(self, now_s: float) -> None:
@@ -241,12 +275,11 @@ class Supervisor:
         for unit in self._units():
             unit.step(now_s, wanted=unit.life.phase is not Phase.OFF)
 
-    def _rest(self) -> None:
-        """Another engine works, or none: run nothing."""
-        now_s = time.monotonic()
-        for unit in self._units():
+    def _rest(self, now_s: float) -> None:
+        """Another engine is active, or none: run no views and no pipelines."""
+        for unit in self._led():
             unit.step(now_s, wanted=False)
-        if not any(unit.life.is_there for unit in self._units()):
+        if not any(unit.life.is_there for unit in self._led()):
             self.spark, self._idle_since_s = None, None
             self.pipelines.clear()
             self._held.close()
@@ -258,9 +291,18 @@ class Supervisor:
         deadline_s = time.monotonic() + END_S
         for unit in ran:
             unit.end(deadline_s)
-        if ran and self._active:
+        if ran:
             with contextlib.suppress(BarnabasError):  # then the states say what the jobs did last
-                self.states.put(self._client, dict(job_states.stopped(self.states.follow(), STOPPED, int(time.time() * 1000))))
+                self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Say of the jobs that ran here that they do not."""
+        mine = self.shared.mine(self.jobs.records)
+        here = {name for name, job in self.jobs.records.items() if name in mine or (self._active and not job.is_shared)}
+        states = {name: each for name, each in self.states.follow().items() if name in here}
+        found = job_states.stopped(states, STOPPED, int(time.time() * 1000))
+        if found:
+            self.states.put(self._client, dict(found))
 
 
 def _signature(job: Job) -> tuple[object, ...]:

@@ -87,6 +87,13 @@ def session(
     return builder.getOrCreate()
 
 
+def has_session() -> bool:
+    """Whether this process has a session."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
 def use_this_python() -> None:
     """Make the processes that Spark starts run this Python.
 

@@ -73,8 +73,13 @@ def open_idempotent(task: WriteTask) -> Open:
     return open_attempt
 
 
-def write_batches(task: WriteTask, batches: Iterable[pa.RecordBatch], open_attempt: Open) -> tuple[int, Attempt | None]:
+def write_batches(
+    task: WriteTask, batches: Iterable[pa.RecordBatch], open_attempt: Open, *, has_times: bool = False
+) -> tuple[int, Attempt | None]:
     """Write all rows and wait until they are acknowledged; returns their number and their writer (None without rows).
+
+    Args:
+        has_times: whether the column `timestamp`, where a batch has one, is the time of its records.
 
     Raises:
         WriteFailed: a batch was refused.
@@ -87,13 +92,19 @@ def write_batches(task: WriteTask, batches: Iterable[pa.RecordBatch], open_attem
         return 0, None
     with borrowed_client(task.client) as client:
         attempt = open_attempt(client)
-        return _write(task, client, attempt, itertools.chain((first,), filled)), attempt
+        return _write(task, client, attempt, itertools.chain((first,), filled), has_times=has_times), attempt
 
 
-def _write(task: WriteTask, client: BlockingClient, attempt: Attempt, batches: Iterator[pa.RecordBatch]) -> int:
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _write(
+    task: WriteTask, client: BlockingClient, attempt: Attempt, batches: Iterator[pa.RecordBatch], *, has_times: bool
+) -> int:
     producer = BatchProducer(
         client,
-        lambda: time.time_ns() // 1_000_000,
+        _now_ms,
         owner=attempt.owner,
         transactional_id=attempt.transactional_id,
         second_version=attempt.transactional_id is None or client.has_second_transactions,
@@ -104,8 +115,9 @@ def _write(task: WriteTask, client: BlockingClient, attempt: Attempt, batches: I
         attempt.owner.producer_id if attempt.owner else time.monotonic_ns() // 1_000_000
     )  # different tasks start at different partitions
     encoder = RecordEncoder(
-        lambda topic: _shape(client, topic), producer.send, max_record_bytes=task.max_request_bytes, first=start
-    )
+        lambda topic: _shape(client, topic), producer.send, max_record_bytes=task.max_request_bytes, first=start,
+        now_ms=_now_ms if has_times else None,
+    )  # fmt: skip
     rows = 0
     try:
         for batch in batches:

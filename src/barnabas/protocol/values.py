@@ -16,3 +16,4 @@ class ResourceType(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
+    LINK = 64  # a mirror link to another cluster; Kafka has none

@@ -131,6 +131,11 @@ class LeaderPartition(OnlineReplica):
             self._appended(first_offset, run.size)
         return first_offset
 
+    def took_over(self, first_offset: int, size: int) -> None:
+        """Count batches that were copied to the log from another cluster; they begin at `first_offset` and take `size` bytes."""
+        self._appended(first_offset, size)
+        self.settle_transactions()
+
     def _appended(self, first_offset: int, size: int) -> None:
         """Tell the followers' state and the flush about an append that begins at `first_offset` and takes `size` bytes."""
         if self.followers is None:

@@ -62,6 +62,7 @@ from barnabas.server.logs.log_start_offsets import LogStartOffsets
 from barnabas.server.logs.open_close import close_logs, open_logs
 from barnabas.server.logs.replica_manager import ReplicaManager
 from barnabas.server.logs.storage_faults import StorageFaults
+from barnabas.server.mirroring.mirrors import LOOK_MS, Mirrors
 from barnabas.server.old_requests import OldRequests
 from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.server.pinned_regions import PinnedFiles
@@ -199,6 +200,7 @@ class Broker:
         self.throttles = Throttles(services)
         self.fetcher_manager = FetcherManager(services, self.throttles, self.log_start_offsets)
         self.schema_validation = SchemaValidation(services)
+        self.mirrors = Mirrors(services, self.schema_validation.fit)
         self.replica_manager = ReplicaManager(
             services,
             cleaner=self.cleaner,
@@ -207,7 +209,7 @@ class Broker:
             group_commit=self.group_commit,
             isr=self.isr,
             fetchers=self.fetcher_manager,
-            fit=self.schema_validation.fit,
+            fit=self.mirrors.fit,
             load_late=lambda wanted: self.coordinators.load_late(wanted),
         )
         # Only in a cluster
@@ -266,6 +268,7 @@ class Broker:
             await self.coordinators.start()
         await self.sasl_listeners.providers.start()
         maintenance.schedule(self.services, self, self._periodic_jobs)
+        self._periodic_jobs.every(LOOK_MS, self.mirrors.look, "mirrors")
         self.cleaner.start()
         await self._listeners.serve()
         if member is not None:
@@ -386,6 +389,7 @@ class Broker:
         self.write_waiters.close()
         await self.sasl_listeners.providers.close()
         await self._periodic_jobs.close()
+        await self.mirrors.close()
         await self.fetcher_manager.close()
         await self.isr.close()
         await self.cleaner.close()

@@ -105,16 +105,19 @@ async def _start(
 
     lines, timeout_s = [], init_timeout_s(properties)
     deadline: float | None = None  # set after the first service is loaded, because loading its code does not count
+    sockets = {entry.name: stack.enter_context(bind(entry, listener)) for entry, listener in places}
+    bound = {entry.name: listener._replace(port=sockets[entry.name].getsockname()[1]) for entry, listener in places}
+    reached = {name: str(reached_at(at, properties.get(HOST_NAME))) for name, at in bound.items()}
     for entry, listener in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
-        listening = bind(entry, listener)
-        stack.callback(listening.close)
-        at = listener._replace(port=listening.getsockname()[1])
+        listening, at = sockets[entry.name], bound[entry.name]
         peers = None if tls is None else partial(peers_context, properties)
+        context = ServiceContext(
+            client, reached[entry.name], properties, secured=logins is not None, peers=peers, tls=tls, neighbours=reached
+        )
         try:
-            reached = str(reached_at(at, properties.get(HOST_NAME)))
-            service = entry.load(ServiceContext(client, reached, properties, secured=logins is not None, peers=peers, tls=tls))
+            service = entry.load(context)
         except ImportError as error:
             raise NotInstalled(entry, [error.name or str(error)]) from error
         stack.push_async_callback(service.close)

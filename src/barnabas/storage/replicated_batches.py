@@ -21,6 +21,7 @@ from barnabas.protocol.records.batch_header import (
     LENGTH_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
+    PLACE,
     BatchHeader,
     check_magic,
 )
@@ -60,6 +61,17 @@ def good_batches(view: memoryview, next_offset: int) -> tuple[list[BatchHeader],
         next_offset = header.base_offset + header.last_offset_delta + 1
         position = after
     return headers, None
+
+
+def set_leader_epoch(view: memoryview, leader_epoch: int) -> None:
+    """Set the leader epoch of the batches that follow each other from the start of `view`; it is not under their CRCs."""
+    position, end = 0, len(view)
+    while end - position >= HEADER_SIZE and view[position + MAGIC_POSITION] == MAGIC:
+        base_offset, length, _ = PLACE.unpack_from(view, position)
+        if length < LEAST_LENGTH:
+            return
+        PLACE.pack_into(view, position, base_offset, length, leader_epoch)
+        position += length + LENGTH_OVERHEAD
 
 
 def stretch_from(headers: Sequence[BatchHeader], first: int, *, room: int, time: int, offset: int) -> tuple[int, int]:

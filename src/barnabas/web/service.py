@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # a command that only looks whether a service can run loads none of these
@@ -24,6 +24,7 @@ class ServiceContext:
         secured: whether callers log in. If so, `Request.caller` is authenticated, and the service must check rights.
         peers: creates the TLS context for connections to other instances of the service; None if the listener is not https.
         tls: the context of the listener; None if it is not https.
+        neighbours: the URLs of all services of this process, by their names.
     """
 
     client: ClientConfig
@@ -32,6 +33,7 @@ class ServiceContext:
     secured: bool = False
     peers: Callable[[], ssl.SSLContext] | None = None
     tls: ssl.SSLContext | None = None
+    neighbours: Mapping[str, str] = field(default_factory=dict)
 
 
 class Service(Protocol):

@@ -120,6 +120,26 @@ def test_many_rows_have_the_json_of_single_ones() -> None:
     assert msgspec.json.decode(many[0] or b"")["t"] == -999
 
 
+NESTED: dict[str, Any] = {
+    "same": {"a": 1, "b": "x", "c": None}, "bytes": b"\0\xff", "list": ["a", None, 'q"'], "structs": [{"n": 1}, None], "none": None,
+    "decimal": Decimal("-1.28"), "big": Decimal("12345678901234567890.12"), "float": float("nan"), "empty": [],
+    "map": [("k", 1)], "deep": {"in": {"list": [[1], None, []], "t": "x"}},
+}  # fmt: skip
+
+
+def test_columns_of_nested_values_have_the_json_of_single_ones() -> None:
+    """Also where structs, lists and their parts are null, and where an array is a slice of another one."""
+    fields = [(name, pa.array([value]).type) for name, value in NESTED.items() if name not in {"map", "big"}]
+    kind = pa.struct([*fields, ("map", pa.map_(pa.string(), pa.int64())), ("big", pa.decimal256(50, 2))])
+    other = {**NESTED, "same": None, "bytes": None, "list": [], "decimal": Decimal("1.27"), "float": -0.5, "none": None}
+    rows = [NESTED, None, other, dict.fromkeys(NESTED), {**NESTED, "deep": {"in": None}, "float": float("-inf")}] * 20
+    column: Any = pa.array([{}, *rows, {}], kind)
+    many = encoded("JsonConverter", column[1:-1], **{"schemas.enable": "false"})
+    assert many == [encoded("JsonConverter", pa.array([each], kind), **{"schemas.enable": "false"})[0] for each in rows]
+    first = msgspec.json.decode(many[0] or b"")
+    assert (first["bytes"], first["decimal"], first["float"], first["deep"]) == ("AP8=", "gA==", "NaN", NESTED["deep"])
+
+
 def test_json_without_schemas() -> None:
     plain = {"schemas.enable": "false"}
     assert encoded("JsonConverter", [{"a": 1}, None], **plain) == [b'{"a":1}', None]

@@ -91,6 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.objects[self.key] = self.objects[unquote(source).removeprefix("/").removeprefix("bucket/")]
             self._answer(200, f'<CopyObjectResult><ETag>"{self._tag()}"</ETag></CopyObjectResult>'.encode())
             return
+        if self.headers.get("if-none-match") == "*" and self.key in self.objects:
+            self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+            return
         self.objects[self.key] = self.body
         self._answer(200, b"", etag=f'"{self._tag()}"')
 

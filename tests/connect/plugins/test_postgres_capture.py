@@ -146,7 +146,7 @@ def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_stream(cap
     ("config", "expected"),
     [
         ({"decimal_handling_mode": "string"}, ("1.50", "2.5", "NaN")),
-        ({"decimal_handling_mode": "double"}, (1.5, 2.5, "nan")),
+        ({"decimal_handling_mode": "double"}, (1.5, 2.5, "NaN")),
     ],
 )
 def test_decimals(capture: PostgresCapture, config: dict[str, str], expected: tuple[Any, ...]) -> None:

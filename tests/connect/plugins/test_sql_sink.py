@@ -241,9 +241,37 @@ def test_two_of_one_task_write_each_record_once(sinking: Sinking) -> None:
 
     first.write(*batch(0, 3))
     second.write(*batch(0, 5))
-    for each in (first, second):
+    first.write(*batch(3, 4))  # it was overtaken, and does not take the offset back
+    third = SqlSink()
+    assert third.open(config) == {(topic, 0): 5}
+    for each in (first, second, third):
         each.close()
     assert sinking.rows("id") == [(each,) for each in range(5)]
+
+
+@pytest.mark.parametrize("database", ["postgres", "sqlite"], indirect=True)
+def test_two_tasks_that_run_at_once_write_each_record_once(sinking: Sinking) -> None:
+    job = sinking.job(auto_create="true", max_retries="1000", retry_backoff_ms="20")
+    tasks, count = sinking.tasks, 0
+
+    def put(more: int) -> None:
+        nonlocal count
+        for _ in range(more):
+            sinking.put({"id": count})
+            count += 1
+
+    put(1)
+    sinking.drain(job, 1)
+    running = [tasks.start(job), tasks.start(job)]
+    for _ in range(10):
+        put(20)
+    for each in running:
+        tasks.until(lambda: len(sinking.rows("id")) >= count, each, "not all records were taken")
+        tasks.stop(each)
+        put(20)
+        running.append(tasks.start(job)) if len(running) < 4 else None
+    sinking.drain(job, count)
+    assert sinking.rows("id") == [(each,) for each in range(count)]
 
 
 def test_offsets_in_the_target_can_be_altered(sinking: Sinking) -> None:

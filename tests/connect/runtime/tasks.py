@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from confluent_kafka import Producer
 
@@ -20,6 +20,9 @@ from barnabas.connect.runtime.source_task import SourceTask
 from barnabas.engine.jobs import ConnectorWork, Job
 from barnabas.testing import Broker
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STRINGS = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -47,6 +50,7 @@ class Tasks:
         self.settings = {"bootstrap.servers": broker.bootstrap_servers}
         self._client = BlockingClient(ClientConfig.from_options({**self.settings, "isolation.level": "read_committed"}))
         self._running: list[SourceTask | SinkTask] = []
+        self.spark: SparkSession | None = None  # for connectors that need it
 
     def job(
         self, plugin: str, kind: Literal["source", "sink"], config: Mapping[str, str], worker: Mapping[str, str] = STRINGS, *,
@@ -56,10 +60,14 @@ class Tasks:
         return Job(f"connect-{self.name}-{task}", work)
 
     def start(self, job: Job) -> SourceTask | SinkTask:
-        made = opening.opened(job, self.settings, logging.getLogger("tests.connect"))
+        made = opening.opened(job, self.settings, logging.getLogger("tests.connect"), lambda: self._session())
         self._running.append(made)
         made.start()
         return made
+
+    def _session(self) -> SparkSession:
+        assert self.spark is not None
+        return self.spark
 
     def stop(self, task: SourceTask | SinkTask) -> None:
         self._running.remove(task)

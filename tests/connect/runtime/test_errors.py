@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.connect import Identity
 from barnabas.connect.config_def import ConfigError
@@ -15,7 +16,7 @@ from barnabas.connect.errors import BadRecords, RetriableError
 from barnabas.connect.plugins.file_stream import FileStreamSink
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
-from tests.connect.runtime.tasks import Tasks
+from tests.connect.runtime.tasks import STRINGS, Tasks
 from tests.connect.runtime.test_file_stream import append
 from tests.waiting import wait_until
 
@@ -177,3 +178,31 @@ def test_records_are_no_dead_letters_because_a_registry_is_away(tasks: Tasks, mo
 def test_the_time_of_tries_is_a_number(tasks: Tasks) -> None:
     with pytest.raises(ConfigError, match=r"errors\.retry\.timeout: Not a number of type LONG"):
         tasks.start(sink(tasks, errors__retry__timeout="soon"))
+
+
+def test_a_header_that_cannot_be_converted_goes_to_the_dead_letters(tasks: Tasks) -> None:
+    tasks.create_topic()
+    producer = Producer(tasks.settings)
+    for number, header in enumerate((b"1", b"{no")):
+        producer.produce(tasks.topic, f'{{"a":{number}}}', headers=[("h", header)])
+    assert producer.flush(30) == 0
+    config = {"header.converter": PLAIN["value.converter"], "header.converter.schemas.enable": "false"}
+    with tasks.running(sink(tasks, **tolerant(tasks), **config)) as task:
+        tasks.until(lambda: tasks.committed() == {0: (2, "")}, task, "the records were not taken")
+    assert out(tasks).read_text() == '{"a":0}\n'
+    ((value, headers),) = letters(tasks)
+    assert (value, headers["h"], headers["__connect.errors.stage"]) == (b'{"a":1}', "{no", "HEADER_CONVERTER")
+
+
+def test_headers_of_a_source_are_written_by_the_header_converter(tasks: Tasks) -> None:
+    tasks.create_topic()
+    append(tasks, b"x\n")
+    config = {
+        "file": str(tasks.folder / "in.txt"), "topic": tasks.topic, "transforms": "h", "transforms.h.type": "InsertHeader",
+        "transforms.h.header": "n", "transforms.h.value.literal": "1.0",
+    }  # fmt: skip
+    worker = {**STRINGS, "header.converter": PLAIN["value.converter"]}
+    with tasks.running(tasks.job("FileStreamSource", "source", config, worker)) as task:
+        tasks.until(lambda: tasks.values() == [b"x"], task, "the line did not come")
+    (found,) = records_of(tasks._client, tasks.topic)
+    assert list(found.headers) == [("n", b'{"schema":{"type":"int8","optional":false},"payload":1}')]

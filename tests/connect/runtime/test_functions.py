@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from barnabas.connect import ConnectError
+from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.connect.standalone import connectors_of, run
 from tests.connect.runtime.tasks import Tasks
 from tests.waiting import wait_until
@@ -124,4 +126,48 @@ def test_a_source_that_ends_within_a_transaction_writes_nothing_of_it(tasks: Tas
     wait_until(lambda: running.failure is not None, "it did not fail")
     running.end()
     assert str(running.failure) == "the connector torn has failed: the source ends within one of its transactions"
+    assert tasks.values() == []
+
+
+TIMED = """
+import pyarrow as pa
+from barnabas.connect import Batch, source
+
+@source(topic="{topic}")
+def {name}(config, offset):
+    if not offset:
+        columns = {{"value": [{{"n": 1}}, {{"n": 2}}], "timestamp": pa.array({times})}}
+        yield Batch(pa.table(columns), {{"done": True}}, is_records=True)
+"""
+INSERTED = {
+    "transforms": "t", "transforms.t.type": "InsertField$Value", "transforms.t.timestamp.field": "at",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "false",
+}  # fmt: skip
+
+
+def test_a_source_gives_records_their_times(tasks: Tasks) -> None:
+    tasks.create_topic()
+    path = tasks.folder / "timed.py"
+    path.write_text(TIMED.format(topic=tasks.topic, name="timed", times="[1700000000123, None]"))
+    running = Run(tasks, path, INSERTED)
+    wait_until(lambda: len(tasks.values()) == 2, "the records did not come")
+    running.end()
+    assert running.failure is None
+    first, second = records_of(tasks._client, tasks.topic)
+    assert first.timestamp == 1_700_000_000_123
+    assert abs(second.timestamp / 1000 - time.time()) < 3600
+    assert tasks.values() == [b'{"n":1,"at":1700000000123}', b'{"n":2,"at":null}']
+
+
+@pytest.mark.parametrize(
+    ("name", "times", "reason"), [("texts", '["x", "y"]', "these are string"), ("early", "[-1, 2]", "it is before 1970")]
+)
+def test_times_that_are_none_end_the_task(tasks: Tasks, name: str, times: str, reason: str) -> None:
+    tasks.create_topic()
+    path = tasks.folder / "wrong.py"
+    path.write_text(TIMED.format(topic=tasks.topic, name=name, times=times))
+    running = Run(tasks, path, {})
+    wait_until(lambda: running.failure is not None, "it did not fail")
+    running.end()
+    assert reason in str(running.failure)
     assert tasks.values() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.plugins.http.client import Client
+from barnabas.connect.plugins.http.lanes import ORDERS, Sent, lanes_of
 from barnabas.connect.plugins.http.sink import HttpSink
 from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
@@ -159,3 +161,75 @@ def test_records_without_a_value(tasks: Tasks, web: WebServer, behavior: str) ->
 def test_a_wrong_config_is_refused(config: Mapping[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         config_of(HttpSink(), {"http.url": "http://x", **config})
+
+
+def keyed(tasks: Tasks, count: int, keys: int) -> None:
+    for number in range(count):
+        tasks.produce(*objects(number), key=f"k{number % keys}")
+
+
+@pytest.mark.parametrize(("order", "config"), [("key", {}), ("partition", {}), ("none", {}), ("key", {"batch.max.size": "3"})])
+def test_requests_are_in_flight_at_once_and_keep_an_order(
+    tasks: Tasks, web: WebServer, order: str, config: dict[str, str]
+) -> None:
+    tasks.create_topic()
+    keyed(tasks, 24, 6)
+    seen: list[list[int]] = []
+    both = threading.Barrier(2, timeout=30)
+    lock = threading.Lock()
+
+    def answer(call: Call) -> Reply:
+        with lock:
+            found = json.loads(call.body)
+            seen.append([each["id"] for each in (found if isinstance(found, list) else [found])])
+            first = len(seen) <= 2
+        if first and order != "partition":
+            both.wait()  # the second one comes while the first one waits
+        return Reply()
+
+    web.answer = answer
+    job = sink(tasks, web, max__in__flight="4", **{"max.in.flight.order": order, **config})
+    with tasks.running(job) as task:
+        tasks.until(lambda: done(tasks, 24), task, "the records were not taken")
+    numbers = [each for some in seen for each in some]
+    assert sorted(numbers) == list(range(24))
+    if order == "partition":
+        assert numbers == list(range(24))
+    if order == "key":
+        by_key = [[each for each in numbers if each % 6 == key] for key in range(6)]
+        assert all(each == sorted(each) for each in by_key)
+
+
+def test_a_record_that_was_sent_is_not_sent_again_with_requests_in_flight(tasks: Tasks, web: WebServer) -> None:
+    tasks.create_topic()
+    keyed(tasks, 12, 6)
+    failed: list[int] = []
+    lock = threading.Lock()
+
+    def answer(call: Call) -> Reply:
+        number = json.loads(call.body)["id"]
+        with lock:
+            if number in {3, 7} and number not in failed:
+                failed.append(number)
+                return Reply(status=503)
+        return Reply(status=400 if number == 5 else 200)
+
+    web.answer = answer
+    config = {"errors.tolerance": "all", "max.in.flight": "3"}
+    with tasks.running(sink(tasks, web, **config)) as task:
+        tasks.until(lambda: done(tasks, 12), task, "the records were not taken")
+    sent = [each["id"] for each in bodies(web)]
+    assert {each: sent.count(each) for each in range(12) if each not in {3, 5, 7}} == dict.fromkeys(
+        {0, 1, 2, 4, 6, 8, 9, 10, 11}, 1
+    )
+    assert {sent.count(3), sent.count(7)} == {2}
+
+
+def test_lanes_of_a_batch_are_always_the_same() -> None:
+    rows = [Sent(row, ("t", row % 3, row), None if row % 4 == 0 else f"k{row % 5}", None, b"") for row in range(40)]
+    for order in ORDERS:
+        lanes = lanes_of(rows, order=order, most=4, size=3)
+        assert lanes == lanes_of(rows, order=order, most=4, size=3)
+        assert sorted(each.row for lane in lanes for some in lane for each in some) == list(range(40))
+        assert max(len(some) for lane in lanes for some in lane) <= 3
+    assert [[each.row for each in some] for some in lanes_of(rows, order="none", most=1, size=40)[0]] == [list(range(40))]

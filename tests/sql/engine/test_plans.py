@@ -59,9 +59,7 @@ def test_other_statements_are_checked_each_time(ask: Asking, text: str) -> None:
 
 def test_an_update_of_a_row_that_is_there_is_checked_once(ask: Asking) -> None:
     ask("create table raised (id bigint primary key, n bigint)")
-    text = (
-        "insert into raised values ($1, $2) on conflict (id) do update set n = raised.n + excluded.n * $3 where raised.n < $4"
-    )
+    text = "insert into raised values ($1, $2) on conflict (id) do update set n = raised.n + excluded.n * $3 where raised.n < $4"
     for _ in range(3):
         assert ask.tag(text, 1, 1, 10, 15) in ("INSERT 0 1", "INSERT 0 0")
     assert ask.rows("select n from raised") == [(21,)]

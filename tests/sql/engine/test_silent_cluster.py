@@ -119,7 +119,7 @@ def test_temporary_tables_do_not_hold_up_the_end_of_a_session(
 def test_a_broker_that_was_killed() -> None:
     with Broker() as broker:
         config = ClientConfig.from_options(
-            {"bootstrap.servers": broker.bootstrap_servers, "default.api.timeout.ms": "500", "request.timeout.ms": "500"}
+            {"bootstrap.servers": broker.bootstrap_servers, "default.api.timeout.ms": "2000", "request.timeout.ms": "2000"}
         )
         engine = SqlEngine(config)
         asked = asking(engine)

@@ -165,7 +165,7 @@ class FakeEngine:
         asyncio.run(self._elected())
 
     async def _elected(self) -> None:
-        def changed(is_active: bool) -> None:
+        def changed(is_active: bool, _: object) -> None:
             self._is_active = is_active
 
         election = take_part(self._config, Member("http://127.0.0.1:1", "fake"), changed)

@@ -27,7 +27,7 @@ from tests.waiting import wait_until
 
 KINDS = ("worker", "worker", "worker", "database", "broker")
 WITHIN_S = 60.0
-MOST_TRANSACTIONS = 1000  # between two kills
+MOST_TRANSACTIONS = 200  # between two kills
 NUMBERS = "numbers"
 TARGET = {
     "connection.user": "postgres", "auto.create": "true", "auto.evolve": "true",

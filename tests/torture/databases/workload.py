@@ -27,7 +27,7 @@ class Workload:
 
     def __init__(self, server: PostgresServer, seed: int, threads: int = 2) -> None:
         self._server, self._ended = server, threading.Event()
-        self.committed = 0
+        self.committed, self._error = 0, ""
         self._threads = [threading.Thread(target=self._work, args=(random.Random(seed * 100 + at),)) for at in range(threads)]
 
     def __enter__(self) -> Workload:
@@ -43,14 +43,24 @@ class Workload:
     def go_on(self, count: int) -> None:
         """Wait until so many transactions more are committed."""
         wanted = self.committed + count
-        wait_until(lambda: self.committed >= wanted, f"the workload stands still at {self.committed} transactions")
+        try:
+            wait_until(lambda: self.committed >= wanted)
+        except AssertionError:
+            raise AssertionError(
+                f"the workload is at {self.committed} of {wanted} transactions; its last error: {self._error}"
+            ) from None
 
     def _work(self, chance: random.Random) -> None:
         while not self._ended.is_set():
-            with suppress(psycopg.Error), self._server.connect() as connection:  # the server is killed
-                while not self._ended.is_set():
-                    self._transaction(connection, chance)
-                    self.committed += 1
+            try:
+                with self._server.connect() as connection:
+                    connection.execute(b"SET deadlock_timeout = '20ms'")
+                    connection.commit()
+                    while not self._ended.is_set():
+                        self._transaction(connection, chance)
+                        self.committed += 1
+            except psycopg.Error as error:
+                self._error = str(error)  # the server is killed
 
     def _transaction(self, connection: psycopg.Connection[object], chance: random.Random) -> None:
         with suppress(psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation), connection.transaction():

@@ -17,7 +17,7 @@ from barnabas.cli.job import NO_ENGINE, opened
 def logs(connection: Connection, name: str, task: int | None, lines: int) -> None:
     """Print the last lines of the logs of a connector's tasks.
 
-    The engine of the cluster has the logs, so one must work. Kafka Connect has none.
+    The engine that runs a task has its log, so it must work. Kafka Connect has none.
     """
     from barnabas.cli.engine_http import EngineHttp
     from barnabas.engine.jobs import ConnectorWork
@@ -37,4 +37,6 @@ def logs(connection: Connection, name: str, task: int | None, lines: int) -> Non
         for number, job in found:
             if len(found) > 1:
                 click.echo(f"== {name} task {number}")
-            click.echo(EngineHttp(engine.url, it.config).get("jobs", job, "logs", lines=lines), nl=False)
+            state = it.reports(job)[0].state
+            url = (state and state.url) or engine.url  # of the engine that runs it
+            click.echo(EngineHttp(url, it.config).get("jobs", job, "logs", lines=lines), nl=False)

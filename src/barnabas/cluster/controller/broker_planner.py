@@ -162,8 +162,8 @@ class BrokerPlanner(ControllerState):
     # Producer ids
 
     def take_producer_ids(self) -> tuple[range, Plan]:
-        """A block of producer ids; they belong to this broker once the plan is committed."""
-        start = self._next_block
+        """A block of producer ids; they belong to this broker once the plan is committed. Records of promoted copies have none of them."""
+        start = max(self._next_block, self.image.producer_id_end)
         if start > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no producer ids are left")
         self._next_block = start + PRODUCER_ID_BLOCK

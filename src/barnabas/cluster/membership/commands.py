@@ -273,6 +273,8 @@ class Commands:
     async def next_producer_id(self) -> int:
         """A producer id that is unique across restarts and brokers."""
         async with self._producer_id_turn:
+            in_copies = self._core.image.producer_id_end
+            self._producer_ids = range(max(self._producer_ids.start, in_copies), self._producer_ids.stop)
             if not self._producer_ids:
                 self._producer_ids = await self.take_producer_ids()
             first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]

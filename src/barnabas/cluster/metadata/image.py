@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from barnabas.cluster.metadata.declared import NOTHING, Changes, Declarations, Kind, apply_changes
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
+from barnabas.config.settings import MIRROR_PRODUCER_ID_END
 from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER, ResourceType
 from barnabas.security.acls import AUDIT_TOPIC
 
@@ -160,6 +161,7 @@ class MetadataImage(Struct, frozen=True):
         default_factory=dict
     )  # topic id -> brokers that may still have logs of the deleted topic
     declared: Mapping[Kind, Declarations] = field(default_factory=dict)
+    producer_id_end: int = 0  # records of topics that were copies of another cluster have lower producer ids
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
@@ -225,6 +227,8 @@ class MetadataImage(Struct, frozen=True):
                 changed.pop(resource, None)
             changed.update(configs)
             changes["configs"] = changed
+            ends = [int(settings[MIRROR_PRODUCER_ID_END]) for settings in configs.values() if MIRROR_PRODUCER_ID_END in settings]
+            changes["producer_id_end"] = max(self.producer_id_end, *ends) if ends else self.producer_id_end
         if delta.deletions:
             waiting = {topic_id: left for topic_id, left in delta.deletions.items() if left}
             changes["deletions"] = {t: left for t, left in self.deletions.items() if t not in delta.deletions} | waiting

@@ -15,15 +15,19 @@ from msgspec import Struct
 from barnabas.cluster.metadata.image import MetadataImage, Resource
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.plan import PlanBuilder
-from barnabas.cluster.planning.topics import check_name
+from barnabas.cluster.planning.topics import check_name, is_legal_name
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.config_key import ConfigKey, ConfigType
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
 from barnabas.config.settings import (
+    MIRROR_KEYS,
+    MIRROR_LINK,
     check_broker,
     check_client_metrics,
     check_group,
+    check_link,
+    check_mirror,
     check_schema_validation,
     check_topic,
     topic_config,
@@ -98,10 +102,15 @@ class ConfigPlanner:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         before = self.image.config(*resource)
         after = settings_after(request, before)
+        if request.replaces and resource[0] is ResourceType.TOPIC:  # clients that replace all settings do not know these
+            after = {**{key: before[key] for key in MIRROR_KEYS if key in before}, **after}
         self._check(resource, after)
         self._check_minimum(resource, before, after)
         if resource[0] is ResourceType.TOPIC:
+            check_mirror(before, after)
             check_schema_validation(before, after, self.config)
+        if resource[0] is ResourceType.LINK and not after:
+            self._check_unused(resource[1])
         if after != dict(before):
             self.plan.set_config(resource, after)
 
@@ -118,6 +127,9 @@ class ConfigPlanner:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         elif kind == ResourceType.CLIENT_METRICS and not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        elif kind == ResourceType.LINK:
+            if not is_legal_name(name):
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"A mirror link is named like a topic, not {name!r}")
         elif kind not in {ResourceType.GROUP, ResourceType.CLIENT_METRICS}:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
         return ResourceType(kind), name
@@ -144,8 +156,18 @@ class ConfigPlanner:
                 self._check_cordoned(int(name), settings[CORDONED_LOG_DIRS])
         elif kind is ResourceType.GROUP:
             check_group(settings, self.config)
+        elif kind is ResourceType.LINK:
+            check_link(settings)
         else:
             check_client_metrics(settings)
+
+    def _check_unused(self, link: str) -> None:
+        """Check that no topic is a copy of a link that is deleted: such a topic would stay read-only."""
+        copies = sorted(name for (kind, name), settings in self.image.configs.items()
+                        if kind is ResourceType.TOPIC and settings.get(MIRROR_LINK) == link)  # fmt: skip
+        if copies:
+            reason = f"Topics are copies of the mirror link {link}: {', '.join(copies)}. Promote or delete them first."
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, reason)
 
     def _check_threads(self, broker: str, settings: Mapping[str, str]) -> None:
         """Check the sizes of a broker's thread pools. Only the broker itself knows its start configuration, and has checked
@@ -237,6 +259,7 @@ def _key_of(kind: ResourceType, name: str) -> ConfigKey | None:
         ResourceType.TOPIC: definitions.TOPIC,
         ResourceType.GROUP: definitions.GROUP,
         ResourceType.CLIENT_METRICS: definitions.CLIENT_METRICS,
+        ResourceType.LINK: definitions.LINK,
     }
     return keys[kind].get(name)
 

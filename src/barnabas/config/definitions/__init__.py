@@ -1,4 +1,4 @@
-"""Every key of Kafka 4.3, and those of schema validation, for the broker, a topic, a group, or a client-metrics subscription."""
+"""Every key of Kafka 4.3 for the broker, a topic, a group or a client-metrics subscription; and those of schema validation and of links."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from barnabas.config.definitions import (
     cluster,
     group,
     internal,
+    link,
     log,
     metrics,
     network,
@@ -48,3 +49,4 @@ BROKER: dict[str, ConfigKey] = {key.name: key for module in BROKER_MODULES for k
 TOPIC: dict[str, ConfigKey] = {key.name: key for key in (*topic.KEYS, *schema_validation.TOPIC_KEYS)}
 GROUP: dict[str, ConfigKey] = {key.name: key for key in group.KEYS}
 CLIENT_METRICS: dict[str, ConfigKey] = {key.name: key for key in client_metrics.KEYS}
+LINK: dict[str, ConfigKey] = {key.name: key for key in link.KEYS}

@@ -14,11 +14,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_schema import arrow_type, schema_of
-from barnabas.connect.converters.json_text import plain
 from barnabas.connect.errors import ConnectError
-from barnabas.tables.json_encoding import rows_of
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
@@ -49,11 +48,11 @@ class JsonConverter:
             raise ConnectError(
                 f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
             )
-        self._has_schemas = text == "true"
+        self.has_schemas = text == "true"
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
-        return self._decode_envelopes(payloads) if self._has_schemas else self._decode_plain(payloads)
+        return self._decode_envelopes(payloads) if self.has_schemas else self._decode_plain(payloads)
 
     def _decode_plain(self, payloads: Array) -> Converted:
         values, bad = [], {}
@@ -89,46 +88,12 @@ class JsonConverter:
 
     def encode(self, column: Array, topic: str) -> Array:
         del topic
-        texts: Any = _texts(column)
-        if self._has_schemas:
+        texts: Any = json_columns.texts(column)
+        if self.has_schemas:
             begin = '{"schema":' + msgspec.json.encode(schema_of(column.type)).decode() + ',"payload":'
             texts = pc.binary_join_element_wise(begin, texts, "}", "")
         payloads: Array = texts.cast(pa.binary())
         return payloads
-
-
-def _texts(column: Array) -> Array:
-    """The JSON of each value; null for a null. Structs of plain fields need no Python object for each row."""
-    kind: Any = column.type
-    if not pa.types.is_struct(kind) or not kind.num_fields or not all(_is_plain(each.type) for each in kind):
-        values = column.to_pylist()
-        return pa.array([None if each is None else msgspec.json.encode(plain(each)).decode() for each in values], pa.string())
-    structs: Any = column
-    columns = [_numbers(each) for each in structs.flatten()]
-    fields = [pa.field(each.name, found.type) for each, found in zip(kind, columns, strict=True)]
-    texts: Any = rows_of(columns, fields, len(column)).cast(pa.string())
-    null: Any = pa.scalar(None, pa.string())
-    found: Array = pc.if_else(pc.is_valid(structs), texts, null) if structs.null_count else texts
-    return found
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    return (
-        is_number or pa.types.is_string(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
-    )
-
-
-def _numbers(column: Array) -> Array:
-    """A column whose times are numbers since the epoch, as in Kafka Connect: milliseconds, or days."""
-    kind: Any = column.type
-    if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("ms", kind.tz), safe=False).cast(pa.int64())
-    if pa.types.is_date(kind):
-        return column.cast(pa.date32()).cast(pa.int32())
-    if pa.types.is_time(kind):
-        return column.cast(pa.time32("ms"), safe=False).cast(pa.int32())
-    return column.cast(pa.float64()) if pa.types.is_float16(kind) else column
 
 
 def _column(values: list[Any]) -> Array:

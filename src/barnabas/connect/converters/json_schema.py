@@ -51,9 +51,9 @@ def schema_of(kind: pa.DataType, *, optional: bool = False) -> dict[str, Any]:
         fields = [{**schema_of(each.type, optional=each.nullable), **_named(each), "field": each.name} for each in kind]
         return {"type": "struct", "fields": fields, "optional": optional}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return {"type": "array", "items": schema_of(kind.value_type, optional=True), "optional": optional}
+        return {"type": "array", "items": schema_of(kind.value_type, optional=kind.value_field.nullable), "optional": optional}
     if pa.types.is_map(kind):
-        keys, values = schema_of(kind.key_type), schema_of(kind.item_type, optional=True)
+        keys, values = schema_of(kind.key_type), schema_of(kind.item_type, optional=kind.item_field.nullable)
         return {"type": "map", "keys": keys, "values": values, "optional": optional}
     if pa.types.is_decimal(kind):
         return _logical("bytes", "Decimal", optional) | {"parameters": {"scale": str(kind.scale)}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.connect.converters.connect_texts import texts_of
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.errors import ConnectError
@@ -57,6 +58,8 @@ class StringConverter:
             return column.cast(pa.string()).cast(pa.binary())
         if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
             return column.cast(pa.string()).cast(pa.binary())
+        if pa.types.is_floating(kind):
+            return pa.array(texts_of(column), pa.string()).cast(pa.binary())
         return pa.array([None if each is None else text_of(each) for each in column.to_pylist()], pa.binary())
 
 

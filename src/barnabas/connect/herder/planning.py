@@ -38,12 +38,14 @@ def is_ours(job: Job | None, config_topic: str) -> bool:
     return job is not None and isinstance(job.work, ConnectorWork) and job.work.worker.get(CONFIG_TOPIC) == config_topic
 
 
-def works(name: str, tasks: list[Config], kind: Kinds, worker: Mapping[str, str]) -> dict[str, ConnectorWork]:
+def works(
+    name: str, tasks: list[Config], kind: Kinds, worker: Mapping[str, str], *, needs_spark: bool = False
+) -> dict[str, ConnectorWork]:
     """The work of each task of a connector, by the name of its job."""
     return {
         job_name(name, at): ConnectorWork(
             connector=name, task=at, tasks=len(tasks), kind=kind.kind, plugin=kind.plugin, worker=worker,
-            config={key: value for key, value in config.items() if value is not None},
+            config={key: value for key, value in config.items() if value is not None}, needs_spark=needs_spark,
         )
         for at, config in enumerate(tasks)
     }  # fmt: skip

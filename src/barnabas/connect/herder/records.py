@@ -71,9 +71,11 @@ class Status(Struct, frozen=True):
         """Of its record."""
         return msgspec.structs.asdict(self)
 
-    def is_same(self, other: Status | None) -> bool:
-        """Whether both say the same, whoever says it."""
-        return other is not None and (self.state, self.trace, self.version) == (other.state, other.trace, other.version)
+    def is_same(self, other: Status | None, *, of_same_worker: bool = False) -> bool:
+        """Whether both say the same, of the same worker or of any."""
+        if other is None or (of_same_worker and self.worker_id != other.worker_id):
+            return False
+        return (self.state, self.trace, self.version) == (other.state, other.trace, other.version)
 
 
 class BadRecord(BarnabasError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from barnabas.connect.herder.planning import is_ours, job_name
 from barnabas.connect.herder.records import (
@@ -57,8 +57,9 @@ def status_changes(
         said = known.tasks(name)
         for task in tasks:
             job = jobs.get(job_name(name, task))
-            now = _of_task(job, states.get(job_name(name, task)), config_topic, observer)
-            if not now.is_same(said.get(task)):
+            state = states.get(job_name(name, task))
+            now = _of_task(job, state, config_topic, observer)
+            if not now.is_same(said.get(task), of_same_worker=state is not None and state.worker_id is not None):
                 changes[task_key(STATUS_TASK, name, task)] = now.value()
         changes |= {task_key(STATUS_TASK, name, task): None for task in said if task not in tasks}
     return changes
@@ -80,7 +81,8 @@ def _of_task(job: Job | None, state: JobState | None, config_topic: str, observe
             observer, State.FAILED, f"the job {job.name} belongs to another Connect cluster or to SQL; rename the connector"
         )
     found, trace = task_state(job, state)
-    return _made(observer, found, trace)
+    made = _made(observer, found, trace)
+    return made if state is None or state.worker_id is None else structs.replace(made, worker_id=state.worker_id)
 
 
 def task_state(job: Job | None, state: JobState | None) -> tuple[State, str | None]:

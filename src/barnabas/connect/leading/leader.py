@@ -214,7 +214,7 @@ class Leader:
             if tasks is None or kinds is None:
                 undecided.add(name)
             else:
-                wanted |= works(name, tasks, kinds, self._worker.settings)
+                wanted |= works(name, tasks, kinds, self._worker.settings, needs_spark=self._maker.needs_spark(name))
         return wanted, frozenset(undecided)
 
 

@@ -16,7 +16,7 @@ from barnabas.connect.catalog import Kind
 from barnabas.connect.definitions import connector
 from barnabas.connect.functions import connector_class
 from barnabas.connect.herder.state import Config
-from barnabas.connect.herder.validation import CLASS
+from barnabas.connect.herder.validation import CLASS, plugin_of
 from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 
@@ -35,6 +35,7 @@ class _Answer:
     def __init__(self, config: Config, tries: int, error: str | None) -> None:
         self.config, self.tries, self.error = config, tries, error
         self.tasks: list[Config] | None = None
+        self.needs_spark = False
         self.is_done = False
         self.at_s = 0.0
 
@@ -64,6 +65,10 @@ class TaskMaker:
             answer = self._ask(name, config, answer.tries + 1, answer.error)
         return answer.tasks if answer.is_done else None
 
+    def needs_spark(self, name: str) -> bool:
+        """Whether the class of a connector whose tasks are known works with Spark."""
+        return self._answers[name].needs_spark
+
     def failures(self) -> dict[str, str]:
         """Why classes make no tasks, by connector."""
         return {name: each.error for name, each in self._answers.items() if each.error is not None}
@@ -89,6 +94,7 @@ class TaskMaker:
     def _answer(self, name: str, answer: _Answer) -> None:
         try:
             answer.tasks = task_configs(answer.config, self._worker, self._resolver)
+            answer.needs_spark = connector_class(plugin_of(answer.config).load()).needs_spark
             answer.error = None
         except Exception as error:  # noqa: BLE001 - the class is a user's, and its error is the connector's status
             answer.error = hidden(str(error) or type(error).__name__, answer.config, self._resolver)

@@ -19,9 +19,9 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.keyed_topic import committed_records
 from barnabas.client.results import EARLIEST, LATEST, NewTopic
+from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.letters.letter import Letter, Wanted, letter_of
-from barnabas.connect.runtime.records import HEADERS
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.pipelines.sink_options import sink_options

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.api import Batch
+from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.converters.interface import Converter
 from barnabas.connect.errors import ConnectError
 
 ROWS_AT_ONCE = 50_000
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def records_of(batch: Batch, topic: str | None) -> pa.Table:
@@ -41,6 +41,9 @@ def records_of(batch: Batch, topic: str | None) -> pa.Table:
         if not name:
             raise ConnectError("the records have no topic: neither the source nor its config names one")
         found = found.append_column("topic", pa.repeat(name, found.num_rows))
+    if "timestamp" in found.column_names:
+        times = _times(found.column("timestamp"))
+        found = found.set_column(found.column_names.index("timestamp"), "timestamp", times)
     return found
 
 
@@ -48,8 +51,11 @@ def _table(rows: Sequence[Any]) -> pa.Table:
     if not rows:
         return pa.table({})
     try:
-        return pa.Table.from_pylist(list(rows))
-    except (pa.ArrowException, AttributeError, TypeError) as error:
+        found: Any = pa.array(list(rows))  # takes the fields of all rows; `from_pylist` those of the first
+        if found.null_count:
+            raise TypeError("a row is None")
+        return pa.Table.from_struct_array(found)
+    except (pa.ArrowException, TypeError) as error:
         raise ConnectError(f"rows are dictionaries whose values have one type for each name: {error}") from None
 
 
@@ -78,10 +84,24 @@ def encoded(records: pa.Table, key: Converter, value: Converter) -> list[pa.Reco
             }
             if "partition" in names:
                 columns["partition"] = batch.column("partition").cast(pa.int32())
+            if "timestamp" in names:
+                columns["timestamp"] = _times(batch.column("timestamp"))
             if "headers" in names:
                 columns["headers"] = batch.column("headers").cast(HEADERS)
             made.append(pa.record_batch(columns))
     return made
+
+
+def _times(column: Any) -> Any:
+    """The times of records. Raises ConnectError."""
+    kind = column.type
+    if pa.types.is_integer(kind):
+        column = column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    elif not (pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
+        raise ConnectError(f"the timestamps of records are times, or numbers of milliseconds since 1970; these are {kind}")
+    if (pc.min(column.cast(pa.timestamp("us")).cast(pa.int64())).as_py() or 0) < 0:
+        raise ConnectError("Invalid record timestamp: it is before 1970. Timestamps should be non-negative or null")
+    return column.cast(pa.timestamp("ms", "UTC"), safe=False)
 
 
 def _by_topic(records: pa.Table) -> list[tuple[str, pa.Table]]:

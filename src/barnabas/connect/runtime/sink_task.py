@@ -18,14 +18,15 @@ import pyarrow.compute as pc
 
 from barnabas.client.results import TopicPartition
 from barnabas.connect.api import Identity, Sink
-from barnabas.connect.converters.registry import converter
+from barnabas.connect.converters.header_converters import decoded as decoded_headers
+from barnabas.connect.converters.registry import converter, header_converter
 from barnabas.connect.errors import BadRecords
 from barnabas.connect.runtime.dead_letters import DeadLetters
 from barnabas.connect.runtime.retries import Retries
 from barnabas.connect.runtime.settings import CONSUMER, TaskSettings
 from barnabas.connect.runtime.sink_reader import SinkReader
 from barnabas.connect.runtime.task import Task
-from barnabas.connect.runtime.tolerance import KEY, PUT, ROW, VALUE, Failure, Tolerance, transformed
+from barnabas.connect.runtime.tolerance import HEADER, KEY, PUT, ROW, VALUE, Failure, Tolerance, transformed
 from barnabas.connect.transforms.chain import Chain
 from barnabas.connect.transforms.interface import column, with_column
 from barnabas.engine.jobs import Job
@@ -48,6 +49,7 @@ class SinkTask(Task):
         given = settings.work.config
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
+        self._headers = header_converter(given, settings.work.worker)
         self._chain = Chain(given)
         self._transforms = bool(given.get("transforms", "").strip())
         self._tolerance = Tolerance(given, settings.work.task, log)
@@ -104,6 +106,8 @@ class SinkTask(Task):
             found = self._retries.tried(partial(each.decode, column(records, name)))
             failures += [Failure(row, stage, type(each).__name__, reason) for row, reason in found.bad.items()]
             records = with_column(records, name, found.column)
+        records, unread = decoded_headers(records, self._headers)
+        failures += [Failure(row, HEADER, type(self._headers).__name__, reason) for row, reason in unread.items()]
         if failures:
             bad = pa.array(sorted({each.row for each in failures}), pa.int64())
             records = records.filter(pc.invert(pc.is_in(column(records, ROW), value_set=bad))).combine_chunks()

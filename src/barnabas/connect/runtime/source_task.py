@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.connect.api import Batch, Source
+from barnabas.connect.converters.header_converters import encoded as encoded_headers
 from barnabas.connect.converters.json_text import text_of
-from barnabas.connect.converters.registry import converter
+from barnabas.connect.converters.registry import converter, header_converter
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.runtime.dead_letters import ensure_topic
 from barnabas.connect.runtime.records import encoded, records_of
@@ -76,7 +77,8 @@ class SourceTask(Task):
         self._topic = given.get("topic")
         self._key = converter(given, settings.work.worker, is_key=True)
         self._value = converter(given, settings.work.worker, is_key=False)
-        self._chain = Chain(given)
+        self._headers = header_converter(given, settings.work.worker)
+        self._chain = Chain(given, self._headers)
         self._creation, self._used = TopicCreation(given, settings.work.worker), set[str]()
         self._tolerance = Tolerance(given, settings.work.task, log)
         self._retries = Retries(given, self.stopping, log)
@@ -236,6 +238,7 @@ class SourceTask(Task):
 
     def _encoded(self, records: pa.Table) -> list[pa.RecordBatch]:
         """Records as bytes, and the dead letters of those that fail. Raises ConnectError for one, unless errors are tolerated."""
+        records = encoded_headers(records, self._headers)
         tolerates, raw = self._tolerance.tolerates, records
         if not tolerates:
             return encoded(self._chain.apply(records), self._key, self._value)

@@ -1,4 +1,4 @@
-"""One task of a connector in the driver: a thread that works until it is stopped or fails."""
+"""One task of a connector: a thread that works until it is stopped or fails."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.connect.runtime.settings import TaskSettings
-from barnabas.engine.driver.job_logs import close_log
-from barnabas.engine.driver.reasons import one_line
+from barnabas.engine.job_logs import close_log
 from barnabas.engine.jobs import Job, JobProgress
+from barnabas.engine.reasons import one_line
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 
@@ -22,7 +22,7 @@ PROGRESS_S = 1.0
 
 
 class Task:
-    """What sources and sinks have in common; `engine/driver/running_job.py: Work`.
+    """What sources and sinks have in common; `engine/running_job.py: Work`.
 
     Args:
         job: of the task.
@@ -91,6 +91,9 @@ class Task:
     def has_settled(self) -> bool:
         """Whether it works."""
         return self._settled
+
+    def cancel(self) -> None:
+        """Its start ends with its process."""
 
     def stop(self) -> None:
         """End the work, and release everything."""

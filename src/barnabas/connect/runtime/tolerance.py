@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError, RetriableError
-from barnabas.connect.runtime.records import HEADERS
 
 if TYPE_CHECKING:
     from barnabas.connect.transforms.chain import Chain
 
 DLQ = "errors.deadletterqueue."
 PREFIX = "__connect.errors."
-KEY, VALUE, TRANSFORMATION = "KEY_CONVERTER", "VALUE_CONVERTER", "TRANSFORMATION"  # stages, by Kafka's names
+KEY, VALUE, HEADER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"  # stages, by Kafka's names
+TRANSFORMATION = "TRANSFORMATION"
 POLL, PUT = "TASK_POLL", "TASK_PUT"
 ROW = "_row"  # a column with the number of the record in the batch that was read
 MOST_LOGGED = 10  # failures of a batch that the log tells one by one
@@ -118,7 +119,7 @@ def _text(raw: pa.Table, failure: Failure) -> str:
     if "offset" in names:
         place = "{}-{} offset {}".format(*(raw.column(each)[failure.row] for each in ("topic", "partition", "offset")))
     match failure.stage:
-        case "KEY_CONVERTER" | "VALUE_CONVERTER":
+        case "KEY_CONVERTER" | "VALUE_CONVERTER" | "HEADER_CONVERTER":
             return f"the {failure.stage.split('_')[0].lower()} of {place} cannot be converted: {failure.reason}"
         case "TRANSFORMATION":
             return f"{place} cannot be transformed: {failure.reason}"

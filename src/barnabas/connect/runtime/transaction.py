@@ -51,7 +51,7 @@ class TransactionalWriter:
         owner = self._owner
         assert owner is not None
         try:
-            rows, attempt = write_batches(self._task, batches, lambda _: Attempt(owner, self._id))
+            rows, attempt = write_batches(self._task, batches, lambda _: Attempt(owner, self._id), has_times=True)
         except BaseException:
             self._end(owner, commit=False)
             raise

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.catalog import Kind, UnknownPlugin, find
 from barnabas.connect.config_types import ConfigError
+from barnabas.connect.converters.header_converters import SIMPLE, HeaderConverter
 from barnabas.connect.transforms.interface import Predicate, Transform
 
 NAMES = ("transforms", "predicates")
@@ -26,9 +27,10 @@ class Chain:
 
     Args:
         config: of the connector. Raises ConfigError.
+        headers: writes the values of headers that transforms make.
     """
 
-    def __init__(self, config: Mapping[str, str]) -> None:
+    def __init__(self, config: Mapping[str, str], headers: HeaderConverter = SIMPLE) -> None:
         predicates = {alias: _made(config, "predicates", alias, Kind.PREDICATE) for alias in _aliases(config, "predicates")}
         self._steps = []
         for alias in _aliases(config, "transforms"):
@@ -40,7 +42,9 @@ class Chain:
                 )
             negated = config.get(f"transforms.{alias}.negate", "false").strip().lower() == "true"
             predicate = None if wanted is None else predicates[wanted]
-            self._steps.append(_Step(_made(config, "transforms", alias, Kind.TRANSFORMATION), predicate, negated))
+            transform = _made(config, "transforms", alias, Kind.TRANSFORMATION)
+            transform.headers = headers
+            self._steps.append(_Step(transform, predicate, negated))
 
     def __bool__(self) -> bool:
         return bool(self._steps)
@@ -99,4 +103,5 @@ def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
     try:
         return pa.concat_tables([one, other], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.Table.from_pylist([*one.to_pylist(), *other.to_pylist()])
+        rows: Any = pa.array([*one.to_pylist(), *other.to_pylist()])  # with the columns of both
+        return pa.Table.from_struct_array(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +67,9 @@ class InsertField(FieldTransform):
     """Adds fields: from where the record comes, or a constant."""
 
     ORIGINS = ("topic", "partition", "offset", "timestamp")
+    TYPES: ClassVar[Mapping[str, pa.DataType]] = {
+        "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("ms", "UTC"),
+    }  # fmt: skip
     config = ConfigDef()
     for _origin in ORIGINS:
         config = config.define(
@@ -93,7 +96,8 @@ class InsertField(FieldTransform):
             return values
         fields = fields_of(values, "field insertion")
         for origin, name in self._origins.items():
-            fields[name] = column(records, origin)
+            found = column(records, origin)
+            fields[name] = found.cast(self.TYPES[origin]) if pa.types.is_null(found.type) else found
         if self._static:
             fields[self._static] = pa.repeat(self._constant, len(values))
         return struct_of(fields, values)

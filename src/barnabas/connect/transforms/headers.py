@@ -1,4 +1,4 @@
-"""Transforms of headers. The value of a header is JSON of what it was, as Kafka Connect's SimpleHeaderConverter writes texts plainly."""
+"""Transforms of headers, whose values `header.converter` writes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
-from barnabas.connect.converters.json_text import text_of
+from barnabas.connect.converters.connect_texts import parsed
+from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.runtime.records import HEADERS
 from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
 from barnabas.connect.validators import one_of
 
@@ -39,10 +39,11 @@ class InsertHeader(Transform):
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._header = {"key": config["header"], "value": config["value.literal"].encode()}
+        self._name, self._value = config["header"], parsed(config["value.literal"])
 
     def apply(self, records: pa.Table) -> pa.Table:
-        return _with(records, ([*each, self._header] for each in _lists(records)))
+        header = {"key": self._name, "value": self.headers.encode(self._value.column, "")[0].as_py()}
+        return _with(records, ([*each, header] for each in _lists(records)))
 
 
 class DropHeaders(Transform):
@@ -90,8 +91,8 @@ class HeaderFrom(Transform):
         for field, header in self._pairs:
             if field not in fields:
                 raise ConnectError(f"Field does not exist: {field}")
-            for row, value in enumerate(fields[field].to_pylist()):
-                lists[row].append({"key": header, "value": None if value is None else text_of(value)})
+            for row, value in enumerate(self.headers.encode(fields[field], "").to_pylist()):
+                lists[row].append({"key": header, "value": value})
         if self._moves:
             moved = {field for field, _ in self._pairs}
             kept = {name: each for name, each in fields.items() if name not in moved}

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.converters.header_converters import SIMPLE, HeaderConverter
 from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ class Transform:
     Attributes:
         config: the definitions of its keys.
         side: the column that it changes, `key` or `value`, for one with both variants.
+        headers: writes the values of headers that it makes.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
     side: ClassVar[str] = "value"
+    headers: HeaderConverter = SIMPLE
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises ConfigError, ConnectError for a config that cannot work."""

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
+from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.runtime.records import HEADERS
 from barnabas.connect.transforms.debezium import envelope
 from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
 from barnabas.connect.validators import one_of

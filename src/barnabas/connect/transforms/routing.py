@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import Transform, column, with_column
 from barnabas.connect.transforms.java_texts import date_text, replacement_of
 from barnabas.connect.transforms.times import utc
@@ -64,7 +65,9 @@ class TimestampRouter(Transform):
         routed = []
         times = column(records, "timestamp").to_pylist()
         for topic, moment in zip(column(records, "topic").to_pylist(), times, strict=True):
-            text = date_text(utc(moment or datetime.datetime.now(datetime.UTC)), self._form)
+            if moment is None:
+                raise ConnectError(f"Timestamp missing on record of the topic {topic}")
+            text = date_text(utc(moment), self._form)
             routed.append(self._topic.replace("${topic}", topic).replace("${timestamp}", text))
         return with_column(records, "topic", pa.array(routed, pa.string()))
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client.config import ClientConfig
-from barnabas.engine.driver.driver import Driver
 from barnabas.engine.driver.opening import Opener
+from barnabas.engine.job_loop import JobLoop
+from barnabas.engine.jobs import DRIVEN, Job
 from barnabas.engine.spark_unit import TASK_VARIABLE
 from barnabas.pipelines import session
 from barnabas.pipelines.runs.process import LEAVE_S, guard_group
@@ -52,7 +53,7 @@ def main() -> int:
     threading.Thread(target=_load, daemon=True).start()
     made: Future[SparkSession] = Future()
     opener = Opener(made.result, settings, Path(task["folder"]))
-    driver = Driver(ClientConfig.from_options(settings), opener.open, lambda: _is_well(made))
+    driver = JobLoop(ClientConfig.from_options(settings), opener.open, _own, is_alive=lambda: _is_well(made))
     conf = {**CONF, **task["conf"]}
     if not run_beside(
         lambda: driver.run(stopping), made, lambda: session("barnabas", master=task["master"], conf=conf), stopping
@@ -61,6 +62,10 @@ def main() -> int:
         return EXIT_SPARK_ENDED
     made.result().stop()
     return EXIT_OK
+
+
+def _own(jobs: Mapping[str, Job]) -> Mapping[str, Job]:
+    return {name: job for name, job in jobs.items() if isinstance(job.work, DRIVEN) and not job.is_shared}
 
 
 def run_beside(

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from barnabas.client.config import ClientConfig
 from barnabas.engine.driver.appended import Appended
-from barnabas.engine.driver.job_logs import JobLogs
 from barnabas.engine.driver.job_sink import recovered
 from barnabas.engine.driver.kept_view import KeptView
-from barnabas.engine.driver.reasons import rebuild
-from barnabas.engine.driver.running_job import Work
 from barnabas.engine.driver.shared_query import SharedQueries
 from barnabas.engine.driver.view_job import ViewJob
 from barnabas.engine.folders import job_folder, queries_folder
+from barnabas.engine.job_logs import JobLogs
 from barnabas.engine.jobs import PROGRESS, STREAMING, ConnectorWork, InsertWork, Job, JobProgress, ViewWork
+from barnabas.engine.reasons import rebuild
+from barnabas.engine.running_job import Work
 from barnabas.engine.stores import progress_of
 from barnabas.errors import BarnabasError
 from barnabas.functions.store import check_stored
@@ -86,7 +86,7 @@ class Opener:
     """Opens the jobs of a driver.
 
     Args:
-        spark: waits for the session. Connectors begin without it.
+        spark: waits for the session. Connectors begin without it, unless they work with it.
         settings: of the client, with `bootstrap.servers`.
         folder: of the engine.
     """
@@ -105,7 +105,7 @@ class Opener:
         """Raises CheckpointLost, ProgressHidden, NotThere, ClientError, MicroBatchFailed, OSError, and what a connector raises."""
         if isinstance(job.work, ConnectorWork):
             # loaded by name: the house of connectors stands on the engine
-            found: Work = import_module(CONNECTORS).opened(job, self._settings, self._logs.open(job.name))
+            found: Work = import_module(CONNECTORS).opened(job, self._settings, self._logs.open(job.name), self._spark)
             return found
         assert isinstance(job.work, STREAMING)
         check_stored(self._config, job.work.plan.functions)

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from barnabas.engine.driver.appended import Appended
-from barnabas.engine.driver.job_logs import close_log
 from barnabas.engine.driver.kept_view import KeptView
 from barnabas.engine.driver.mailbox import Mailbox, Offer
 from barnabas.engine.driver.position import StreamOffset
-from barnabas.engine.driver.reasons import reason_of_view
 from barnabas.engine.driver.shared_query import POOL, SharedQueries, SharedQuery
 from barnabas.engine.driver.small_batches import SmallBatches, count, is_small
 from barnabas.engine.driver.topics import Topics
+from barnabas.engine.job_logs import close_log
+from barnabas.engine.reasons import reason_of_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +68,9 @@ class ViewJob:
         """Why it has ended, in one line; None while it runs."""
         error = self._error or (self._query.error if self._query is not None else None)
         return None if error is None else reason_of_view(error, self._name)
+
+    def cancel(self) -> None:
+        """Its start ends by itself."""
 
     def stop(self) -> None:
         """End after the running step, and release the state."""

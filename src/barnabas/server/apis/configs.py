@@ -16,6 +16,7 @@ from barnabas.config.describe import (
     broker_entries,
     client_metrics_entries,
     group_entries,
+    link_entries,
 )
 from barnabas.config.settings import check_broker
 from barnabas.digits import is_number
@@ -45,6 +46,7 @@ from barnabas.server.tls.changes import TlsBroker, refuse_security
 
 if TYPE_CHECKING:
     from barnabas.server.authorization.access_control import AccessControl
+    from barnabas.server.mirroring.mirrors import Mirrors
     from barnabas.server.requests import RequestContext
 
 MALFORMED = (
@@ -59,6 +61,8 @@ Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigs
 
 class ConfigBroker(TlsBroker, Protocol):
     """The parts of the broker that this module uses."""
+
+    mirrors: Mirrors
 
 
 def handle_describe_configs(
@@ -138,6 +142,11 @@ def _describe(broker: ConfigBroker, kind: int, name: str, keys: Sequence[str] | 
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         return client_metrics_entries(metadata.config(ResourceType.CLIENT_METRICS, name), keys)
+    if kind == ResourceType.LINK:
+        settings = metadata.config(ResourceType.LINK, name)
+        if not settings:
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, f"There is no mirror link {name!r}.")
+        return link_entries(settings, broker.mirrors.status(name), keys)
     raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
 
 
@@ -284,6 +293,8 @@ async def _alter(
         answers = await broker.controller.alter_configs(others, validate_only=validate_only)
     except KafkaError as error:
         answers = [error] * len(others)
+    if any(change.kind == ResourceType.LINK for change in others):
+        broker.mirrors.look_soon()
     left = iter(answers)
     return [here[place] if place in here else _outcome(next(left)) for place in range(len(changes))]
 
@@ -315,7 +326,8 @@ def handle_list_config_resources(
     if context.api_version < FIRST_LIST_VERSION_WITH_TYPES:
         wanted = {int(ResourceType.CLIENT_METRICS)}
     else:
-        wanted = set(request.resource_types) or {int(kind) for kind in ResourceType}
+        # Kafka's clients do not know links, so only a client that asks for links gets them
+        wanted = set(request.resource_types) or {int(kind) for kind in ResourceType if kind is not ResourceType.LINK}
     if not wanted <= {int(kind) for kind in ResourceType}:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     metadata = broker.metadata
@@ -326,6 +338,7 @@ def handle_list_config_resources(
         ResourceType.BROKER_LOGGER: brokers,
         ResourceType.GROUP: [name for kind, name in metadata.configs if kind is ResourceType.GROUP],
         ResourceType.CLIENT_METRICS: [name for kind, name in metadata.configs if kind is ResourceType.CLIENT_METRICS],
+        ResourceType.LINK: [name for kind, name in metadata.configs if kind is ResourceType.LINK],
     }
     resources = [
         ConfigResource(resource_name=name, resource_type=kind) for kind in ResourceType if kind in wanted for name in names[kind]

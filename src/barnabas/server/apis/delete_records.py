@@ -15,6 +15,7 @@ from barnabas.protocol.messages.delete_records import (
 )
 from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.server.handlers import Handler, takes
+from barnabas.storage.mirror_appender import refuse_write
 
 if TYPE_CHECKING:
     from barnabas.replication.hosted_partitions import HostedPartitions
@@ -93,6 +94,8 @@ async def _wait_for_followers(partition: LeaderPartition, answer: DeleteRecordsP
 def _delete_records(broker: DeleteRecordsBroker, partition: LeaderPartition, offset: int) -> int:
     if partition.topic in broker.internal_topics:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if partition.log.config.is_mirrored:
+        refuse_write(partition.topic, partition.log.config.mirror_link)
     policy = partition.log.config.cleanup_policy
     if "compact" in policy and "delete" not in policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.cluster.planning.deletion import DeleteOutcome
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.describe import Layers, topic_entries
+from barnabas.config.settings import MIRROR_KEYS, MIRROR_LINK
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -52,6 +53,8 @@ async def handle_create_topics(
         )
         for topic in request.topics
     ]
+    refused = [outcome for topic in wanted if (outcome := _refused_copy(topic)) is not None]
+    wanted = [topic for topic in wanted if _refused_copy(topic) is None]
     quota = mutation_quota(broker, context)
     try:
         outcomes = await (broker.controller if quota is None else quota).create_topics(
@@ -59,9 +62,20 @@ async def handle_create_topics(
         )
     except KafkaError as error:
         outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
+    outcomes = [*outcomes, *refused]
     layers = broker.controller.layers
     throttle_ms = 0 if quota is None else quota.throttle_ms
     return CreateTopicsResponse(throttle_time_ms=throttle_ms, topics=[_created(outcome, layers) for outcome in outcomes])
+
+
+def _refused_copy(topic: NewTopic) -> TopicOutcome | None:
+    """The refusal of a topic that a client wants to create with the settings of a copy, which only a mirror link may set."""
+    named = [key for key, _ in topic.configs if key in MIRROR_KEYS]
+    if not named:
+        return None
+    return TopicOutcome(
+        topic.name, KafkaError(ErrorCode.INVALID_CONFIG, f"{named[0]} is set by the mirror link that creates the topic")
+    )
 
 
 def _created(outcome: TopicOutcome, layers: Layers) -> CreatableTopicResult:
@@ -121,7 +135,12 @@ async def handle_create_partitions(
     broker: TopicBroker, context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     """CreatePartitions (api 37)."""
-    wanted = [MorePartitions(topic.name, topic.count, _assignments(topic.assignments)) for topic in request.topics]
+    links = {topic.name: broker.metadata.topic_config(topic.name).get(MIRROR_LINK) for topic in request.topics}
+    wanted = [
+        MorePartitions(topic.name, topic.count, _assignments(topic.assignments))
+        for topic in request.topics
+        if links[topic.name] is None
+    ]
     quota = mutation_quota(broker, context)
     try:
         outcomes = await (broker.controller if quota is None else quota).create_partitions(
@@ -129,11 +148,19 @@ async def handle_create_partitions(
         )
     except KafkaError as error:
         outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
+    copies = {name: link for name, link in links.items() if link is not None}
+    outcomes = [*outcomes, *(TopicOutcome(name, _copy_error(name, link)) for name, link in copies.items())]
     results = []
     for outcome in outcomes:
         code, message = _told(outcome.error)
         results.append(CreatePartitionsTopicResult(name=outcome.name, error_code=code, error_message=message))
     return CreatePartitionsResponse(throttle_time_ms=0 if quota is None else quota.throttle_ms, results=results)
+
+
+def _copy_error(topic: str, link: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.POLICY_VIOLATION, f"Topic {topic} gets its partitions from its source, by the mirror link {link}."
+    )
 
 
 def _assignments(assignments: Sequence[CreatePartitionsAssignment] | None) -> list[Sequence[int]] | None:

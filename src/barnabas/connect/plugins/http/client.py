@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import threading
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -46,21 +47,33 @@ class Client:
     Args:
         config: parsed with the keys of `settings.py`.
         codes: of answers that may be tried again.
+        connections: that are kept open; so many threads may send at once.
     """
 
-    def __init__(self, config: Mapping[str, Any], codes: frozenset[int], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], codes: frozenset[int], headers: Mapping[str, str], connections: int = 1
+    ) -> None:
         timeout_s = config["http.timeout.ms"] / 1000
         ca = {"ca_certs": config["ssl.ca.location"]} if config["ssl.ca.location"] else {}
-        self._pool = urllib3.PoolManager(timeout=timeout_s, retries=_REDIRECTS, maxsize=1, **ca)
+        self._pool = urllib3.PoolManager(timeout=timeout_s, retries=_REDIRECTS, maxsize=connections, **ca)
         self._config, self._codes, self._headers = config, codes, headers
         rate = config["requests.per.second"]
         self._gap_s = 1 / rate if rate > 0 else 0.0
         self._next_s = 0.0
+        self._lock = threading.Lock()
         self._token: tuple[str, float] | None = None
 
     def delay_s(self) -> float:
         """How long the next request has to wait for the limit of the rate."""
         return max(0.0, self._next_s - time.monotonic())
+
+    def turn_s(self) -> float:
+        """How long a thread has to wait before it sends. Its turn is taken."""
+        with self._lock:
+            now_s = time.monotonic()
+            turn_s = max(now_s, self._next_s)
+            self._next_s = turn_s + self._gap_s
+            return turn_s - now_s
 
     def send(self, request: Request) -> Answer:
         """The answer to a request.
@@ -69,7 +82,7 @@ class Client:
             RetriableError: the server cannot be reached, or says that it may be tried again.
             ConnectError: the log-in fails, or the answer is too large.
         """
-        self._next_s = time.monotonic() + self._gap_s
+        self._next_s = max(self._next_s, time.monotonic() + self._gap_s)
         answer = self._sent(request, {**self._headers, **request.headers, **self._authorization()})
         if answer.status == 401 and self._token is not None:  # it was withdrawn
             self._token = None
@@ -105,7 +118,8 @@ class Client:
             case "BEARER":
                 return {"authorization": f"Bearer {_secret(config['bearer.token'])}"}
             case "OAUTH2":
-                return {"authorization": f"Bearer {self._oauth_token()}"}
+                with self._lock:
+                    return {"authorization": f"Bearer {self._oauth_token()}"}
         return {}
 
     def _oauth_token(self) -> str:

@@ -124,7 +124,7 @@ def errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
     return {key: [f"{key} is needed if auth.type is {kind}"] for key in AUTH.get(kind, ()) if not (config.get(key) or "").strip()}
 
 
-def client_of(config: Config) -> Client:
+def client_of(config: Config, *, connections: int = 1) -> Client:
     """The client of a task."""
     codes = codes_of("retry.on.status.codes", config["retry.on.status.codes"])
-    return Client(config, codes, headers_of("http.headers", config["http.headers"]))
+    return Client(config, codes, headers_of("http.headers", config["http.headers"]), connections)

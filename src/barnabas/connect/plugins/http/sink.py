@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -22,22 +21,15 @@ from barnabas.connect.converters.plain import StringConverter
 from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.plugins.http import settings
 from barnabas.connect.plugins.http.client import Request, pause_s, place_of
+from barnabas.connect.plugins.http.lanes import ORDERS, Lanes, Sent, Some, lanes_of
 from barnabas.connect.plugins.http.settings import METHODS, URL
 from barnabas.connect.plugins.http.templates import at_pointer, filled, for_url, names_of
 from barnabas.connect.validators import Range, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 NULLS = ("ignore", "delete", "fail")
-
-
-class _Sent(NamedTuple):
-    """A record as it is sent."""
-
-    row: int
-    place: tuple[str, int, int]  # topic, partition, offset
-    key: Any
-    value: Any
-    body: bytes | None
+IN_FLIGHT, ORDER = "max.in.flight", "max.in.flight.order"
+MOST_IN_FLIGHT = 256  # threads of a task
 
 
 class HttpSink(Sink):
@@ -53,6 +45,14 @@ class HttpSink(Sink):
         .define(
             "batch.max.size", Type.INT, 1, importance=HIGH, validator=Range(1),
             documentation="The records of a request: with more than one, its body is a JSON array.",
+        )
+        .define(
+            IN_FLIGHT, Type.INT, 1, importance=MEDIUM, validator=Range(1, MOST_IN_FLIGHT),
+            documentation="The requests that wait for their answers at once.",
+        )
+        .define(
+            ORDER, Type.STRING, "key", importance=MEDIUM, validator=one_of(*ORDERS),
+            documentation="What keeps its order with several requests in flight: records of one key, of one partition, or none.",
         )
         .define(
             "batch.json.as.array", Type.BOOLEAN, False, importance=LOW, documentation="Whether the body is an array for one record too.",
@@ -75,6 +75,7 @@ class HttpSink(Sink):
         self._closed = threading.Event()
         self._sent: set[tuple[str, int, int]] = set()  # records of the batch that were sent
         self._tries = 0
+        self._has_failed = False  # in the lanes of the batch
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
@@ -87,7 +88,8 @@ class HttpSink(Sink):
 
     def open(self, config: Config) -> None:
         self._config = config
-        self._client = settings.client_of(config)
+        self._client = settings.client_of(config, connections=config[IN_FLIGHT])
+        self._lanes = Lanes(config[IN_FLIGHT])
         is_json = config["request.body.format"] == "json"
         self._converter = (
             JsonConverter({"schemas.enable": "false"}, is_key=False) if is_json else StringConverter({}, is_key=False)
@@ -95,34 +97,43 @@ class HttpSink(Sink):
         self._type = "application/json" if is_json or config["batch.max.size"] > 1 else "text/plain; charset=utf-8"
 
     def write(self, records: pa.Table, identity: Identity) -> None:
-        rows = [each for each in self._rows(records) if each.place not in self._sent]
+        config, rows = self._config, [each for each in self._rows(records) if each.place not in self._sent]
         bad: dict[int, str] = {}
-        size = self._config["batch.max.size"]
-        waiting = [
-            each[first : first + size] for each in _by_topic(rows) for first in range(0, len(each), size)
-        ]  # fmt: skip
-        waiting.reverse()
-        while waiting:
-            some = waiting.pop()
-            reason = self._refusal(identity.connector, some)
-            if reason is None:
-                self._sent.update(each.place for each in some)
-            elif len(some) == 1:
-                bad[some[0].row] = reason
-            else:
-                middle = len(some) // 2
-                waiting += [some[middle:], some[:middle]]
+        lanes = lanes_of(rows, order=config[ORDER], most=config[IN_FLIGHT], size=config["batch.max.size"])
+        self._has_failed = False
+        try:
+            self._lanes.run(lambda lane: self._send_all(identity.connector, lane, bad), lanes)
+        except RetriableError as error:
+            self._retry(error)
         if bad:
             raise BadRecords(bad)
         self._sent.clear()
 
-    def _rows(self, records: pa.Table) -> list[_Sent]:
+    def _send_all(self, connector: str, requests: Sequence[Some], bad: dict[int, str]) -> None:
+        """Send the requests of a lane, one behind the other. Records that are refused go to `bad`. Another lane's error ends it too."""
+        waiting = list(reversed(requests))
+        try:
+            while waiting and not self._has_failed:
+                some = waiting.pop()
+                reason = self._refusal(connector, some)
+                if reason is None:
+                    self._sent.update(each.place for each in some)
+                elif len(some) == 1:
+                    bad[some[0].row] = reason
+                else:
+                    middle = len(some) // 2
+                    waiting += [some[middle:], some[:middle]]
+        except BaseException:
+            self._has_failed = True
+            raise
+
+    def _rows(self, records: pa.Table) -> list[Sent]:
         values: Any = records.column("value").combine_chunks()
         bodies = self._converter.encode(values, "").to_pylist()
         keys = records.column("key").to_pylist() if "key" in records.column_names else [None] * records.num_rows
         places = zip(*(records.column(each).to_pylist() for each in ("topic", "partition", "offset")), strict=True)
         found = [
-            _Sent(row, place, key, value, None if value is None else body)
+            Sent(row, place, key, value, None if value is None else body)
             for row, (place, key, value, body) in enumerate(zip(places, keys, values.to_pylist(), bodies, strict=True))
         ]
         nulls = [each.row for each in found if each.body is None]
@@ -133,23 +144,20 @@ class HttpSink(Sink):
                 return [each for each in found if each.body is not None]
         return found
 
-    def _refusal(self, connector: str, some: Sequence[_Sent]) -> str | None:
+    def _refusal(self, connector: str, some: Some) -> str | None:
         """Send some records; why the server refuses them, or None. Raises RetriableError, ConnectError."""
         if len(some) > 1 and any(each.body is None for each in some):
             return "deletions go one by one"
         self._wait()
         request = self._request(connector, some)
-        try:
-            answer = self._client.send(request)
-        except RetriableError as error:
-            self._retry(error)
+        answer = self._client.send(request)
         self._tries = 0
         if answer.status < 300:
             return None
         return f"{request.method} {place_of(request.url)} answers {answer.status} {answer.reason}"
 
     def _wait(self) -> None:
-        if self._closed.wait(self._client.delay_s()):
+        if self._closed.wait(self._client.turn_s()):
             raise ConnectError("the task ends")
 
     def _retry(self, error: RetriableError) -> None:
@@ -161,7 +169,7 @@ class HttpSink(Sink):
             raise ConnectError(f"{error}, after {tries + 1} tries") from None
         raise RetriableError(str(error), after_s=pause_s(tries, self._config["retry.backoff.ms"] / 1000, error.after_s)) from None
 
-    def _request(self, connector: str, some: Sequence[_Sent]) -> Request:
+    def _request(self, connector: str, some: Sequence[Sent]) -> Request:
         config, first, last = self._config, some[0], some[-1]
         url = filled(config["http.url"], lambda name: _value(first, name), for_url)
         headers = {}
@@ -181,15 +189,11 @@ class HttpSink(Sink):
     def close(self) -> None:
         self._closed.set()
         if hasattr(self, "_client"):
+            self._lanes.close()
             self._client.close()
 
 
-def _by_topic(rows: Sequence[_Sent]) -> list[list[_Sent]]:
-    """Neighbours of one topic, which can go to one URL."""
-    return [list(some) for _, some in groupby(rows, key=lambda each: each.place[0])]
-
-
-def _value(record: _Sent, name: str) -> Any:
+def _value(record: Sent, name: str) -> Any:
     """The value of a place in a URL."""
     simple = {"topic": record.place[0], "partition": record.place[1], "offset": record.place[2], "key": record.key}
     if name in simple:

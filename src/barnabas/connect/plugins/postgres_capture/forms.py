@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.connect.converters.json_text import two_complement
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture import texts, times
 from barnabas.connect.plugins.postgres_capture.settings import Settings
@@ -121,8 +122,7 @@ def _variable(column: Any) -> Array:
             raise _no_number(column, each)
         scale = max(0, -int(number.as_tuple().exponent))
         unscaled = int(number.scaleb(scale))
-        length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
-        found.append({"scale": scale, "value": unscaled.to_bytes(length, "big", signed=True)})
+        found.append({"scale": scale, "value": two_complement(unscaled)})
     return pa.array(found, VARIABLE)
 
 

@@ -156,13 +156,11 @@ class PostgresCapture(Source):
     @staticmethod
     def _receive(stream: Stream, transactions: SlotBatches) -> bool:
         """Take what has come; whether that is all."""
-        while transactions.rows < ROWS:
-            found = stream.message()
-            if found is None:
-                return True
-            payload, lsn = found
+        for payload, lsn in stream.messages():
             transactions.receive(message_of(payload), lsn)
-        return False
+            if transactions.rows >= ROWS:
+                return False
+        return True
 
     def _given(self, batches: Sequence[Batch]) -> Iterator[Batch]:
         if batches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -51,11 +52,12 @@ class Stream:
                 status_interval=STATUS_S,
             )  # fmt: skip
 
-    def message(self) -> tuple[bytes, int] | None:
-        """The next message and its place; None if none has come yet."""
+    def messages(self) -> Iterator[tuple[bytes, int]]:
+        """The messages that have come, and their places."""
         with _Translated(self._place, "has lost the connection of the slot"):
-            found = self._cursor.read_message()
-        return None if found is None else (found.payload, found.data_start)
+            read = self._cursor.read_message
+            while (found := read()) is not None:
+                yield found.payload, found.data_start
 
     def wait(self, longest_s: float) -> None:
         """Wait until something comes."""

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.plugins.databases.database import RowsUnfit
-from barnabas.connect.plugins.sql_sink.settings import Settings
 
 types: Any = pa.types
+
+
+class Choice(Protocol):
+    """Which columns a table gets: where its primary key comes from, by the words of `pk.mode`, and the fields of values; none: all."""
+
+    @property
+    def pk_mode(self) -> str: ...
+    @property
+    def pk_fields(self) -> Sequence[str]: ...
+    @property
+    def whitelist(self) -> frozenset[str]: ...
 
 
 class Shaped(NamedTuple):
@@ -42,8 +52,12 @@ def runs_of(records: pa.Table) -> Iterator[tuple[pa.Table, bool]]:
         yield records.slice(begin, end - begin), bool(flags[begin])
 
 
-def rows_of(records: pa.Table, settings: Settings) -> Shaped:
-    """The rows of records that have values. Raises RowsUnfit."""
+def rows_of(records: pa.Table, settings: Choice, *, times: Sequence[str] = (), unit: Literal["us", "ns"] = "us") -> Shaped:
+    """The rows of records that have values. Raises RowsUnfit.
+
+    Args:
+        times: fields whose numbers are times since the epoch, in the unit.
+    """
     value = _objects(_chunk(records, "value"))
     if not types.is_struct(value.type):
         raise RowsUnfit(
@@ -52,10 +66,10 @@ def rows_of(records: pa.Table, settings: Settings) -> Shaped:
         )
     fields = {each.name: value.field(each.name) for each in value.type}
     fields = {name: _masked(each, value) for name, each in fields.items()}
-    for name in settings.time_fields:
+    for name in times:
         if name in fields and types.is_integer(fields[name].type):
             numbers = fields[name].cast(pa.int64())
-            fields[name] = numbers.cast(pa.timestamp(settings.time_unit, "UTC")).cast(pa.timestamp("us", "UTC"), safe=False)
+            fields[name] = numbers.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp("us", "UTC"), safe=False)
     keys = _keys(records, settings, fields)
     whitelist = settings.whitelist
     columns = dict(keys)
@@ -76,7 +90,7 @@ def _objects(value: Any) -> Any:
         return value
 
 
-def keys_of(records: pa.Table, settings: Settings) -> pa.Table:
+def keys_of(records: pa.Table, settings: Choice) -> pa.Table:
     """The keys of the rows that records without values delete. Raises RowsUnfit."""
     return pa.table(_keys(records, settings, {}))
 
@@ -90,7 +104,7 @@ def _masked(field: Any, struct: Any) -> Any:
     return field if struct.null_count == 0 else pc.if_else(pc.is_valid(struct), field, pa.scalar(None, field.type))
 
 
-def _keys(records: pa.Table, settings: Settings, fields: dict[str, Any]) -> dict[str, Any]:
+def _keys(records: pa.Table, settings: Choice, fields: dict[str, Any]) -> dict[str, Any]:
     match settings.pk_mode:
         case "none":
             return {}
@@ -113,7 +127,7 @@ def _keys(records: pa.Table, settings: Settings, fields: dict[str, Any]) -> dict
     return found
 
 
-def _chosen(records: pa.Table, settings: Settings, fields: dict[str, Any], part: str) -> dict[str, Any]:
+def _chosen(records: pa.Table, settings: Choice, fields: dict[str, Any], part: str) -> dict[str, Any]:
     wanted = settings.pk_fields or tuple(fields)
     if missing := [name for name in wanted if name not in fields]:
         raise RowsUnfit(f"pk.fields names {missing[0]}, which the {part} of {_place(records)} lacks; it has {list(fields)}")

@@ -104,6 +104,7 @@ class SqlSink(Sink):
             self._offsets.ensure({place: begin for place, (begin, _) in identity.ranges.items()})
         database.commit()  # of new tables, which ends a transaction in MariaDB anyway
         database.begin()
+        written: Mapping[Place, int] = {}
         if self._offsets is not None:
             written = self._offsets.read(lock=True)
             if any(written[place] > begin for place, (begin, _) in identity.ranges.items()):
@@ -115,7 +116,8 @@ class SqlSink(Sink):
             self._name_refused(database, settings, records, is_mixed=is_mixed)
             raise
         if self._offsets is not None:
-            self._offsets.write({place: end for place, (_, end) in identity.ranges.items()})
+            ends = {place: max(end, written.get(place, end)) for place, (_, end) in identity.ranges.items()}
+            self._offsets.write(ends)  # a task that was overtaken does not take them back
         database.commit()
 
     def _name_refused(self, database: Database, settings: Settings, records: pa.Table, *, is_mixed: bool) -> None:
@@ -160,7 +162,7 @@ class SqlSink(Sink):
     def _run(self, settings: Settings, table: TableName, run: pa.Table, *, has_values: bool, is_mixed: bool) -> list[Step]:
         assert self._tables is not None
         if has_values:
-            shaped = rows_of(run, settings)
+            shaped = rows_of(run, settings, times=settings.time_fields, unit=settings.time_unit)
             fitting = self._tables.fit(table, shaped.rows, shaped.keys, is_mixed=is_mixed)
             return [_writing(settings, table, plain_columns(fitting, settings.timezone), shaped.keys)]
         if not self._tables.is_there(table):

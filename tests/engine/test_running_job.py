@@ -1,4 +1,4 @@
-"""The life of a view in the driver: start, failure, restart, pause, end."""
+"""The life of a job in a loop: start, failure, restart, pause, end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from barnabas.engine.driver.running_job import RunningJob
 from barnabas.engine.jobs import Desired, Job, JobState, State
+from barnabas.engine.running_job import RunningJob
 from tests.engine.cluster import view
 from tests.waiting import wait_until
 
@@ -18,7 +18,7 @@ class FakeWork:
 
     def __init__(self, refuses: str | None = None) -> None:
         self.refuses = refuses
-        self.settled = self.stopped = False
+        self.settled = self.stopped = self.cancelled = False
         self.fault: str | None = None
 
     def start(self) -> None:
@@ -30,6 +30,9 @@ class FakeWork:
 
     def has_settled(self) -> bool:
         return self.settled
+
+    def cancel(self) -> None:
+        self.cancelled = True
 
     def stop(self) -> None:
         self.stopped = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from barnabas.engine.driver.job_logs import JobLogs, close_log
 from barnabas.engine.folders import job_log
+from barnabas.engine.job_logs import JobLogs, close_log
 from barnabas.engine.rotating_log import last_lines
 
 

@@ -20,7 +20,7 @@ class JobLogs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._handlers: dict[str, _JobLog] = {}
+        self._handlers: dict[str, JobLog] = {}
 
     def open(self, name: str) -> logging.Logger:
         """The logger of a job, which no other job has. Its file is opened anew: the folder of a job that was dropped is deleted."""
@@ -29,7 +29,7 @@ class JobLogs:
         old = self._handlers.pop(name, None)
         if old is not None:
             old.close()
-        handler = self._handlers[name] = _JobLog(RotatingLog(job_log(self._folder, name)))
+        handler = self._handlers[name] = JobLog(RotatingLog(job_log(self._folder, name)))
         logger.addHandler(handler)
         return logger
 
@@ -40,7 +40,7 @@ def close_log(logger: logging.Logger) -> None:
         each.close()
 
 
-class _JobLog(logging.Handler):
+class JobLog(logging.Handler):
     """Writes lines to the log of one job."""
 
     def __init__(self, log: RotatingLog) -> None:

@@ -1,5 +1,5 @@
-"""One view in the driver: starts it, looks after it, ends it, and starts it again after a failure. The work is done in threads, so that no
-job waits for another."""
+"""One job of a loop: starts it, looks after it, ends it, and starts it again after a failure. The work is done in threads, so that no job
+waits for another."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from barnabas.engine.driver.reasons import one_line
 from barnabas.engine.job_states import made, waiting
 from barnabas.engine.jobs import Desired, Job, JobState, State
 from barnabas.engine.life import Action, Life, Phase
+from barnabas.engine.reasons import one_line
 
 logger = logging.getLogger(__name__)
 
 
 class Work(Protocol):
-    """What runs: `view_job.ViewJob`."""
+    """The work of a job: `driver/view_job.py: ViewJob`, `runner/task_process.py: TaskProcess`, `connect/runtime/task.py: Task`."""
 
     def start(self) -> object:
         """Begin; raises if it cannot."""
@@ -29,12 +29,15 @@ class Work(Protocol):
     def has_settled(self) -> bool:
         """Whether it has taken a micro-batch since its start, or found nothing to take."""
 
+    def cancel(self) -> None:
+        """End a start that lasts, if that can be had: `start` raises then. Called by another thread, again and again."""
+
     def stop(self) -> None:
         """End, and release everything; safe in any state."""
 
 
 class RunningJob:
-    """A job that the driver knows.
+    """A job that the loop knows.
 
     Args:
         make: opens the job's state; raises if it cannot.
@@ -63,6 +66,8 @@ class RunningJob:
             self.job = job
         wanted = is_same and self.job.desired is Desired.RUNNING
         if self._thread is not None:
+            if not wanted and self.life.phase is Phase.STARTING and self._work is not None:
+                self._work.cancel()
             return
         action = self.life.tick(now_s, wanted=wanted)
         if action is Action.START:

@@ -10,7 +10,7 @@ MOST_CHARACTERS = 1_000
 TRACEBACK = "Traceback (most recent call last):"
 OURS = "barnabas."
 _RAISED = re.compile(r"(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?")
-_BEHIND = re.compile(r"\s*SQLSTATE: |=== |\s+at ")  # what Spark writes behind a traceback
+_BEHIND = re.compile(r"\s*SQLSTATE: |=== |\s+at ")  # Spark writes it behind a traceback
 
 
 def one_line(error: BaseException) -> str:
@@ -28,7 +28,7 @@ def reason_of_view(error: BaseException, job: str) -> str:
 
 
 def rebuild(job: str) -> str:
-    """What to do about a view that cannot go on from its state."""
+    """Advice about a view that cannot go on from its state."""
     return f"`barnabas job restart {job} --rebuild` computes it again from what is there"
 
 

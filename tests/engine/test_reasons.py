@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.engine.driver.reasons import MOST_CHARACTERS, one_line, reason_of_view
+from barnabas.engine.reasons import MOST_CHARACTERS, one_line, reason_of_view
 from barnabas.pipelines.data_loss import DataLoss
 
 SPARK = """[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform latestOffset: \

@@ -1,0 +1,239 @@
+"""`barnabas mirror`: links that copy topics of another cluster, with their offsets, and the promotion of copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options, parse_addresses
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.output import Output, output_option
+from barnabas.cli.types import TIMEOUT, Text, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.cli.mirror_requests import LinkView
+    from barnabas.mirror.status import PartitionStatus
+
+LINKS = {"name": "LINK", "source": "FROM", "topics": "TOPICS", "copies": "COPIES", "lag": "LAG", "state": "STATE"}
+COPIES = {"topic": "TOPIC", "partition": "PARTITION", "state": "STATE", "end": "END", "source_end": "SOURCE END",
+          "lag": "LAG", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
+SETTINGS = {"name": "SETTING", "value": "VALUE"}
+UNKNOWN = "?"
+
+
+@click.group(context_settings=HELP_OPTIONS)
+def mirror() -> None:
+    """Copy topics of another cluster, with their offsets, and make copies writable."""
+
+
+@mirror.command("create")
+@click.argument("name", metavar="LINK")
+@click.option(
+    "--from",
+    "source",
+    type=Text(checked(parse_addresses)),
+    required=True,
+    metavar="HOST:PORT,...",
+    help="Brokers of the source cluster.",
+)
+@click.option("--topics", "patterns", multiple=True, metavar="REGEX", help="Topics to copy; repeatable.  [default: .*]")
+@click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="REGEX",
+    help="Topics not to copy; repeatable.  [default: __.* and _barnabas.*]",
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another setting of the link, such as security.protocol; repeatable.",
+)
+@connection_options
+@output_option
+def create(
+    connection: Connection,
+    output: Output,
+    name: str,
+    source: str,
+    patterns: Sequence[str],
+    excluded: Sequence[str],
+    sets: Sequence[str],
+) -> None:
+    """Create a link on the target cluster: topics of the source appear here as read-only copies."""
+    from barnabas.cli.mirror_requests import alter_link, link_names
+    from barnabas.cli.resources import Change, Operation, parse_changes
+
+    changes = parse_changes(sets=sets, deletes=(), appends=(), subtracts=())
+    changes.append(Change("bootstrap.servers", Operation.SET, source))
+    changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
+    changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
+    with connection.wire() as wire:
+        if name in link_names(wire):
+            raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
+        alter_link(wire, name, changes)
+    output.done(f"created mirror link {name}", {"link": name, "source": source})
+
+
+@mirror.command("list")
+@connection_options
+@output_option
+def list_links(connection: Connection, output: Output) -> None:
+    """List the links of the target cluster."""
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_requests import link_names, view
+
+    with Brokers(connection) as brokers:
+        views = [view(brokers, name) for name in link_names(brokers.first)]
+    output.table([_link_row(each) for each in views], LINKS, empty="no mirror links")
+
+
+def _link_row(link: LinkView) -> dict[str, Any]:
+    stopped = sum(each.state == "stopped" for each in link.partitions)
+    state = "paused" if link.settings.get("paused") == "true" else link.errors[0] if link.errors else "running"
+    lags = [each.lag for each in link.partitions]
+    return {
+        "name": link.name,
+        "source": link.settings.get("bootstrap.servers"),
+        "topics": link.settings.get("topics"),
+        "copies": len(link.topics),
+        "lag": UNKNOWN if -1 in lags else sum(lags),
+        "state": f"{state}, {stopped} partitions stopped" if stopped else state,
+    }
+
+
+@mirror.command("status")
+@click.argument("name", metavar="LINK")
+@connection_options
+@output_option
+def status(connection: Connection, output: Output, name: str) -> None:
+    """Show for each partition of the copies how far it is, and what holds it back."""
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_requests import view
+
+    with Brokers(connection) as brokers:
+        found = view(brokers, name)
+    rows = [_copy_row(each) for each in found.partitions]
+    rows += [
+        {**dict.fromkeys(COPIES, ""), "topic": topic, "state": "refused", "reason": reason}
+        for topic, reason in sorted(found.refused.items())
+    ]
+    output.table(rows, COPIES, empty="no copies yet")
+    if found.errors and not output.as_json:
+        click.echo(f"the source: {'; '.join(found.errors)}", err=True)
+
+
+def _copy_row(each: PartitionStatus) -> dict[str, Any]:
+    is_known = each.source_end_offset >= 0
+    return {
+        "topic": each.topic,
+        "partition": each.partition,
+        "state": each.state,
+        "end": each.end_offset,
+        "source_end": each.source_end_offset if is_known else UNKNOWN,
+        "lag": each.lag if is_known else UNKNOWN,
+        "behind": f"{each.lag_ms / 1000:.1f} s" if is_known else UNKNOWN,
+        "reason": each.reason,
+    }
+
+
+@mirror.command("describe")
+@click.argument("name", metavar="LINK")
+@connection_options
+@output_option
+def describe(connection: Connection, output: Output, name: str) -> None:
+    """Show the settings of a link."""
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_requests import view
+
+    with Brokers(connection) as brokers:
+        settings = view(brokers, name).settings
+    output.table([{"name": key, "value": value} for key, value in sorted(settings.items())], SETTINGS)
+
+
+@mirror.command("pause")
+@click.argument("name", metavar="LINK")
+@connection_options
+@output_option
+def pause(connection: Connection, output: Output, name: str) -> None:
+    """Stop fetching from the source until `resume`."""
+    _set_paused(connection, name, paused=True)
+    output.done(f"paused mirror link {name}", {"link": name})
+
+
+@mirror.command("resume")
+@click.argument("name", metavar="LINK")
+@connection_options
+@output_option
+def resume(connection: Connection, output: Output, name: str) -> None:
+    """Go on after `pause`."""
+    _set_paused(connection, name, paused=False)
+    output.done(f"resumed mirror link {name}", {"link": name})
+
+
+def _set_paused(connection: Connection, name: str, *, paused: bool) -> None:
+    from barnabas.cli.mirror_requests import alter_link, link_names
+    from barnabas.cli.resources import Change, Operation
+
+    with connection.wire() as wire:
+        if name not in link_names(wire):
+            raise Failure(f"there is no mirror link {name}")
+        alter_link(wire, name, [Change("paused", Operation.SET, "true" if paused else "false")])
+
+
+@mirror.command("promote")
+@click.argument("name", metavar="LINK")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option("--all", "everything", is_flag=True, help="All copies of the link.")
+@click.option("--now", is_flag=True, help="Do not wait for the records that the source still has, as when the source is lost.")
+@click.option("--wait", "wait_s", type=TIMEOUT, default=60.0, show_default=True, metavar="SECONDS",
+              help="Seconds to wait until the copies have everything.")  # fmt: skip
+@connection_options
+@output_option
+def promote(
+    connection: Connection, output: Output, name: str, topics: tuple[str, ...], everything: bool, now: bool, wait_s: float
+) -> None:
+    """Make copies writable: they take the rest from the source, abort open transactions, and leave the link for good.
+
+    Stop the writers of the source first: the copy does not get records that are written there later.
+    """
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_requests import finish_promotion, start_promotion, view, wait_ready
+
+    if bool(topics) == everything:
+        raise click.UsageError("name topics, or give --all")
+    with Brokers(connection) as brokers:
+        copies = view(brokers, name).topics
+        unknown = sorted(set(topics) - set(copies))
+        if unknown:
+            raise BadInput(f"not copies of mirror link {name}: {', '.join(unknown)}")
+        wanted = list(dict.fromkeys(topics)) if topics else copies
+        if not wanted:
+            raise Failure(f"mirror link {name} has no copies")
+        start_promotion(brokers.first, wanted, now=now)
+        ready = wait_ready(brokers, name, wanted, wait_s)
+        finish_promotion(brokers.first, ready)
+    missing = None if any(each.source_end_offset < 0 for each in ready) else sum(each.lag for each in ready)
+    data = {"topics": wanted, "records_missing": missing}
+    text = "an unknown number of records is missing" if missing is None else f"{missing} records are missing"
+    output.done(f"promoted {', '.join(wanted)}" + (f"; {text}" if now else ""), data)
+
+
+@mirror.command("delete")
+@click.argument("name", metavar="LINK")
+@connection_options
+@output_option
+def delete(connection: Connection, output: Output, name: str) -> None:
+    """Delete a link that has no copies: promote or delete them first."""
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_requests import delete_link
+
+    with Brokers(connection) as brokers:
+        delete_link(brokers, name)
+    output.done(f"deleted mirror link {name}", {"link": name})

@@ -1,0 +1,142 @@
+"""The requests of `barnabas mirror`: settings and status of links, from every broker of a cluster, and promotion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from barnabas.cli.broker_connections import Brokers
+from barnabas.cli.errors import Failure, code_name
+from barnabas.cli.resources import Change, Operation, alter_settings
+from barnabas.cli.wire import Wire
+from barnabas.error_codes import ErrorCode
+from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, PartitionStatus, decode_link, decode_partition
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.values import ResourceType
+
+LOOK_AGAIN_S = 0.2
+READY = "ready"
+
+
+class LinkView(Struct):
+    """A link as all brokers together see it."""
+
+    name: str
+    settings: dict[str, str | None]
+    errors: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    partitions: list[PartitionStatus] = field(default_factory=list)
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted({each.topic for each in self.partitions})
+
+
+def link_names(wire: Wire) -> list[str]:
+    """The links of the cluster; raises Failure if the brokers know no links."""
+    answer = wire.request(ListConfigResourcesRequest(resource_types=[int(ResourceType.LINK)]))
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        raise Failure("this cluster has no mirror links: they need barnabas as the target")
+    if answer.error_code:
+        raise Failure(f"cannot list the mirror links: {code_name(answer.error_code)}")
+    return sorted(resource.resource_name for resource in answer.config_resources)
+
+
+def view(brokers: Brokers, name: str) -> LinkView:
+    """Ask every broker about a link; raises Failure if there is no such link."""
+    found = LinkView(name, {})
+    for _, wire in brokers:
+        resource = DescribeConfigsResource(resource_type=ResourceType.LINK, resource_name=name, configuration_keys=None)
+        (result,) = wire.request(DescribeConfigsRequest(resources=[resource])).results
+        if result.error_code:
+            raise Failure(f"mirror link {name}: {result.error_message or code_name(result.error_code)}")
+        _add(found, {item.name: item.value for item in result.configs})
+    found.partitions.sort(key=lambda each: (each.topic, each.partition))
+    return found
+
+
+def _add(found: LinkView, values: Mapping[str, str | None]) -> None:
+    for key, value in values.items():
+        if key == LINK_STATUS:
+            link: LinkStatus = decode_link(value or "")
+            if link.error and link.error not in found.errors:
+                found.errors.append(link.error)
+            found.refused.update(link.refused)
+        elif key.startswith(PREFIX):
+            found.partitions.append(decode_partition(value or ""))
+        else:
+            found.settings[key] = value
+
+
+def alter_link(wire: Wire, name: str, changes: Iterable[Change]) -> None:
+    """Change settings of a link; raises Failure if the broker refuses."""
+    alter_settings(wire, ResourceType.LINK, name, changes, validate_only=False)
+
+
+def delete_link(brokers: Brokers, name: str) -> None:
+    """Delete a link: a link without settings does not exist. Raises Failure if topics are copies of it."""
+    settings = view(brokers, name).settings
+    alter_link(brokers.first, name, [Change(key, Operation.DELETE, None) for key in settings])
+
+
+def start_promotion(wire: Wire, topics: Sequence[str], *, now: bool) -> None:
+    """Have the leaders of copies stop at the end of the source, or where they are."""
+    state = "promoting-now" if now else "promoting"
+    for topic in topics:
+        alter_settings(wire, ResourceType.TOPIC, topic, [Change("mirror.state", Operation.SET, state)], validate_only=False)
+
+
+def wait_ready(brokers: Brokers, name: str, topics: Sequence[str], wait_s: float) -> list[PartitionStatus]:
+    """Wait until each partition of the topics may be opened for writers.
+
+    Raises:
+        Failure: the time is over; the text says what each partition waits for.
+    """
+    expected = _partition_counts(brokers.first, topics)
+    deadline = time.monotonic() + wait_s
+    while True:
+        found = view(brokers, name)
+        ours = [each for each in found.partitions if each.topic in expected]
+        late = [each for each in ours if each.state != READY]
+        if not late and len(ours) == sum(expected.values()):
+            return ours
+        if time.monotonic() >= deadline:
+            raise Failure(_too_late(found, late, sum(expected.values()) - len(ours)))
+        time.sleep(LOOK_AGAIN_S)
+
+
+def _too_late(found: LinkView, late: Sequence[PartitionStatus], absent: int) -> str:
+    waiting = [f"{each.topic}-{each.partition} {each.reason or f'lacks {max(each.lag, 0)} records'}" for each in late[:5]]
+    if absent:
+        waiting.append(f"{absent} partitions have no leader")
+    why = "; ".join([*found.errors, *waiting])
+    return f"not ready in time: {why}. The topics stay read-only: repeat the command, or give --now to go on without the source"
+
+
+def _partition_counts(wire: Wire, topics: Sequence[str]) -> dict[str, int]:
+    names = [MetadataRequestTopic(name=topic) for topic in topics]
+    answer = wire.request(MetadataRequest(topics=names, allow_auto_topic_creation=False))
+    for topic in answer.topics:
+        if topic.error_code:
+            raise Failure(f"topic {topic.name}: {code_name(topic.error_code)}")
+    return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+
+def finish_promotion(wire: Wire, partitions: Sequence[PartitionStatus]) -> None:
+    """Open topics for writers; producers get ids from now on that no record of the copies has."""
+    ends: dict[str, int] = {}
+    for each in partitions:
+        ends[each.topic] = max(ends.get(each.topic, 0), each.producer_id_end)
+    for topic, end in ends.items():
+        changes: list[Any] = [
+            Change("mirror.link", Operation.DELETE, None),
+            Change("mirror.state", Operation.DELETE, None),
+            Change("mirror.source.topic.id", Operation.DELETE, None),
+            Change("mirror.producer.id.end", Operation.SET, str(end)),
+        ]
+        alter_settings(wire, ResourceType.TOPIC, topic, changes, validate_only=False)

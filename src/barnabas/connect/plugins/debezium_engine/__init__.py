@@ -1,0 +1,1 @@
+"""Any connector of Debezium, in a JVM of its own."""

@@ -1,0 +1,1 @@
+"""Formats and databases of Spark as connectors."""

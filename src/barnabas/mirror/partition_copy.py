@@ -1,0 +1,306 @@
+"""One partition that this broker leads and that is a copy of a partition of another cluster: what to fetch, and what an answer does.
+
+Owns the position in the source. Its only I/O is that of the log. A fetcher sends `position` to the leader in the source and passes the
+answer to `receive`, which returns the next step. Followers in this cluster replicate the log as always.
+
+Rules
+  1. Every batch is kept as the source stored it: offsets, timestamps, codec, producer id, control batches. Only its leader epoch becomes
+     that of this cluster, because followers here compare epochs. It is not under the CRC, which is checked.
+  2. Only committed batches are copied, because the source shows no others.
+  3. Before the first fetch the last batch here is compared with that of the source (`Step.COMPARE`). A copy whose source has other records
+     at the same offsets stops, and nothing is cut: a person must decide.
+  4. The log start follows that of the source, up to the high watermark here.
+  5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.mirror.status import PartitionStatus
+from barnabas.protocol.records.batch_header import (
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    BatchHeader,
+    Buffer,
+    read_header,
+)
+from barnabas.replication.leader_partition import LeaderPartition
+from barnabas.storage.log.appender import LogAppender
+from barnabas.storage.markers import marker_batch
+from barnabas.storage.replicated_batches import set_leader_epoch
+
+NO_EPOCH = UNKNOWN = -1
+PIECE_BYTES = 512 * 1024  # appended before the loop gets a turn
+MIRRORING, PROMOTING, PROMOTING_NOW = "mirroring", "promoting", "promoting-now"  # values of mirror.state
+
+
+class SourceAnswer(NamedTuple):
+    """The part of the source's answer about one partition."""
+
+    error: ErrorCode
+    high_watermark: int
+    log_start_offset: int
+    records: Buffer
+    has_diverged: bool = False
+
+
+class Step(Enum):
+    """The next step of the fetcher for this partition."""
+
+    TAKE = "take"  # append the records of the answer by `take`
+    FETCH = "fetch"
+    FIND_LEADER = "find leader"  # read the metadata of the source again
+    ASK_RANGE = "ask range"  # ask the source for its log start and end offsets, and pass them to `receive_range`
+    WAIT = "wait"
+    STOP = "stop"  # `reason` says why; a person must act
+
+
+class PartitionCopy:
+    """See the module.
+
+    Args:
+        partition: the leader of the copy.
+        now_ms: the time.
+    """
+
+    def __init__(self, partition: LeaderPartition, now_ms: int) -> None:
+        self.partition = partition
+        self.source_start = self.source_end = UNKNOWN
+        self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
+        self.reason = ""  # what holds the copy back
+        self.is_stopped = False
+        self.caught_up_ms = now_ms
+        self._is_compared = False
+        self._is_asked_since_promotion = False
+        self._skip_to = 0  # the log of the source began here, past the end of the copy
+        self._is_ended = False  # open transactions were ended
+
+    # Fetching
+
+    @property
+    def state(self) -> str:
+        return self.partition.log.config.mirror_state
+
+    @property
+    def position(self) -> int:
+        """The offset to fetch next."""
+        log = self.partition.log
+        if self._must_compare:
+            return log.log_end_offset - 1
+        return max(log.log_end_offset, self._skip_to)
+
+    @property
+    def _must_compare(self) -> bool:
+        """Whether the last batch here must still be compared with that of the source."""
+        return not self._is_compared and self.partition.log.log_end_offset > self.partition.log.log_start_offset
+
+    @property
+    def wants_records(self) -> bool:
+        """Whether the partition should be fetched now."""
+        partition = self.partition
+        if partition.closed or self.is_stopped or self.is_drained:
+            return False
+        if partition.is_under_min_isr:
+            self.reason = "fewer than min.insync.replicas are in sync here"
+            return False
+        return True
+
+    def receive(self, asked: int, answer: SourceAnswer, now_ms: int) -> Step:
+        """Apply an answer, except for its records, which `take` appends.
+
+        Args:
+            asked: the `position` of the fetch.
+        """
+        if asked != self.position or self.partition.closed:
+            return Step.FETCH
+        if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return Step.ASK_RANGE
+        if answer.error is not ErrorCode.NONE:
+            self.reason = f"the source answers {answer.error.name}"
+            return Step.FIND_LEADER
+        if answer.has_diverged:
+            return self._stop("the source has lost records that are here (an unclean election)")
+        self.reason = ""
+        self.source_end = answer.high_watermark
+        self.source_start = max(self.source_start, answer.log_start_offset)
+        if self._must_compare:
+            return self._compare(answer.records)
+        if self.state == PROMOTING:
+            self._is_asked_since_promotion = True
+        if not len(answer.records):
+            return self._receive_nothing(now_ms)
+        return Step.TAKE
+
+    def _compare(self, records: Buffer) -> Step:
+        """Compare the last batch here with that of the source at the same offset. Compaction in the source may have rewritten it."""
+        log = self.partition.log
+        theirs = read_header(records) if len(records) >= HEADER_SIZE else None
+        if theirs is None or theirs.base_offset >= log.log_end_offset:  # compaction has removed the batch from the source
+            self._is_compared = True
+            return Step.FETCH
+        ours = self._last_header()
+        is_same = ours is None or (theirs.crc, theirs.batch_length) == (ours.crc, ours.batch_length)
+        if ours is not None and (theirs.base_offset, theirs.last_offset) != (ours.base_offset, ours.last_offset):
+            return self._stop(f"the source has other batches at offset {log.log_end_offset - 1}")
+        if not is_same and "compact" not in log.config.cleanup_policy:
+            return self._stop(f"the source has other records at offset {log.log_end_offset - 1}")
+        self._is_compared = True
+        self.source_epoch = theirs.partition_leader_epoch
+        return Step.FETCH
+
+    def _last_header(self) -> BatchHeader | None:
+        log = self.partition.log
+        region = log.reader.read(log.log_end_offset - 1, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        if region is None:
+            return None
+        return read_header(log.files.pread(region.fileno, HEADER_SIZE, region.position))
+
+    def _receive_nothing(self, now_ms: int) -> Step:
+        """The source has no record at the position. If its log is empty there, the copy continues at its end."""
+        log = self.partition.log
+        if self._skip_to > log.log_end_offset and self.source_end == self._skip_to:
+            first = log.log_end_offset
+            log.appender.skip_to(self._skip_to, now_ms)
+            log.truncator.delete_records_before(self._skip_to)
+            self.partition.took_over(first, 0)
+        if log.log_end_offset >= self.source_end:
+            self.caught_up_ms = now_ms
+        self._follow_start()
+        return Step.FETCH
+
+    def receive_range(self, start: int, end: int) -> Step:
+        """The log of the source is [start, end), and the position lies outside of it."""
+        log = self.partition.log
+        self.source_start, self.source_end = start, end
+        if start > log.log_end_offset - 1:
+            self._is_compared, self._skip_to = True, start
+            return Step.FETCH
+        if end < log.log_end_offset:
+            return self._stop(f"the source ends at {end}, before the copy: it has lost records or was made again")
+        return Step.WAIT
+
+    def _stop(self, reason: str) -> Step:
+        self.reason, self.is_stopped = reason, True
+        return Step.STOP
+
+    def stop(self, reason: str) -> None:
+        """Take no more from the source."""
+        self._stop(reason)
+
+    # Records
+
+    def take(self, records: memoryview, now_ms: int) -> Iterator[None]:
+        """Append the records of an answer in pieces; each yield lets the loop do other work.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE, the bytes are not those that the source stored.
+            LogDirFailed, StorageExhausted: the disk does not take them.
+        """
+        partition = self.partition
+        log = partition.log
+        self._is_compared = True  # all that follows comes from this source
+        for piece in pieces(records):
+            if partition.closed or self.is_drained:
+                return
+            first = log.log_end_offset
+            self.source_epoch = read_header(piece).partition_leader_epoch
+            set_leader_epoch(piece, partition.leader_epoch)
+            try:
+                log.appender.append_as_follower(piece, now_ms=now_ms)
+            finally:
+                if log.log_end_offset > first:
+                    partition.took_over(first, len(piece))
+            yield
+        if log.log_end_offset >= self.source_end:
+            self.caught_up_ms = now_ms
+        self._follow_start()
+
+    def _follow_start(self) -> None:
+        partition = self.partition
+        start = min(self.source_start, partition.high_watermark)
+        if start > partition.log.log_start_offset:
+            partition.log.truncator.delete_records_before(start)
+            partition.tell_log_start()
+
+    # Promotion
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the copy takes nothing more, because it is promoted and has what the source had."""
+        if self.state == MIRRORING:
+            return False
+        return self._is_ended or self.state == PROMOTING_NOW
+
+    @property
+    def is_at_source_end(self) -> bool:
+        return self._is_asked_since_promotion and self.partition.log.log_end_offset >= self.source_end
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the topic may be opened for writers, as far as this partition goes."""
+        return self._is_ended and self.partition.high_watermark == self.partition.log.log_end_offset
+
+    def end_transactions(self, now_ms: int) -> int:
+        """Once a promoted copy is drained, abort its open transactions: their producers cannot end them here. Returns how many.
+
+        Raises:
+            StorageError: the disk does not take the markers; the next call continues.
+        """
+        partition = self.partition
+        if self.state == MIRRORING or self._is_ended or not (self.state == PROMOTING_NOW or self.is_at_source_end):
+            return 0
+        log, count = partition.log, 0
+        for producer in log.reader.producers():
+            if producer.current_txn_start_offset < 0:
+                continue
+            epoch = max(producer.coordinator_epoch, 0)
+            marker = marker_batch(producer.producer_id, producer.epoch, commit=False, coordinator_epoch=epoch, now_ms=now_ms)
+            first = log.log_end_offset
+            LogAppender(log).append_own(*marker, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+            partition.took_over(first, len(marker.batch.data))
+            count += 1
+        self._is_ended = True
+        return count
+
+    # Status
+
+    def status(self, now_ms: int) -> PartitionStatus:
+        """What an operator wants to know."""
+        log = self.partition.log
+        end = log.log_end_offset
+        lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
+        state = self.state if not self.is_stopped else "stopped"
+        return PartitionStatus(
+            topic=self.partition.topic,
+            partition=self.partition.index,
+            state="ready" if self.is_ready else state,
+            start_offset=log.log_start_offset,
+            end_offset=end,
+            source_end_offset=self.source_end,
+            lag=lag,
+            lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
+            reason=self.reason,
+            producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
+        )
+
+
+def pieces(records: memoryview) -> Iterator[memoryview]:
+    """Whole batches in pieces of about PIECE_BYTES, without a cut last batch."""
+    start = position = 0
+    while len(records) - position >= HEADER_SIZE:
+        size = int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD
+        if size < HEADER_SIZE:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The source sent a batch of {size} bytes.")
+        if position + size > len(records):
+            break
+        position += size
+        if position - start >= PIECE_BYTES:
+            yield records[start:position]
+            start = position
+    if position > start:
+        yield records[start:position]

@@ -1,0 +1,66 @@
+"""What a broker tells about the copies that it leads, as read-only settings of the link: one JSON text for each partition."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from barnabas.errors import ProtocolError
+
+PREFIX = "status."  # of the names of these settings; the rest is TOPIC-PARTITION
+LINK_STATUS = "status"  # the setting with what the broker tells about the link itself
+
+
+class PartitionStatus(Struct, frozen=True):
+    """One partition of a copy.
+
+    Args:
+        state: mirroring, promoting, promoting-now, ready (to be opened for writers) or stopped.
+        source_end_offset: -1 before the first answer of the source; then lag is -1 too.
+        lag: records of the source that are not here.
+        lag_ms: time since the copy had everything.
+        reason: what holds the copy back; empty if nothing does.
+        producer_id_end: all producer ids in the copy are below.
+    """
+
+    topic: str
+    partition: int
+    state: str
+    start_offset: int
+    end_offset: int
+    source_end_offset: int
+    lag: int
+    lag_ms: int
+    reason: str
+    producer_id_end: int
+
+
+class LinkStatus(Struct, frozen=True):
+    """One broker's view of a link: the error of its last contact with the source, and topics that cannot be copied, with the reason."""
+
+    error: str = ""
+    refused: dict[str, str] = {}
+
+
+def encode(status: PartitionStatus | LinkStatus) -> str:
+    return msgspec.json.encode(status).decode()
+
+
+def decode_partition(text: str) -> PartitionStatus:
+    """Raises ProtocolError for a text that `encode` has not made."""
+    try:
+        return _PARTITION.decode(text)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"status of a copy: {error}") from error
+
+
+def decode_link(text: str) -> LinkStatus:
+    """Raises ProtocolError as `decode_partition`."""
+    try:
+        return _LINK.decode(text)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"status of a link: {error}") from error
+
+
+_PARTITION = msgspec.json.Decoder(PartitionStatus)  # made at import, because threads must not make it at once
+_LINK = msgspec.json.Decoder(LinkStatus)

@@ -1,0 +1,179 @@
+"""One link on one broker: its connections to the source, and the copies that this broker leads.
+
+Each broker fetches what it leads. The broker that is the controller also makes the topics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import UUID
+from zlib import crc32
+
+from barnabas.client import operations
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.errors import ClientError
+from barnabas.errors import KafkaError
+from barnabas.mirror.partition_copy import PartitionCopy
+from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
+from barnabas.mirror.topics import ANOTHER_ID, id_text
+from barnabas.protocol.values import NO_LEADER
+from barnabas.server.mirroring.source_fetcher import SourceFetcher
+from barnabas.server.mirroring.topic_sync import sync_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.mirror.link import Link
+    from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.server.services import Services
+
+logger = logging.getLogger(__name__)
+LANES = 2  # fetchers for each broker of the source
+LEAST_BETWEEN_LOOKS_S = 0.2  # at the metadata of the source, if a fetcher asks for it
+
+
+class LinkRunner:
+    """Runs until `close`."""
+
+    def __init__(self, services: Services, link: Link) -> None:
+        self.link = link
+        self._services = services
+        config = link.client_config()
+        self._client = AsyncClient(config)
+        self._lanes = [AsyncClient(config) for _ in range(LANES)]
+        for client in self._lanes:
+            client.cluster = self._client.cluster  # one client reads the metadata for all
+        self._copies: dict[LeaderPartition, PartitionCopy] = {}
+        self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
+        self._refused: dict[str, str] = {}
+        self._error = ""
+        self._stale = asyncio.Event()
+        self._task = services.loop.create_task(self._look_for_ever(), name=f"mirror-{link.name}")
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()))
+        for client in (self._client, *self._lanes):
+            await client.close()
+
+    # The copies
+
+    def take(self, partitions: Iterable[LeaderPartition]) -> None:
+        """The partitions that this broker leads for the link."""
+        now_ms, before = self._services.clock.now_ms(), self._copies
+        self._copies = {each: before.get(each) or PartitionCopy(each, now_ms) for each in partitions}
+        if self._copies.keys() - before.keys():
+            self.look_again()
+
+    def end_transactions(self) -> None:
+        """End the open transactions of copies that are promoted and drained.
+
+        Raises:
+            StorageError: the disk does not take a marker.
+        """
+        now_ms = self._services.clock.now_ms()
+        for copy in self._copies.values():
+            count = copy.end_transactions(now_ms)
+            if count:
+                partition = copy.partition
+                logger.info("event=mirror-transactions-aborted topic=%s partition=%d count=%d",
+                            partition.topic, partition.index, count)  # fmt: skip
+
+    def status(self) -> dict[str, str]:
+        """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
+        now_ms = self._services.clock.now_ms()
+        found = {LINK_STATUS: encode(LinkStatus("the link is paused" if self.link.is_paused else self._error, self._refused))}
+        for copy in self._copies.values():
+            found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
+        return found
+
+    # For the fetchers
+
+    def copies_at(self, lane: int, leader: int) -> list[tuple[PartitionCopy, UUID, int]]:
+        if self.link.is_paused:
+            return []
+        topics, found = self._client.cluster.topics, []
+        for partition, copy in self._copies.items():
+            if (crc32(partition.topic.encode()) + partition.index) % LANES != lane:
+                continue
+            topic = topics.get(partition.topic)
+            at = None if topic is None else topic.partitions.get(partition.index)
+            if topic is not None and at is not None and at.leader == leader:
+                found.append((copy, topic.topic_id, at.leader_epoch))
+        return found
+
+    def reached(self) -> None:
+        self._error = ""
+
+    def failed(self, error: ClientError) -> None:
+        if str(error) != self._error:
+            logger.warning("event=mirror-source-failed link=%s error=%r", self.link.name, str(error))
+        self._error = str(error)
+
+    def look_again(self) -> None:
+        self._stale.set()
+
+    # The metadata of the source
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            self._stale.clear()
+            try:
+                await self._look()
+                self.reached()
+            except ClientError as error:
+                self.failed(error)
+            except KafkaError as error:
+                logger.info("event=mirror-topics-not-followed link=%s error=%r", self.link.name, str(error))
+                self._error = str(error)
+            except Exception:  # as in `SourceFetcher`
+                logger.exception("event=mirror-look-failed link=%s", self.link.name)
+            await asyncio.sleep(LEAST_BETWEEN_LOOKS_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stale.wait(), self.link.refresh_s)
+
+    async def _look(self) -> None:
+        services, client = self._services, self._client
+        if services.controller.is_controller and not self.link.is_paused:
+            self._refused = await sync_topics(services, self.link, client)
+        else:
+            self._refused = {}
+            names = sorted({partition.topic for partition in self._copies})
+            await client.run(operations.refresh(client.config, client.cluster, names))
+        self._stop_replaced()
+        self._assign()
+
+    def _stop_replaced(self) -> None:
+        """Stop copies whose topic in the source is another one by now, or is gone."""
+        for partition, copy in self._copies.items():
+            topic = self._client.cluster.topics.get(partition.topic)
+            if topic is None:
+                copy.reason = "the source has no such topic"
+            elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:
+                copy.stop(ANOTHER_ID)
+                logger.error(
+                    "event=mirror-stopped topic=%s partition=%d reason=%r", partition.topic, partition.index, copy.reason
+                )
+
+    def _assign(self) -> None:
+        """Have a fetcher in each lane for each broker that leads partitions in the source."""
+        topics = self._client.cluster.topics
+        leaders = set()
+        for partition in self._copies:
+            topic = topics.get(partition.topic)
+            at = None if topic is None else topic.partitions.get(partition.index)
+            if at is not None and at.leader != NO_LEADER:
+                leaders.add(at.leader)
+        for leader in leaders:
+            for lane, client in enumerate(self._lanes):
+                if (lane, leader) not in self._fetchers:
+                    self._fetchers[lane, leader] = SourceFetcher(self._services, self, client, lane, leader)
+        for slot in [slot for slot in self._fetchers if slot[1] not in leaders]:
+            closing = self._services.loop.create_task(self._fetchers.pop(slot).close())
+            closing.add_done_callback(lambda _: None)
+        for fetcher in self._fetchers.values():
+            fetcher.wake()

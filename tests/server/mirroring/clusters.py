@@ -1,0 +1,78 @@
+"""For tests of links: requests without the command line, and a comparison of all batches of a topic."""
+
+from __future__ import annotations
+
+from barnabas.cli.broker_connections import Brokers
+from barnabas.cli.connection import Connection
+from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion, start_promotion, view, wait_ready
+from barnabas.cli.resources import Change, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.mirror.status import PartitionStatus
+from barnabas.protocol.records.batch import split_batches
+from tests.waiting import wait_until
+
+EPOCH_BYTES = slice(12, 16)
+LINK = "link"
+
+
+def create_link(target: str, source: str, **settings: str) -> None:
+    named = {"bootstrap.servers": source, **{key.replace("_", "."): value for key, value in settings.items()}}
+    with Connection(target).wire() as wire:
+        alter_link(wire, LINK, [Change(key, Operation.SET, value) for key, value in named.items()])
+
+
+def link(target: str) -> LinkView:
+    with Brokers(Connection(target)) as brokers:
+        return view(brokers, LINK)
+
+
+def status_of(target: str, topic: str, partition: int = 0) -> PartitionStatus | None:
+    return next((each for each in link(target).partitions if (each.topic, each.partition) == (topic, partition)), None)
+
+
+def wait_for_reason(target: str, topic: str, reason: str) -> None:
+    wait_until(lambda: (found := status_of(target, topic)) is not None and reason in found.reason, f"{reason!r} was not told")
+
+
+def promote(target: str, topics: list[str], *, now: bool = False, wait_s: float = 30) -> list[PartitionStatus]:
+    with Brokers(Connection(target)) as brokers:
+        start_promotion(brokers.first, topics, now=now)
+        ready = wait_ready(brokers, LINK, topics, wait_s)
+        finish_promotion(brokers.first, ready)
+    return ready
+
+
+def batches(servers: str, topic: str) -> dict[tuple[int, int], bytes]:
+    """The bytes of each batch without its leader epoch, by partition and base offset."""
+    found = {}
+    with BlockingClient.to(servers) as client:
+        for partition in client.topics_by_name([topic])[topic].partitions:
+            offset = client.list_offsets({(topic, partition): -2})[topic, partition].offset
+            end = client.list_offsets({(topic, partition): -1})[topic, partition].offset
+            while offset < end:
+                records = bytes(client.fetch(topic, partition, offset).records)
+                for position, header in split_batches(records):
+                    batch = bytearray(records[position : position + header.size])
+                    batch[EPOCH_BYTES] = b"\0" * 4
+                    found[partition, header.base_offset] = bytes(batch)
+                    offset = header.last_offset + 1
+    return found
+
+
+def ends(servers: str, topic: str) -> dict[int, int]:
+    """The end offset of each partition; none if there is no such topic."""
+    with BlockingClient.to(servers) as client:
+        found = client.topics_by_name([topic]).get(topic)
+        if found is None:
+            return {}
+        offsets = client.list_offsets({(topic, partition): -1 for partition in found.partitions})
+        return {partition: offset.offset for (_, partition), offset in offsets.items()}
+
+
+def wait_equal(source: str, target: str, topic: str) -> None:
+    """Wait until the copy has everything, and compare it batch by batch."""
+    wanted = ends(source, topic)
+    wait_until(lambda: ends(target, topic) == wanted, f"{topic} is not copied", within_s=30)
+    theirs, ours = batches(source, topic), batches(target, topic)
+    assert theirs.keys() == ours.keys()
+    assert [at for at in theirs if theirs[at] != ours[at]] == []

@@ -1,0 +1,251 @@
+"""A link between two clusters: copies with their offsets, what may not be written, failures of the source, promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+from barnabas.cli.errors import Failure
+from barnabas.testing import Broker
+from tests.server.mirroring.clusters import (
+    create_link,
+    ends,
+    link,
+    promote,
+    status_of,
+    wait_equal,
+    wait_for_reason,
+)
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def source() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def target() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+def create(servers: str, name: str, partitions: int = 1, **config: str) -> None:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result()
+
+
+def delete(servers: str, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([name])[name].result()
+
+
+def write(servers: str, topic: str, *values: str, **settings: object) -> None:
+    producer = Producer({"bootstrap.servers": servers, **settings})
+    for value in values:
+        producer.produce(topic, value.encode(), key=value.encode())
+    assert producer.flush(30) == 0
+
+
+def write_in_transaction(servers: str, topic: str, value: str, *, commit: bool) -> None:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{value}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value.encode(), partition=0)
+    producer.flush(30)
+    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+
+
+def read(servers: str, topic: str, count: int) -> list[str]:
+    """The first committed records of partition 0."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[str] = []
+    while len(found) < count:
+        message = consumer.poll(30)
+        assert message is not None, found
+        assert message.error() is None
+        found.append((message.value() or b"").decode())
+    consumer.close()
+    return found
+
+
+def test_topics_are_copied_with_their_batches_settings_and_partitions(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders", 3, retention_ms="123456789")
+    create(theirs, "other")
+    write(theirs, "orders", *(f"before-{number}" for number in range(200)), **{"compression.type": "lz4"})
+    create_link(ours, theirs, topics="ord.*")
+    wait_equal(theirs, ours, "orders")
+    write_in_transaction(theirs, "orders", "kept", commit=True)
+    write_in_transaction(theirs, "orders", "dropped", commit=False)
+    admin = AdminClient({"bootstrap.servers": theirs})
+    admin.create_partitions([NewPartitions("orders", 4)])["orders"].result()
+    write(theirs, "orders", *(f"after-{number}" for number in range(200)))
+    wait_until(lambda: len(ends(ours, "orders")) == 4, "the partition was not added", within_s=30)
+    wait_equal(theirs, ours, "orders")
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "orders")
+    admin = AdminClient({"bootstrap.servers": ours})
+    found = admin.describe_configs([resource])[resource].result()
+    assert found["retention.ms"].value == "123456789"
+    assert ends(ours, "other") == {}
+    assert link(ours).errors == []
+
+
+def test_nobody_changes_a_copy(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", "a")
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    admin = AdminClient({"bootstrap.servers": ours})
+    codes = []
+    producer = Producer({"bootstrap.servers": ours})
+    producer.produce("orders", b"x", on_delivery=lambda error, _: codes.append(None if error is None else error.name()))
+    producer.flush(30)
+    assert codes == ["POLICY_VIOLATION"]
+    for refused in (
+        lambda: admin.create_partitions([NewPartitions("orders", 2)])["orders"].result(),
+        lambda: admin.delete_records([TopicPartition("orders", 0, 1)])[TopicPartition("orders", 0)].result(),
+        lambda: create(ours, "mine", mirror_link="link"),
+    ):
+        with pytest.raises(KafkaException) as error:
+            refused()
+        assert error.value.args[0].name() in {"POLICY_VIOLATION", "INVALID_CONFIG"}
+    assert ends(ours, "orders") == {0: 1}
+
+
+def test_a_transaction_with_a_copy_ends(source: Broker, target: Broker) -> None:
+    """The copy refuses the record; the coordinator must not wait for a marker in the copy."""
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    producer = Producer({"bootstrap.servers": ours, "transactional.id": "t"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"x")
+    producer.flush(30)
+    producer.abort_transaction(30)
+    producer.begin_transaction()  # waits until the markers of the one before are written
+    producer.produce("mine", b"y")
+    producer.commit_transaction(30)
+    assert read(ours, "mine", 1) == ["y"]
+    assert ends(ours, "orders") == {0: 0}
+
+
+def test_a_source_that_is_away_is_told_and_copied_from_again(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", "a")
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    source.kill()
+    wait_until(lambda: link(ours).errors, "the loss of the source was not told", within_s=30)
+    source.start()
+    write(theirs, "orders", "b")
+    wait_equal(theirs, ours, "orders")
+    wait_until(lambda: not link(ours).errors, within_s=30)
+
+
+def test_a_target_that_was_killed_goes_on(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders", 2)
+    write(theirs, "orders", *map(str, range(100)))
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    target.kill()
+    write(theirs, "orders", *map(str, range(100)))
+    target.start()
+    wait_equal(theirs, ours, "orders")
+
+
+def test_a_topic_that_was_made_again_is_not_appended_to_the_copy(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", "a")
+    create_link(ours, theirs, refresh_topics_interval_seconds="1")
+    wait_equal(theirs, ours, "orders")
+    delete(theirs, "orders")
+    create(theirs, "orders")
+    write(theirs, "orders", "x", "y")
+    wait_for_reason(ours, "orders", "was deleted and made again in the source")
+    assert read(ours, "orders", 1) == ["a"]
+    delete(ours, "orders")  # as the reason says
+    wait_equal(theirs, ours, "orders")
+
+
+def test_a_topic_that_is_no_copy_is_left_alone(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    create(ours, "orders")
+    write(theirs, "orders", "a")
+    create_link(ours, theirs)
+    wait_until(lambda: link(ours).refused == {"orders": "a topic of this name exists here and is not a copy"}, within_s=30)
+    assert ends(ours, "orders") == {0: 0}
+
+
+def test_a_promoted_topic_is_an_ordinary_one(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write_in_transaction(theirs, "orders", "a", commit=True)
+    hanging = Producer({"bootstrap.servers": theirs, "transactional.id": "hanging"})
+    hanging.init_transactions(30)
+    hanging.begin_transaction()
+    hanging.produce("orders", b"never committed")
+    hanging.flush(30)
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    with pytest.raises(Failure, match="Promote or delete them first"):
+        promote_link_away(ours)
+    promote(ours, ["orders"])
+    write_in_transaction(ours, "orders", "b", commit=True)
+    write(ours, "orders", "c", **{"enable.idempotence": True})
+    assert read(ours, "orders", 3) == ["a", "b", "c"]
+    promote_link_away(ours)
+    hanging.abort_transaction(30)
+
+
+def promote_link_away(servers: str) -> None:
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.connection import Connection
+    from barnabas.cli.mirror_requests import delete_link
+
+    with Brokers(Connection(servers)) as brokers:
+        delete_link(brokers, "link")
+
+
+def test_producers_get_no_ids_that_the_copy_has(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(ours, "mine", "x", **{"enable.idempotence": True})  # the target has given ids already
+    for number in range(3):
+        write(theirs, "orders", str(number), **{"enable.idempotence": True})
+    create_link(ours, theirs, topics="orders")
+    wait_equal(theirs, ours, "orders")
+    ready = promote(ours, ["orders"])
+    assert ready[0].producer_id_end > 0
+    for number in range(3):
+        write(ours, "orders", str(number), **{"enable.idempotence": True})
+    assert ends(ours, "orders") == {0: 6}
+
+
+def test_a_copy_is_promoted_without_its_source(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", "a")
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    source.kill()
+    with pytest.raises(Failure, match="--now"):
+        promote(ours, ["orders"], wait_s=1)
+    assert (found := status_of(ours, "orders")) is not None
+    assert found.state == "promoting"
+    promote(ours, ["orders"], now=True)
+    write(ours, "orders", "b")
+    assert read(ours, "orders", 2) == ["a", "b"]

@@ -1,0 +1,1 @@
+"""Kills engines that share connectors."""
