@@ -67,6 +67,7 @@ def built_in(kind: Kind, name: str, module: str, cls: str, *aliases: str) -> Plu
     )
 
 
+S3_SINKS = ("io.confluent.connect.s3.S3SinkConnector", "S3SinkConnector")
 BUILT_IN = (
     built_in(
         Kind.SOURCE, "org.apache.kafka.connect.file.FileStreamSourceConnector", "plugins.file_stream", "FileStreamSource",
@@ -92,8 +93,11 @@ BUILT_IN = (
         Kind.SOURCE, "io.debezium.connector.postgresql.PostgresConnector", "plugins.postgres_capture.source", "PostgresCapture",
         "PostgresCapture", "barnabas.connect.plugins.postgres_capture",
     ),
+    built_in(
+        Kind.SOURCE, "io.confluent.kafka.connect.datagen.DatagenConnector", "plugins.datagen.source", "Datagen", "Datagen",
+    ),
     built_in(Kind.SOURCE, "barnabas.FileSource", "plugins.files.source", "FileSource"),
-    built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
+    built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink", *S3_SINKS),
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
     built_in(Kind.SINK, "barnabas.connect.DeltaSink", "plugins.delta.sink", "DeltaSink", "barnabas.DeltaSink"),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.testing import Broker
 from barnabas.testing.children import Child
 from tests.cli.conftest import Command
 from tests.cli.conftest import command as command
+from tests.connect.plugins.servers import PostgresServer
+from tests.connect.plugins.targets import Target
 from tests.connect.workers import Worker
 from tests.waiting import wait_until
 
@@ -135,3 +139,64 @@ def test_a_class_of_java_is_refused(command: Command, folder: Path) -> None:
     assert refused.code == 2
     assert "rest.extension.classes" in refused.err
     assert "authentication.method" in refused.err
+
+
+TABLE_SINK = """name=rows
+connector.class=JdbcSinkConnector
+topics=people
+auto.create=true
+max.retries=1
+retry.backoff.ms=100
+value.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter.schemas.enable=false
+"""
+
+
+def produce(broker: Broker, *values: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for each in values:
+        producer.produce("people", each)
+    producer.flush()
+
+
+def trace_of(worker: Worker, name: str) -> str:
+    tasks = worker.ask("GET", f"/connectors/{name}/status")[1]["tasks"]
+    return str(tasks[0].get("trace", "")) if tasks else ""
+
+
+def test_a_database_that_goes_away_and_comes_back(broker: Broker, folder: Path) -> None:
+    with closing(PostgresServer()) as postgres:
+        target = Target(postgres.url, "postgres")
+        address = f"connection.url={postgres.url}\nconnection.user=postgres\ntopics=people\n"
+        (folder / "rows.properties").write_text(TABLE_SINK + address)
+        produce(broker, '{"id": 1}')
+        with standalone(folder, "rows.properties") as worker:
+            wait_until(lambda: target.has_table("people"), "the table is not there", within_s=60)
+            wait_until(lambda: target.run("SELECT id FROM people") == [(1,)], "the first row did not come", within_s=60)
+            postgres.end(signal.SIGINT)
+            produce(broker, '{"id": 2}')
+            wait_until(lambda: "cannot be reached" in trace_of(worker, "rows"), "the status does not say why", within_s=60)
+            assert "\n" not in trace_of(worker, "rows")
+            postgres.start()
+            wait_until(lambda: target.run("SELECT id FROM people ORDER BY id") == [(1,), (2,)], "the row is lost", within_s=60)
+            worker.waits_for("rows", "RUNNING", ["RUNNING"])
+
+
+def test_a_secret_that_changes_counts_at_the_next_start_of_the_task(broker: Broker, folder: Path) -> None:
+    with (folder / "worker.properties").open("a") as file:
+        file.write(
+            "config.providers=file\nconfig.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        )
+    secrets = folder / "secrets.properties"
+    secrets.write_text(f"url=jdbc:sqlite:{folder}/absent-geheim/rows.db\n")
+    (folder / "rows.properties").write_text(
+        f"{TABLE_SINK}connection.url=${{file:{secrets}:url}}\n".replace("name=rows", "name=hidden")
+    )
+    produce(broker, '{"id": 9}')
+    with standalone(folder, "rows.properties") as worker:
+        worker.waits_for("hidden", "RUNNING", ["FAILED"])
+        secrets.write_text(f"url=jdbc:sqlite:{folder}/rows.db\n")
+        worker.waits_for("hidden", "RUNNING", ["RUNNING"])
+        target = Target(f"jdbc:sqlite:{folder}/rows.db")
+        wait_until(lambda: target.has_table("people"), "the table is not there", within_s=60)
+        wait_until(lambda: (9,) in target.run("SELECT id FROM people"), "the row is lost", within_s=60)

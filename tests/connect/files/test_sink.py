@@ -206,6 +206,20 @@ def test_files_are_objects_and_a_store_that_is_away_is_waited_for(tasks: Tasks, 
     assert s3.objects == {f"a/topics/{tasks.topic}/{name(tasks, 0)}": b'{"id":1}\n{"id":2}\n'}
 
 
+def test_the_keys_of_confluents_sink_name_bucket_server_and_secret(tasks: Tasks, s3: fake_s3.FakeS3) -> None:
+    tasks.create_topic()
+    tasks.produce(*objects(1, 2))
+    config = {
+        "s3.bucket.name": "bucket", "store.url": s3.options["store.endpoint"], "s3.region": "us-east-1", "aws.access.key.id": fake_s3.KEY,
+        "aws.secret.access.key": fake_s3.SECRET, "storage.class": "io.confluent.connect.s3.storage.S3Storage", "s3.part.size": "5242880",
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat", "schema.compatibility": "NONE",
+        "partitioner.class": "io.confluent.connect.storage.partitioner.DefaultPartitioner",
+    }  # fmt: skip
+    with tasks.running(sink(tasks, **config)) as task:
+        tasks.until(lambda: tasks.committed() == {0: (2, "")}, task, "the offset was not committed")
+    assert s3.objects == {f"topics/{tasks.topic}/{name(tasks, 0)}": b'{"id":1}\n{"id":2}\n'}
+
+
 def test_wrong_credentials_fail_the_task(tasks: Tasks, s3: fake_s3.FakeS3) -> None:
     tasks.create_topic()
     tasks.produce(*objects(1, 2))

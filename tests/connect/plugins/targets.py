@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from barnabas.connect.plugins.databases.address import address_of
 from barnabas.connect.plugins.databases.kinds import connected
+from barnabas.connect.plugins.databases.table_name import table_name
 
 
 class Target:
@@ -26,3 +28,8 @@ class Target:
         finally:
             database.close()
         return found
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is such a table."""
+        with closing(connected(address_of(self.url, self.user))) as database:
+            return database.columns(table_name(name)) is not None

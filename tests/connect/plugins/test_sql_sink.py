@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 from zlib import crc32
 
@@ -12,6 +13,9 @@ import pytest
 
 from barnabas.connect.api import Identity
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.databases.address import address_of
+from barnabas.connect.plugins.databases.kinds import connected
+from barnabas.connect.plugins.databases.table_name import table_name
 from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
 from barnabas.connect.plugins.sql_sink.sink import SqlSink
 from barnabas.connect.runtime.source_offsets import records_of
@@ -46,6 +50,9 @@ class Sinking:
     def rows(self, columns: str = "*", order: str = "1") -> list[tuple[Any, ...]]:
         quote = "`" if "mysql" in self.database.url or "mariadb" in self.database.url else '"'
         return self.database.run(f"SELECT {columns} FROM {quote}{self.table}{quote} ORDER BY {order}")
+
+    def run_statement(self, statement: str) -> None:
+        self.database.run(statement.format(t=self.table))
 
     def drain(self, job: Job, count: int) -> None:
         """Run the task until it has committed so many records."""
@@ -288,3 +295,51 @@ def test_numbers_become_timestamps(sinking: Sinking) -> None:
     sinking.put({"id": 2, "moment": None})
     sinking.drain(sinking.job(auto_create="true", timestamp_fields_list="moment", dialect_name=""), 2)
     assert [str(at)[:19] if at else None for _, at in sinking.rows("id, moment")] == ["2020-01-01 00:00:00", None]
+
+
+POISON = [{"id": 1}, "poison", {"id": 2, "more": "x"}, {"id": 3}]  # a text, and a field that the table lacks
+
+
+def test_records_that_do_not_fit_to_the_table_become_dead_letters(sinking: Sinking) -> None:
+    sinking.run_statement("CREATE TABLE {t} (id INTEGER)")
+    for each in POISON:
+        sinking.put(each)
+    letters = f"dead-{sinking.table}"
+    job = sinking.job(errors_tolerance="all", errors_deadletterqueue_topic_name=letters)
+    sinking.drain(job, 4)
+    assert sinking.rows() == [(1,), (3,)]
+    found = [msgspec.json.decode(each.value or b"") for each in records_of(sinking.tasks._client, letters)]
+    assert sorted(map(str, found)) == sorted(map(str, POISON[1:3]))
+
+
+def test_a_record_that_does_not_fit_is_named(sinking: Sinking) -> None:
+    sinking.run_statement("CREATE TABLE {t} (id INTEGER)")
+    for each in ({"id": 1}, {"id": 2, "more": "x"}):
+        sinking.put(each)
+    with sinking.tasks.running(sinking.job()) as task:
+        wait_until(lambda: task.failure() is not None, "the task did not fail")
+        assert "is missing fields (more) and auto-evolution is disabled" in (task.failure() or "")
+    sinking.run_statement("ALTER TABLE {t} ADD COLUMN more VARCHAR(9)")
+    sinking.drain(sinking.job(), 2)
+    assert sinking.rows() == [(1, None), (2, "x")]
+
+
+def test_a_value_of_another_type_is_one_dead_letter(sinking: Sinking) -> None:
+    if sinking.database.url.startswith(("jdbc:duckdb", "jdbc:sqlite")):
+        pytest.skip("SQLite keeps any value; DuckDB has no savepoints")
+    sinking.run_statement("CREATE TABLE {t} (id INTEGER)")
+    for each in ({"id": 1}, {"id": "x"}, {"id": 3}):
+        sinking.put(each)
+    sinking.drain(sinking.job(errors_tolerance="all"), 3)
+    assert sinking.rows() == [(1,), (3,)]
+
+
+def test_what_is_rolled_back_is_gone(sinking: Sinking) -> None:
+    sinking.run_statement("CREATE TABLE {t} (id INTEGER)")
+    with closing(connected(address_of(sinking.database.url, sinking.database.user))) as database:
+        table = table_name(sinking.table)
+        database.begin()
+        database.insert(table, pa.table({"id": [1]}))
+        database.run(f"INSERT INTO {database.table(table)} VALUES (2)")
+        database.rollback()
+    assert sinking.rows() == []

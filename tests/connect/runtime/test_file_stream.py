@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import resource
 from functools import partial
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
+from barnabas.connect.api import Identity
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.file_stream import lines_of
+from barnabas.connect.plugins.file_stream import FileStreamSink, lines_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.runtime.tasks import STRINGS, Tasks
@@ -137,3 +141,22 @@ def test_references_to_secrets_are_resolved_in_the_task(tasks: Tasks) -> None:
         tasks.until(lambda: tasks.values() == [b"a"], task, "the line did not come")
     assert isinstance(job.work, ConnectorWork)
     assert job.work.config["file"] == config["file"]  # only the reference is written to the topic
+
+
+def test_a_full_disk_leaves_no_part_of_a_batch(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    sink = FileStreamSink()
+    sink.open({"file": str(path)})
+    lines = pa.table({"value": ["first line", "second line"]})
+    sink.write(lines, Identity("full", {}))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, limits[1]))
+    try:
+        with pytest.raises(ConnectError, match=re.escape(f"{path} cannot be written: File too large")):
+            sink.write(lines, Identity("full", {}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "first line\nsecond line\n"
+    sink.write(lines, Identity("full", {}))
+    sink.close()
+    assert path.read_text() == 2 * "first line\nsecond line\n"

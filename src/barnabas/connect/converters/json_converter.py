@@ -97,16 +97,27 @@ class JsonConverter:
 
 
 def _column(values: list[Any]) -> Array:
-    """A column of values without a schema; values of different kinds become their JSON texts."""
+    """A column of values without a schema. Values of different kinds become their JSON texts: those of a field, if all are objects."""
     found: Array
     try:
         found = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        if all(each is None or isinstance(each, dict) for each in values):
+            return _objects(values)
         texts = [
             None if each is None else each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values
         ]
         found = pa.array(texts, pa.string())
     return found
+
+
+def _objects(values: list[Any]) -> Array:
+    """A column of objects, field by field."""
+    names = dict.fromkeys(name for each in values if each is not None for name in each)
+    fields = [_column([None if each is None else each.get(name) for each in values]) for name in names]
+    mask = pa.array([each is None for each in values], pa.bool_())
+    made: Array = pa.StructArray.from_arrays(fields, names=list(names), mask=mask)
+    return made
 
 
 def _typed(values: list[Any], schema: Mapping[str, Any]) -> Array:

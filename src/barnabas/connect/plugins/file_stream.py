@@ -6,6 +6,7 @@ The offset of the source is Kafka Connect's: `{"position": bytes}` for the parti
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
@@ -133,11 +134,12 @@ class FileStreamSink(Sink):
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
+        self._path: str | None = None
 
     def open(self, config: Config) -> None:
-        path = config[FILE]
+        self._path = path = config[FILE]
         try:
-            self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb") if path is None else open(path, "ab")  # noqa: SIM115 - `close` closes it
+            self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb") if path is None else open(path, "ab", buffering=0)  # noqa: SIM115 - `close` closes it
         except OSError as error:
             raise ConnectError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -150,12 +152,16 @@ class FileStreamSink(Sink):
         texts: Any = StringConverter({}, is_key=False).encode(value, "")
         filled: Any = pc.fill_null(texts, b"null")
         joined: Any = pc.binary_join(pa.ListArray.from_arrays([0, len(filled)], filled), b"\n")
+        data = memoryview(b"%b\n" % joined[0].as_py())
+        begun = os.fstat(self._file.fileno()).st_size
         try:
-            self._file.write(joined[0].as_buffer())
-            self._file.write(b"\n")
+            while data:
+                data = data[self._file.write(data) :]
             self._file.flush()
         except OSError as error:
-            raise ConnectError(f"the file cannot be written: {error.strerror}") from None
+            if self._path is not None and stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                os.ftruncate(self._file.fileno(), begun)  # the batch comes again as a whole
+            raise ConnectError(f"{self._path or 'the standard output'} cannot be written: {error.strerror}") from None
 
     def close(self) -> None:
         if self._file is not None:

@@ -140,14 +140,10 @@ def _reference(text: str, prefix: str) -> tuple[str, list[str]]:
 
 
 def _found(fields: Mapping[str, Array], path: list[str]) -> Array:
-    found: Any = None
-    within = fields
-    for at, name in enumerate(path):
-        if name not in within:
-            raise ConnectError(f"the event has no field {'.'.join(path[: at + 1])}; it has {', '.join(within)}")
-        found = within[name]
-        within = fields_of(found, "an event") if at + 1 < len(path) else {}
-    return found  # type: ignore[no-any-return]
+    name, *rest = path
+    if name not in fields:
+        raise ConnectError(f"the event has no field {name}; it has {', '.join(fields)}")
+    return _found(fields_of(fields[name], "an event"), rest) if rest else fields[name]
 
 
 def _with_headers(records: pa.Table, added: Mapping[str, Array]) -> pa.Table:

@@ -22,6 +22,10 @@ class RowsRefused(ConnectError):
     """A database refuses rows for their values, such as a null where it wants none. Their transaction can go on at a savepoint."""
 
 
+class RowsUnfit(RowsRefused):
+    """Rows do not fit to their table, or have no form of rows. They were not given to the database."""
+
+
 class Database:
     """See the module. Every statement is part of a transaction, which `commit` or `rollback` ends.
 

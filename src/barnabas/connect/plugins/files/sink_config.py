@@ -26,6 +26,9 @@ FORMATS = {
 PARTITIONERS = ("Default", "Field", "TimeBased", "Hourly", "Daily")
 EXTRACTORS = ("Record", "RecordField", "Wallclock")
 BUCKET, URL = "s3.bucket.name", "store.url"
+OF_S3 = {  # options of the store by keys of Confluent's S3 sink
+    "store.region": "s3.region", "store.access_key_id": "aws.access.key.id", "store.secret_access_key": "aws.secret.access.key",
+}  # fmt: skip
 LONGEST_MS = 366 * 86_400_000
 
 
@@ -56,6 +59,8 @@ CONFIG = define_store(
     )
     .define(BUCKET, Type.STRING, None, importance=HIGH, documentation="The bucket of S3, in place of store.url.")
     .define("s3.region", Type.STRING, None, importance=MEDIUM, documentation="The region of s3.bucket.name.")
+    .define("aws.access.key.id", Type.STRING, None, importance=MEDIUM, documentation="Who logs in at s3.bucket.name.")
+    .define("aws.secret.access.key", Type.PASSWORD, None, importance=MEDIUM, documentation="The secret of aws.access.key.id.")
     .define("topics.dir", Type.STRING, "topics", importance=HIGH, documentation="The folder of the topics, below store.url.")
     .define(
         "format.class", Type.STRING, "json", importance=HIGH, validator=_named("Format", tuple(FORMATS), lower=True),
@@ -142,8 +147,10 @@ def errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
 
 
 def place_of(config: Config) -> tuple[str, dict[str, Any]]:
-    """The place of the files, and the config with the options of its store."""
-    if config[URL]:
+    """The place of the files, and the config with the options of its store. With a bucket, `store.url` is its server, as in Confluent's."""
+    if not config[BUCKET]:
         return config[URL], dict(config)
-    region = {} if not config["s3.region"] else {"store.region": config["s3.region"]}
-    return f"s3://{config[BUCKET]}", {**region, **config}
+    found = {key: config[name] for key, name in OF_S3.items() if config.get(name)}
+    if config[URL]:
+        found |= {"store.endpoint": config[URL], "store.allow_http": "true"}
+    return f"s3://{config[BUCKET]}", {**{key: value for key, value in config.items() if value is not None}, **found}

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.databases.database import RowsUnfit
 
 types: Any = pa.types
 
@@ -52,14 +53,14 @@ def runs_of(records: pa.Table) -> Iterator[tuple[pa.Table, bool]]:
 
 
 def rows_of(records: pa.Table, settings: Choice, *, times: Sequence[str] = (), unit: Literal["us", "ns"] = "us") -> Shaped:
-    """The rows of records that have values. Raises ConnectError.
+    """The rows of records that have values. Raises RowsUnfit.
 
     Args:
         times: fields whose numbers are times since the epoch, in the unit.
     """
-    value = _chunk(records, "value")
+    value = _objects(_chunk(records, "value"))
     if not types.is_struct(value.type):
-        raise ConnectError(
+        raise RowsUnfit(
             f"the sink needs values that are structs; the value of {_place(records)} is of the type {value.type}. "
             "Set value.converter to a converter with fields, such as JsonConverter"
         )
@@ -74,12 +75,23 @@ def rows_of(records: pa.Table, settings: Choice, *, times: Sequence[str] = (), u
     columns = dict(keys)
     columns |= {name: each for name, each in fields.items() if name not in columns and (not whitelist or name in whitelist)}
     if not columns:
-        raise ConnectError(f"the record {_place(records)} has no fields for its table")
+        raise RowsUnfit(f"the record {_place(records)} has no fields for its table")
     return Shaped(pa.table(columns), tuple(keys))
 
 
+def _objects(value: Any) -> Any:
+    """Texts of JSON objects as structs, which a converter makes of a batch that has other values too. Others stay as they are."""
+    if not types.is_string(value.type):
+        return value
+    try:
+        parsed = [None if each is None else msgspec.json.decode(each) for each in value.to_pylist()]
+        return pa.array(parsed) if all(each is None or isinstance(each, dict) for each in parsed) else value
+    except (msgspec.DecodeError, pa.ArrowException, OverflowError):
+        return value
+
+
 def keys_of(records: pa.Table, settings: Choice) -> pa.Table:
-    """The keys of the rows that records without values delete. Raises ConnectError."""
+    """The keys of the rows that records without values delete. Raises RowsUnfit."""
     return pa.table(_keys(records, settings, {}))
 
 
@@ -106,7 +118,7 @@ def _keys(records: pa.Table, settings: Choice, fields: dict[str, Any]) -> dict[s
         of_key = {each.name: _masked(key.field(each.name), key) for each in key.type}
         found = _chosen(records, settings, of_key, "key")
     elif len(settings.pk_fields) != 1:
-        raise ConnectError(
+        raise RowsUnfit(
             f"the key of {_place(records)} is of the type {key.type}: pk.fields needs exactly one name for its column; "
             f"it has {list(settings.pk_fields)}"
         )
@@ -118,7 +130,7 @@ def _keys(records: pa.Table, settings: Choice, fields: dict[str, Any]) -> dict[s
 def _chosen(records: pa.Table, settings: Choice, fields: dict[str, Any], part: str) -> dict[str, Any]:
     wanted = settings.pk_fields or tuple(fields)
     if missing := [name for name in wanted if name not in fields]:
-        raise ConnectError(f"pk.fields names {missing[0]}, which the {part} of {_place(records)} lacks; it has {list(fields)}")
+        raise RowsUnfit(f"pk.fields names {missing[0]}, which the {part} of {_place(records)} lacks; it has {list(fields)}")
     return {name: fields[name] for name in wanted}
 
 

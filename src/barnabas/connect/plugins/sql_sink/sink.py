@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from barnabas.connect.api import Config, Identity, Sink
 from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.plugins.databases.columns import last_of_each, plain_columns
-from barnabas.connect.plugins.databases.database import Database, RowsRefused
+from barnabas.connect.plugins.databases.database import Database, RowsRefused, RowsUnfit
 from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.table_name import TableName
 from barnabas.connect.plugins.sql_sink.bad_records import check, refused
@@ -95,7 +95,11 @@ class SqlSink(Sink):
     def _transaction(self, database: Database, settings: Settings, records: pa.Table, identity: Identity) -> None:
         check(records, settings)
         is_mixed = len(pc.unique(records.column("topic"))) > 1
-        steps = self._steps(settings, records, is_mixed=is_mixed)
+        try:
+            steps = self._steps(settings, records, is_mixed=is_mixed)
+        except RowsUnfit:
+            self._name_refused(database, settings, records, is_mixed=is_mixed)
+            raise
         if self._offsets is not None:
             self._offsets.ensure({place: begin for place, (begin, _) in identity.ranges.items()})
         database.commit()  # of new tables, which ends a transaction in MariaDB anyway
@@ -118,6 +122,8 @@ class SqlSink(Sink):
 
     def _name_refused(self, database: Database, settings: Settings, records: pa.Table, *, is_mixed: bool) -> None:
         """Raises BadRecords for the records that the database refuses. Nothing of the batch stays."""
+        tables = self._tables
+        assert tables is not None
         database.rollback()
         database.begin()
         written = {} if self._offsets is None else self._offsets.read(lock=True)
@@ -125,11 +131,13 @@ class SqlSink(Sink):
         wanted = records.take(numbers)
 
         def write(begin: int, end: int) -> None:
+            tables.forget()
             for step in self._steps(settings, wanted.slice(begin, end - begin), is_mixed=is_mixed):
                 step(database)
 
         found = refused(database, len(numbers), write, finds_all=settings.tolerates)
         database.rollback()
+        tables.forget()
         if found:
             raise BadRecords({numbers[each]: reason for each, reason in found.items()})
 

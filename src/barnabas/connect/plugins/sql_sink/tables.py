@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.databases.database import Database
+from barnabas.connect.plugins.databases.database import Database, RowsUnfit
 from barnabas.connect.plugins.databases.table_name import TableName
 from barnabas.connect.plugins.sql_sink.settings import Settings
 
@@ -19,6 +19,10 @@ class Tables:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database, self._settings = database, settings
         self._columns: dict[TableName, set[str]] = {}
+
+    def forget(self) -> None:
+        """Look at the tables again: changes of them were undone."""
+        self._columns.clear()
 
     def is_there(self, table: TableName) -> bool:
         """Whether there is such a table."""
@@ -31,7 +35,8 @@ class Tables:
             is_mixed: whether the batch has several topics: then rows have the fields of all of them, and those of others are null.
 
         Raises:
-            ConnectError: the table or a column is missing, and the config does not allow to make it.
+            ConnectError: the table is missing, and the config does not allow to make it.
+            RowsUnfit: a column is missing, and the config does not allow to add it.
         """
         known = self._known(table)
         absent = [name for name in rows.column_names if known is None or self._folded(name) not in known]
@@ -44,12 +49,12 @@ class Tables:
             self._database.create(table, rows.schema, keys)
         elif absent:
             if not self._settings.evolves:
-                raise ConnectError(
+                raise RowsUnfit(
                     f"Table {table} is missing fields ({', '.join(absent)}) and auto-evolution is disabled: "
                     "set auto.evolve=true, or add them"
                 )
             if wrong := [name for name in absent if name in keys]:
-                raise ConnectError(f"Table {table} lacks the column {wrong[0]} of the primary key, which cannot be added")
+                raise RowsUnfit(f"Table {table} lacks the column {wrong[0]} of the primary key, which cannot be added")
             self._database.add_columns(table, rows.select(absent).schema)
         if known is None or absent:
             self._columns.pop(table, None)

@@ -1,0 +1,1 @@
+"""Makes up records, as Confluent's datagen source does."""
