@@ -34,7 +34,7 @@ REQUIRED = {
     "principals": ("--principal", "User:a"), "principal": ("--principal", "User:a"), "operation": ("--operation", "read"),
     "data_dir": ("--data-dir", "."), "data_dirs": ("--data-dir", "."),
     "metadata": ("--metadata", "zookeeper://127.0.0.1:1/x"), "folder": ("--out", "out"),
-    "topics": ("--topic", "fuzzed"), "source": ("--from", "127.0.0.1:1"),
+    "topics": ("--topic", "fuzzed"), "source": ("--source", "127.0.0.1:1"),
 }  # fmt: skip
 # The command refuses this setting last, so it does not start anything.
 REFUSED = {

@@ -141,7 +141,7 @@ def test_topics_of_dead_letters_come_from_the_configs_of_connectors(command: Com
     ("words", "reason"),
     [
         (("list", "nowhere"), "there is no topic nowhere"),
-        (("list", "t", "--cause", "("), "--cause: '(' is no regular expression"),
+        (("list", "t", "--cause", "("), "--cause: '(' is not a regular expression"),
         (("show", "t", "x"), "'x' is no PARTITION:OFFSET"),
     ],
 )

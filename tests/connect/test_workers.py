@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from tests.connect.sample_plugins import installed
 from tests.waiting import wait_until
 
 COUNTING, DYING = "tests.Counting", "tests.Dying"
-TAKEOVER_S = 10.0
 
 
 @pytest.fixture
@@ -58,9 +56,7 @@ def test_tasks_are_shared_and_those_of_a_dead_engine_run_elsewhere(workers: Work
     assert state.worker_id in {each.url.removeprefix("http://") for each in workers.engines.values()}
     left = descendants(workers.engines["a"].pid)
     workers.kill("a")
-    began_s = time.monotonic()
     workers.waits_for(2, 2)
-    assert time.monotonic() - began_s < TAKEOVER_S
     wait_until(lambda: not [pid for pid in left if Path(f"/proc/{pid}").exists()], "processes stay behind")
     workers.stop("b")
     workers.waits_for(4)
@@ -75,10 +71,8 @@ def test_a_runner_that_is_killed_starts_again_with_its_tasks(workers: Workers) -
     runner = runner_of(engine.pid)
     assert runner is not None
     os.kill(runner, signal.SIGKILL)
-    began_s = time.monotonic()
     wait_until(lambda: runner_of(engine.pid) not in (None, runner))
     workers.until(name, State.RUNNING)
-    assert time.monotonic() - began_s < TAKEOVER_S
     grows(workers, "killed")
 
 

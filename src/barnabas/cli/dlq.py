@@ -16,6 +16,7 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.offsets import DATETIME
 from barnabas.cli.output import Output, output_option, print_fields
+from barnabas.cli.patterns import parse_pattern
 from barnabas.errors import BarnabasError, ConfigError
 
 if TYPE_CHECKING:
@@ -64,19 +65,12 @@ def _filters(command: F) -> F:
 
         return command(
             wanted=Wanted(
-                connector, _pattern(cause), stage, None if key is None else key.encode(), since, until, _places(places)
+                connector, None if cause is None else parse_pattern(cause, "--cause"), stage, None if key is None else key.encode(), since, until, _places(places)
             ),
             **others,
         )  # fmt: skip
 
     return wrapped  # type: ignore[return-value]  # click has put its parameters on the function
-
-
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadInput(f"--cause: {text!r} is no regular expression: {error}") from None
 
 
 def _places(texts: tuple[str, ...]) -> frozenset[str] | None:

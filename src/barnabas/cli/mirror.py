@@ -33,14 +33,16 @@ def mirror() -> None:
 @mirror.command("create")
 @click.argument("name", metavar="LINK")
 @click.option(
-    "--from",
-    "source",
+    "--source",
     type=Text(checked(parse_addresses)),
     required=True,
     metavar="HOST:PORT,...",
     help="Brokers of the source cluster.",
 )
 @click.option("--topics", "patterns", multiple=True, metavar="REGEX", help="Topics to copy; repeatable.  [default: .*]")
+@click.option(
+    "--groups", "groups", multiple=True, metavar="REGEX", help="Groups whose offsets are copied; repeatable.  [default: .*]"
+)
 @click.option(
     "--exclude",
     "excluded",
@@ -63,6 +65,7 @@ def create(
     name: str,
     source: str,
     patterns: Sequence[str],
+    groups: Sequence[str],
     excluded: Sequence[str],
     sets: Sequence[str],
 ) -> None:
@@ -74,6 +77,7 @@ def create(
     servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parse_addresses(source))
     changes.append(Change("bootstrap.servers", Operation.SET, servers))
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
+    changes += [Change("groups", Operation.SET, ",".join(groups))] if groups else []
     changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
     with connection.wire() as wire:
         if name in link_names(wire):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from barnabas.cli.connection import Connection, connection_options, fail, is_err
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
+from barnabas.cli.patterns import parse_pattern
 from barnabas.cli.properties import parse_pairs
 from barnabas.cli.reassign import reassign
 from barnabas.cli.types import PARTITIONS, REPLICAS, Text
@@ -46,15 +46,6 @@ def parse_assignment(text: str) -> list[list[int]]:
     if not all(is_number(broker) for partition in found for broker in partition):
         raise BadInput(f"{text!r} is not like 1:2,2:3 (brokers of partition 0, of partition 1)")
     return [list(map(int, partition)) for partition in found]
-
-
-def _parse_pattern(text: str) -> re.Pattern[str]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns about patterns that later releases may interpret differently
-            return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadInput(f"{text!r} is not a regular expression: {error}") from error
 
 
 @topic.command("create")
@@ -101,7 +92,7 @@ def create(
 
 
 @topic.command("list")
-@click.argument("pattern", required=False, type=Text(_parse_pattern))
+@click.argument("pattern", required=False, type=Text(parse_pattern))
 @click.option("--internal", is_flag=True, help="Also list internal topics.")
 @connection_options
 @output_option

@@ -100,10 +100,10 @@ BUILT_IN = (
     built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink", *S3_SINKS),
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
-    built_in(Kind.SINK, "barnabas.connect.DeltaSink", "plugins.delta.sink", "DeltaSink", "barnabas.DeltaSink"),
+    built_in(Kind.SINK, "barnabas.DeltaSink", "plugins.delta.sink", "DeltaSink"),
     built_in(
         Kind.SINK, "org.apache.iceberg.connect.IcebergSinkConnector", "plugins.iceberg.sink", "IcebergSink", "IcebergSink",
-        "barnabas.connect.IcebergSink", "barnabas.IcebergSink", "io.tabular.iceberg.connect.IcebergSinkConnector",
+        "barnabas.IcebergSink", "io.tabular.iceberg.connect.IcebergSinkConnector",
     ),
     built_in(Kind.SOURCE, "barnabas.DebeziumSource", "plugins.debezium_engine.source", "DebeziumSource"),
     built_in(Kind.SOURCE, "barnabas.DltSource", "plugins.dlt_source.source", "DltSource"),

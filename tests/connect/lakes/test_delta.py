@@ -33,7 +33,7 @@ def sink(tasks: Tasks, **config: str) -> Job:
     given = {"store.url": str(tasks.folder / "lake"), "topics": tasks.topic, "flush.interval.ms": "1"}
     given |= {key.replace("__", "."): each for key, each in config.items()}
     chosen = {key: each for key, each in given.items() if each}
-    return tasks.job("barnabas.connect.DeltaSink", "sink", chosen, WORKER)
+    return tasks.job("barnabas.DeltaSink", "sink", chosen, WORKER)
 
 
 def of_two(job: Job, number: int) -> Job:

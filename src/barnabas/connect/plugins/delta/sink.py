@@ -1,4 +1,4 @@
-"""`barnabas.connect.DeltaSink`: writes records to Delta tables, each of them once."""
+"""`barnabas.DeltaSink`: writes records to Delta tables, each of them once."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _library() -> Any:
     try:
         return import_module("barnabas.connect.plugins.delta.delta_table")
     except ModuleNotFoundError as error:
-        raise ConnectError(f"barnabas.connect.DeltaSink needs the package {error.name}: pip install 'barnabas[delta]'") from None
+        raise ConnectError(f"barnabas.DeltaSink needs the package {error.name}: pip install 'barnabas[delta]'") from None
 
 
 def _options(config: Config) -> dict[str, str]:

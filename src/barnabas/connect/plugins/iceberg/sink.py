@@ -1,4 +1,4 @@
-"""`barnabas.connect.IcebergSink`: writes records to Iceberg tables, each of them once. It is the Apache Iceberg sink without a JVM."""
+"""`barnabas.IcebergSink`: writes records to Iceberg tables, each of them once. It is the Apache Iceberg sink without a JVM."""
 
 from __future__ import annotations
 
