@@ -47,6 +47,8 @@ CONTENTS: dict[str, list[str]] = {
         "docs/guides/connect-spark",
         "docs/guides/connect-dlt",
         "docs/guides/databases",
+        "docs/guides/capture-postgresql",
+        "docs/guides/capture-mariadb",
         "docs/exactly-once",
         "examples/README",
     ],

@@ -25,6 +25,7 @@ ELSEWHERE = (
     "testing/",
 )
 READ_WITHOUT_EFFECT = {
+    "metric.reporters": "a worker of Connect says the same of its own key",
     "remote.storage.enable": "a topic that asks for it is refused",
     **dict.fromkeys(("background.threads", "num.io.threads", "num.network.threads"), "a change is held to Kafka's bounds"),
 }

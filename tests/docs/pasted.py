@@ -41,10 +41,10 @@ NOT_RUN = re.compile(r"<!-- not run: [^>]+ -->\s*\Z")
 SERVER = re.compile(r"barnabas (?:start|broker start)\b")
 PORT = re.compile(r"((?:127\.0\.0\.1|localhost|://):)(\d{4,5})\b")
 PLACES = re.compile(r"(?<![\w.])/(tmp|var/lib)/")
-HERE_DOCUMENT = re.compile(r"<<'(\w+)'")
+HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?")
 REFUSED = re.compile(r"\s# refused\b")
 WITHIN_S = 300.0
-DEFAULT_PORT, REGISTRY_PORT = "9092", "8081"
+DEFAULT_PORT, REGISTRY_PORT, CONNECT_PORT = "9092", "8081", "8083"
 STRICTNESS = {"PYTHONWARNINGS", "PYTHONDEVMODE"}  # set for the tests; a reader's shell has none of these, and libraries may warn
 QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 SHORT_RUNS_OF_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # a session of Spark starts with half of the CPU
@@ -201,6 +201,7 @@ class Pasted:
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "SPARK_SUBMIT_OPTS": SHORT_RUNS_OF_JAVA,
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self.port(DEFAULT_PORT)}",
+            "BARNABAS_CONNECT_URL": f"http://127.0.0.1:{self.port(CONNECT_PORT)}",
             "SCHEMA_REGISTRY_URL": f"http://127.0.0.1:{self.port(REGISTRY_PORT)}",
         }
 

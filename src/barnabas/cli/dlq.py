@@ -63,9 +63,10 @@ def _filters(command: F) -> F:
     ) -> Any:  # fmt: skip
         from barnabas.connect.letters.letter import Wanted
 
+        pattern = None if cause is None else parse_pattern(cause, "--cause")
         return command(
             wanted=Wanted(
-                connector, None if cause is None else parse_pattern(cause, "--cause"), stage, None if key is None else key.encode(), since, until, _places(places)
+                connector, pattern, stage, None if key is None else key.encode(), since, until, _places(places)
             ),
             **others,
         )  # fmt: skip

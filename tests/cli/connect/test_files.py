@@ -48,7 +48,7 @@ def test_the_three_forms_say_the_same(tmp_path: Path) -> None:
         ("a.json", "{", "is not JSON"),
         ("a.yaml", "a: [", "is not YAML"),
         ("a.json", "5", "no connector"),
-        ("a.json", '{"config": {}}', "without a name"),
+        ("a.json", '[{"config": {}}, {"config": {}}]', "without a name"),
         ("a.json", '{"name": "x", "config": {"a": {}}}', "the value of a is text"),
         ("a.json", '{"name": "x", "config": {}, "state": "PAUSED"}', "not state"),
         ("a.json", '{"name": "x", "a": null}', "the value of a is text"),

@@ -1,7 +1,8 @@
 """Connectors in files: YAML, JSON and properties.
 
 A connector is an object with `name`, `config` and, if wanted, `initial_state`; or a flat config with `name`, as Kafka Connect's standalone
-mode has it. A YAML or JSON file may have several, as a list; a YAML file also as several documents.
+mode has it. A YAML or JSON file may have several, as a list; a YAML file also as several documents. A config without a name that is alone in
+its file has that of the file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def read_file(path: str) -> list[FileConnector]:
     if suffix not in SUFFIXES:
         raise BadInput(f"{path} is none of {', '.join(SUFFIXES)}")
     found = [read_properties_file(path)] if suffix == ".properties" else _parsed(path, suffix)
-    return [_connector(path, each) for each in found]
+    found = list(found)
+    name = Path(path).stem if len(found) == 1 else None
+    return [_connector(path, each, name) for each in found]
 
 
 def read_folder(path: str) -> list[FileConnector]:
@@ -75,14 +78,14 @@ def _parsed(path: str, suffix: str) -> Iterable[Any]:
     return [one for each in documents for one in (each if isinstance(each, list) else [each])]
 
 
-def _connector(path: str, data: Any) -> FileConnector:
+def _connector(path: str, data: Any, default: str | None) -> FileConnector:
     if not isinstance(data, dict):
         raise BadInput(f"{path} has something that is no connector: an object with name and config")
     is_whole = isinstance(data.get("config"), dict)
     if is_whole and (unknown := sorted(map(str, data.keys() - {"name", "config", "initial_state"}))):
         raise BadInput(f"{path}: a connector has name, config and initial_state, not {unknown[0]}")
     config = {str(key): _text(path, key, value) for key, value in (data["config"] if is_whole else data).items()}
-    name = data.get("name", config.get("name"))
+    name = data.get("name", config.get("name", default))
     if not isinstance(name, str | int) or not str(name).strip():
         raise BadInput(f"{path} has a connector without a name")
     state = data.get("initial_state") if is_whole else None
