@@ -57,7 +57,13 @@ def postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if binaries_of_postgres() is None or shutil.which("psql") is None:
         pytest.skip("PostgreSQL is not installed")
     with closing(PostgresServer()) as server:
-        given = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "postgres", "PGDATABASE": "postgres", "PGPASSWORD": "any"}
+        given = {
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(server.port),
+            "PGUSER": "postgres",
+            "PGDATABASE": "postgres",
+            "PGPASSWORD": "any",
+        }
         for name, value in given.items():
             monkeypatch.setenv(name, value)
         yield

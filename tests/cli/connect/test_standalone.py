@@ -143,7 +143,6 @@ def test_a_class_of_java_is_refused(command: Command, folder: Path) -> None:
 
 TABLE_SINK = """name=rows
 connector.class=JdbcSinkConnector
-topics=people
 auto.create=true
 max.retries=1
 retry.backoff.ms=100
@@ -152,10 +151,10 @@ value.converter.schemas.enable=false
 """
 
 
-def produce(broker: Broker, *values: str) -> None:
+def produce(broker: Broker, topic: str, *values: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for each in values:
-        producer.produce("people", each)
+        producer.produce(topic, each)
     producer.flush()
 
 
@@ -167,18 +166,18 @@ def trace_of(worker: Worker, name: str) -> str:
 def test_a_database_that_goes_away_and_comes_back(broker: Broker, folder: Path) -> None:
     with closing(PostgresServer()) as postgres:
         target = Target(postgres.url, "postgres")
-        address = f"connection.url={postgres.url}\nconnection.user=postgres\ntopics=people\n"
+        address = f"connection.url={postgres.url}\nconnection.user=postgres\ntopics=guests\n"
         (folder / "rows.properties").write_text(TABLE_SINK + address)
-        produce(broker, '{"id": 1}')
+        produce(broker, "guests", '{"id": 1}')
         with standalone(folder, "rows.properties") as worker:
-            wait_until(lambda: target.has_table("people"), "the table is not there", within_s=60)
-            wait_until(lambda: target.run("SELECT id FROM people") == [(1,)], "the first row did not come", within_s=60)
+            wait_until(lambda: target.has_table("guests"), "the table is not there", within_s=60)
+            wait_until(lambda: target.run("SELECT id FROM guests") == [(1,)], "the first row did not come", within_s=60)
             postgres.end(signal.SIGINT)
-            produce(broker, '{"id": 2}')
+            produce(broker, "guests", '{"id": 2}')
             wait_until(lambda: "cannot be reached" in trace_of(worker, "rows"), "the status does not say why", within_s=60)
             assert "\n" not in trace_of(worker, "rows")
             postgres.start()
-            wait_until(lambda: target.run("SELECT id FROM people ORDER BY id") == [(1,), (2,)], "the row is lost", within_s=60)
+            wait_until(lambda: target.run("SELECT id FROM guests ORDER BY id") == [(1,), (2,)], "the row is lost", within_s=60)
             worker.waits_for("rows", "RUNNING", ["RUNNING"])
 
 
@@ -190,9 +189,9 @@ def test_a_secret_that_changes_counts_at_the_next_start_of_the_task(broker: Brok
     secrets = folder / "secrets.properties"
     secrets.write_text(f"url=jdbc:sqlite:{folder}/absent-geheim/rows.db\n")
     (folder / "rows.properties").write_text(
-        f"{TABLE_SINK}connection.url=${{file:{secrets}:url}}\n".replace("name=rows", "name=hidden")
+        f"{TABLE_SINK}topics=people\nconnection.url=${{file:{secrets}:url}}\n".replace("name=rows", "name=hidden")
     )
-    produce(broker, '{"id": 9}')
+    produce(broker, "people", '{"id": 9}')
     with standalone(folder, "rows.properties") as worker:
         worker.waits_for("hidden", "RUNNING", ["FAILED"])
         secrets.write_text(f"url=jdbc:sqlite:{folder}/rows.db\n")

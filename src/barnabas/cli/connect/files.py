@@ -1,8 +1,8 @@
 """Connectors in files: YAML, JSON and properties.
 
 A connector is an object with `name`, `config` and, if wanted, `initial_state`; or a flat config with `name`, as Kafka Connect's standalone
-mode has it. A YAML or JSON file may have several, as a list; a YAML file also as several documents. A config without a name that is alone in
-its file has that of the file.
+mode has it. A YAML or JSON file may have several, as a list; a YAML file also as several documents. A config without a name that is alone
+in its file has that of the file.
 """
 
 from __future__ import annotations
