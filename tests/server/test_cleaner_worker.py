@@ -35,7 +35,7 @@ def test_a_numba_that_does_not_work_is_done_without(monkeypatch: pytest.MonkeyPa
     with caplog.at_level(logging.WARNING):
         assert isinstance(worker._engine_for(COMPILED_FROM_BYTES), PlainEngine)
         assert isinstance(worker._engine_for(COMPILED_FROM_BYTES), PlainEngine)
-    assert len([record for record in caplog.records if "event=compacting-without-numba" in record.message]) == 1
+    assert len([record for record in caplog.records if "event=compacting-without-numba" in record.getMessage()]) == 1
 
 
 def test_all_cleanings_together_keep_to_the_rate() -> None:

@@ -66,7 +66,7 @@ async def test_a_fault_while_an_answer_is_taken_in_does_not_end_replication(
         await produce(cluster, b"b")
         assert faults == [True]
         assert cluster.ends() == {1: 2, 2: 2}
-        assert [record.message for record in caplog.records if record.exc_info] == ["event=fetch-failed leader=1"]
+        assert [record.getMessage() for record in caplog.records if record.exc_info] == ["event=fetch-failed leader=1"]
 
 
 async def test_a_consumer_reads_what_is_committed_and_no_more(tmp_path: Path) -> None:
