@@ -111,3 +111,6 @@ def test_a_task_that_does_not_end_is_killed(workers: Workers, tmp_path: Path, ho
     workers.jobs.put(workers.client, {bad: None})
     wait_until(lambda: len(tasks_of(engine.pid)) == 1, "the process stays", within_s=40)
     grows(workers, f"beside-{how}")
+    state = workers.state(good)
+    assert state is not None
+    assert state.state is State.RUNNING

@@ -64,6 +64,7 @@ from barnabas.server.logs.replica_manager import ReplicaManager
 from barnabas.server.logs.storage_faults import StorageFaults
 from barnabas.server.mirroring.mirrors import LOOK_MS, Mirrors
 from barnabas.server.old_requests import OldRequests
+from barnabas.server.operator_pages import pages_of
 from barnabas.server.periodic_jobs import PeriodicJobs
 from barnabas.server.pinned_regions import PinnedFiles
 from barnabas.server.plugins import Plugins
@@ -77,7 +78,6 @@ from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.schema_validation.validation import SchemaValidation
-from barnabas.server.scraping import render_in_turns
 from barnabas.server.services import Services
 from barnabas.server.tls.listeners import BrokerTls
 from barnabas.server.transactions.add_partitions_to_txn import AddPartitionsToTxn
@@ -132,6 +132,7 @@ class Broker:
         self.io_threads, self.reading_threads = services.io_threads, services.reading_threads
         self.logs: LogManager
         self.controller: StandaloneController | Member
+        self.coordinators: Coordinators
         self.member: Member | None = None  # set if this broker is part of a cluster
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # the fault for which the broker must stop
         self.endpoints: list[Endpoint] = []
@@ -250,7 +251,7 @@ class Broker:
         await open_logs(self.services)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
-            self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
+            self.http = HttpEndpoint(pages_of(self))
             await self.http.start(*metrics_address)
         await self._bind()
         if isinstance(self.controller, StandaloneController):
@@ -485,16 +486,3 @@ class Broker:
     def _stop_for(self, error: LogDirFailed) -> None:
         if not self.failure.done():
             self.failure.set_result(error)
-
-    # --- pages for operators
-
-    async def _metrics_page(self) -> tuple[int, list[bytes]]:
-        return 200, await render_in_turns(self)
-
-    def _health_page(self) -> tuple[int, bytes]:
-        return 200, b"ok\n"
-
-    def _ready_page(self) -> tuple[int, bytes]:
-        if self.services.is_ready and self.member is not None and self.member.is_down:
-            return 503, b"not ready: stood down, for its session with the metadata store is lost or in doubt\n"
-        return (200, b"ready\n") if self.services.is_ready else (503, b"not ready\n")

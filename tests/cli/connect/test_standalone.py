@@ -122,6 +122,7 @@ def test_a_connector_of_json(folder: Path) -> None:
     (folder / "sink.json").write_text(json.dumps(connector))
     with standalone(folder, "sink.json") as worker:
         worker.waits_for("json", "PAUSED", ["PAUSED"])
+        assert worker.ask("GET", "/connectors/json/config")[1]["topics"] == "t"
 
 
 def test_a_connector_with_a_fault_ends_the_start(command: Command, folder: Path) -> None:
@@ -194,6 +195,7 @@ def test_a_secret_that_changes_counts_at_the_next_start_of_the_task(broker: Brok
     produce(broker, "people", '{"id": 9}')
     with standalone(folder, "rows.properties") as worker:
         worker.waits_for("hidden", "RUNNING", ["FAILED"])
+        assert "\n" not in trace_of(worker, "hidden")
         secrets.write_text(f"url=jdbc:sqlite:{folder}/rows.db\n")
         worker.waits_for("hidden", "RUNNING", ["RUNNING"])
         target = Target(f"jdbc:sqlite:{folder}/rows.db")

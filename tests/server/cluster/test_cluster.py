@@ -46,6 +46,7 @@ from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateF
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from barnabas.server.broker import Broker
 from barnabas.server.current_leader import current_leader
+from barnabas.server.operator_pages import ready_page
 from tests.server.cluster.in_process import Cluster, create, running
 from tests.server.in_process import Client
 from tests.server.scraped import render
@@ -362,15 +363,15 @@ async def test_a_broker_that_stood_down_does_not_name_itself(tmp_path: Path) -> 
         store.suspend()
         assert not member.is_down, "the session surely lives as yet"
         assert await leaders_told(client) == [(ErrorCode.NONE, leader)] * 2
-        assert (broker._ready_page()[0], current_leader(broker, "t", 0)) == (200, (leader, epoch))
+        assert (ready_page(broker)[0], current_leader(broker, "t", 0)) == (200, (leader, epoch))
         member._stand_down("the time is over for which the session surely lives")
         assert await leaders_told(client) == [(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER)] * 2
-        assert (broker._ready_page()[0], current_leader(broker, "t", 0)) == (503, None)
+        assert (ready_page(broker)[0], current_leader(broker, "t", 0)) == (503, None)
         assert await coordinator_told(client, group) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
         store.resume()
         await cluster.until(lambda: not member.is_down)
         assert await leaders_told(client) == [(ErrorCode.NONE, leader)] * 2
-        assert broker._ready_page()[0] == 200
+        assert ready_page(broker)[0] == 200
         assert await coordinator_told(client, group) == (ErrorCode.NONE, leader)
 
 

@@ -145,6 +145,7 @@ def test_a_source_that_is_away_is_told_and_copied_from_again(source: Broker, tar
     write(theirs, "orders", ["b"])
     wait_equal(theirs, ours, "orders")
     wait_until(lambda: not link(ours).errors, within_s=30)
+    assert read(ours, "orders", 2) == ["a", "b"]
 
 
 def test_a_target_that_was_killed_goes_on(source: Broker, target: Broker) -> None:
@@ -157,6 +158,7 @@ def test_a_target_that_was_killed_goes_on(source: Broker, target: Broker) -> Non
     write(theirs, "orders", map(str, range(100)))
     target.start()
     wait_equal(theirs, ours, "orders")
+    assert sum(ends(ours, "orders").values()) == 200
 
 
 def test_a_topic_that_was_made_again_is_not_appended_to_the_copy(source: Broker, target: Broker) -> None:

@@ -24,6 +24,7 @@ SOURCES = tuple(f"numbers-{number}" for number in range(4))
 SINKS = {"copies-0": SOURCES[:2], "copies-1": SOURCES[2:]}
 KINDS = ("services", "runner", "both", "task", "stop")
 SINK = "io.confluent.connect.jdbc.JdbcSinkConnector"
+MOST_ROWS = 1000  # between two kills
 WITHIN_S = 60.0
 
 
@@ -55,7 +56,7 @@ class Torture:
         self._workers = workers = stack.enter_context(closing(Workers(broker, folder)))
         for topic in SOURCES:
             workers.create_topic(topic)
-            workers.declare(topic, "source", "tests.Counting", {"topic": topic, "rows": "5", "pause.ms": "20"})
+            workers.declare(topic, "source", "tests.Counting", {"topic": topic, "rows": "5"})
         for name, topics in SINKS.items():
             config = {
                 "topics": ",".join(topics), "connection.url": f"jdbc:sqlite:{self._table(name)}", "auto.create": "true",
@@ -71,7 +72,8 @@ class Torture:
 
     def round(self, number: int) -> Round:
         """One round. Raises AssertionError if a record is missing or there twice."""
-        time.sleep(self._random.uniform(0.0, 1.0))
+        wanted = sum(self._ends().values()) + self._random.randrange(MOST_ROWS)
+        wait_until(lambda: sum(self._ends().values()) >= wanted, "the sources stand still", within_s=WITHIN_S)
         kind = self._random.choice(KINDS)
         name = self._random.choice(ENGINES)
         comes_back_at_once = self._random.random() < 0.5

@@ -25,6 +25,5 @@ def main() -> int:
 if __name__ == "__main__":
     ended = main()
     sys.stdout.flush()
-    os._exit(
-        ended
-    )  # threads of jobs that do not end, and multiprocessing's wait for daemons, must not keep it; the guard kills the group
+    # threads of jobs that do not end, and multiprocessing's wait for daemons, must not keep it; the guard kills the group
+    os._exit(ended)

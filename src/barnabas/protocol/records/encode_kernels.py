@@ -96,18 +96,18 @@ def write_bytes(out, position, ends, data, row, length):
     return position
 
 
+ARGUMENTS = types.void(
+    INTS_IN, BYTES_IN, BYTES_IN, INTS_IN, BYTES_IN, BYTES_IN,  # key and value: ends, data, validity
+    INTS_IN, BYTES_IN,  # lists of headers: ends, validity
+    INTS_IN, BYTES_IN, INTS_IN, BYTES_IN, BYTES_IN,  # header key: ends, data; header value: ends, data, validity
+    LONGS_IN, LONGS_IN, BYTES, types.int64, LONGS,  # times of all rows or none, rows, out, room, state
+)  # fmt: skip
+
+
 def _encoder(*, has_times: bool) -> Any:
     """The kernel for rows with times, or for those without: a branch for each row costs 7 %."""
 
-    @njit(
-        types.void(
-            INTS_IN, BYTES_IN, BYTES_IN, INTS_IN, BYTES_IN, BYTES_IN,  # key and value: ends, data, validity
-            INTS_IN, BYTES_IN,  # lists of headers: ends, validity
-            INTS_IN, BYTES_IN, INTS_IN, BYTES_IN, BYTES_IN,  # header key: ends, data; header value: ends, data, validity
-            LONGS_IN, LONGS_IN, BYTES, types.int64, LONGS,  # times of all rows or none, rows, out, room, state
-        ),
-        cache=True, nogil=True,
-    )  # fmt: skip
+    @njit(ARGUMENTS, cache=True, nogil=True)
     def encode_records(
         key_ends, keys, key_valid, value_ends, values, value_valid,
         list_ends, list_valid, name_ends, names, item_ends, items, item_valid, times, rows, out, room, state,
