@@ -66,7 +66,7 @@ ANOTHER_FAULT = (  # errors that a command may find before the odd value
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
     "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from",
     "does not exist", "there is no topic", "there is no job", "There is no mirror link", "there is no mirror link",
-    "name topics, or give --all",
+    "name topics, or give --all", "another program has this port",
 )  # fmt: skip
 
 

@@ -199,3 +199,28 @@ def test_a_secret_that_changes_counts_at_the_next_start_of_the_task(broker: Brok
         target = Target(f"jdbc:sqlite:{folder}/rows.db")
         wait_until(lambda: target.has_table("people"), "the table is not there", within_s=60)
         wait_until(lambda: (9,) in target.run("SELECT id FROM people"), "the row is lost", within_s=60)
+
+
+def test_confluents_quickstart_of_jdbc(broker: Broker, folder: Path) -> None:
+    """A source of all tables, and a sink that makes a table in the same database."""
+    shop = Target(f"jdbc:sqlite:{folder}/test.db")
+    shop.run("CREATE TABLE accounts(id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, name VARCHAR(255))")
+    shop.run("INSERT INTO accounts(name) VALUES('alice'), ('bob')")
+    (folder / "source.properties").write_text(
+        "name=test-source-sqlite-jdbc-autoincrement\nconnector.class=io.confluent.connect.jdbc.JdbcSourceConnector\ntasks.max=1\n"
+        "connection.url=jdbc:sqlite:test.db\nmode=incrementing\nincrementing.column.name=id\ntopic.prefix=test-sqlite-jdbc-\n"
+        "table.poll.interval.ms=100\npoll.interval.ms=100\n"
+    )
+    (folder / "sink.properties").write_text(
+        "name=test-sink\nconnector.class=io.confluent.connect.jdbc.JdbcSinkConnector\ntasks.max=1\ntopics=sold\n"
+        "connection.url=jdbc:sqlite:test.db\nauto.create=true\n"
+        "value.converter=org.apache.kafka.connect.json.JsonConverter\nvalue.converter.schemas.enable=false\n"
+    )
+    topics = ["test-sqlite-jdbc-accounts", "test-sqlite-jdbc-sold"]
+    with standalone(folder, "source.properties", "sink.properties") as worker:
+        produce(broker, "sold", '{"id": 999, "product": "foo", "quantity": 100, "price": 50.0}')
+        wait_until(
+            lambda: topics_of(worker, "test-source-sqlite-jdbc-autoincrement") == topics, "the tables were not read", within_s=60
+        )
+        assert shop.run("SELECT id, product, quantity, price FROM sold") == [(999, "foo", 100, 50.0)]
+        assert worker.states("test-source-sqlite-jdbc-autoincrement") == ("RUNNING", ["RUNNING"])
